@@ -16,17 +16,20 @@ from lasthop.congestion import CongestionControl
 from lasthop.errors import CheckFailed, InputError, Interrupted
 
 if TYPE_CHECKING:
-    from lasthop.api import RunResult, compare, replay, reproduce, run
+    from lasthop.api import RunResult, compare, inspect, replay, reproduce, run
     from lasthop.experiments.comparison import Comparison
+    from lasthop.inspection.inspection import Inspection
     from lasthop.reproduction.figures import Reproduction
 
 # Imported at first use, so that `lasthop --help` answers at once.
 _LAZY = {
     "run": "api",
+    "inspect": "api",
     "compare": "api",
     "replay": "api",
     "reproduce": "api",
     "RunResult": "api",
+    "Inspection": "inspection.inspection",
     "Comparison": "experiments.comparison",
     "Reproduction": "reproduction.figures",
 }
@@ -64,10 +67,12 @@ __all__ = [
     "Comparison",
     "CongestionControl",
     "InputError",
+    "Inspection",
     "Interrupted",
     "Reproduction",
     "RunResult",
     "compare",
+    "inspect",
     "replay",
     "reproduce",
     "run",

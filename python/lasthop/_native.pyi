@@ -53,6 +53,8 @@ class Scenario:
     @property
     def slots(self) -> list[str]: ...
     @property
+    def flows(self) -> list[tuple[str, bool]]: ...
+    @property
     def groups(self) -> list[tuple[str, int]]: ...
     @property
     def warnings(self) -> list[str]: ...
@@ -69,6 +71,14 @@ class Scenario:
     def run_recorded(
         self, seed: int, events: bool, pcap: str | None = None, cancel: CancelToken | None = None
     ) -> tuple[str, dict[str, Any] | None]: ...
+    def run_inspected(
+        self,
+        seed: int,
+        flow: int,
+        pcap: str | None = None,
+        snaplen: int | None = None,
+        cancel: CancelToken | None = None,
+    ) -> tuple[str, dict[str, Any]]: ...
 
 @final
 class Window:

@@ -1,4 +1,4 @@
-"""The functions of the package: run, compare, replay, reproduce."""
+"""The functions of the package: run, inspect, compare, replay, reproduce."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from lasthop.experiments.comparison import Comparison
     from lasthop.plotting.chart_spec import Chart
+    from lasthop.inspection.inspection import Inspection
     from lasthop.reproduction.figures import FigureResult, Reproduction
 
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
@@ -108,6 +109,9 @@ class RunResult:
         from lasthop.analysis import html
 
         return html.run(self)
+    def inspect(self, flow: str | None = None, shortest: str | None = None) -> Inspection:
+        """Look inside this run; see `lasthop.inspect`. The run is repeated to record its events."""
+        return _inspect([self.scenario], self.data["seed"], flow, shortest)
 
     def __str__(self) -> str:
         from lasthop.analysis import summary
@@ -180,6 +184,96 @@ def run(
 
         recording.write(columns, result, Path(events) / "events.parquet")
     return RunResult(result, scenario.slots, scenario.assumed, scenario)
+
+
+def inspect(
+    file: str | Path | None = None,
+    *,
+    text: str | None = None,
+    schemes: Sequence[Scheme] | Scheme | None = None,
+    seed: int = 1,
+    flow: str | None = None,
+    shortest: str | None = None,
+    settings: Settings = (),
+    last_hop: Mapping[str, str] | None = None,
+    pcap: str | Path | None = None,
+    snaplen: int | None = None,
+    command: str = "",
+) -> Inspection:
+    """Look inside one run: windows, delays, sequence numbers, losses and the causes of stalls.
+
+    The scenario is given as for `run`; `file` may also be a folder that `compare` wrote with `out`,
+    whose scenario is then run again. With several `schemes`, at most four, each is run with the
+    same seed. `flow` is the id of the flow to inspect (default: the first). `shortest` replaces the
+    threshold of stalls ("500 ms"). `pcap` is a folder for packet captures, one per hop, with at
+    most `snaplen` bytes of each packet; with several schemes it has a folder for each.
+
+    Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
+    for wrong input.
+    """
+    if seed < 0:
+        raise InputError(f"--seed must not be negative, found {seed}")
+    if snaplen is not None and not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
+        raise InputError(
+            f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}"
+        )
+    if file is not None and Path(file).is_dir():
+        file = _stored_scenario(Path(file))
+    where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
+    wanted = [schemes] if schemes is None or isinstance(schemes, (str, type)) else [*schemes]
+    if not 1 <= len(wanted) <= MAX_INSPECTED:
+        raise InputError(f"--scheme takes 1 to {MAX_INSPECTED} schemes, found {len(wanted)}")
+    scenarios = [plan.load(where, scheme) for scheme in wanted]
+    return _inspect(scenarios, seed, flow, shortest, pcap, snaplen, command)
+
+
+#: Smallest snapshot length: IP and TCP headers with all options. Largest: that of libpcap.
+MIN_SNAPLEN, MAX_SNAPLEN = 80, 262_144
+#: Most schemes on one page.
+MAX_INSPECTED = 4
+
+
+def _stored_scenario(folder: Path) -> Path:
+    """The scenario of a folder that `compare --out` wrote."""
+    found = folder / "scenario.toml"
+    if not found.is_file():
+        raise InputError(f"{folder}: no scenario.toml; expected a folder written by compare --out")
+    return found
+
+
+def _inspect(
+    scenarios: Sequence[Any],
+    seed: int,
+    flow: str | None,
+    shortest: str | None,
+    pcap: str | Path | None = None,
+    snaplen: int | None = None,
+    command: str = "",
+) -> Inspection:
+    from lasthop import _native
+    from lasthop.experiments import store
+    from lasthop.inspection import inspection
+
+    least = None if shortest is None else quantities.seconds(shortest, "--shortest")
+    if least is not None and least <= 0:
+        raise InputError(f"--shortest must be longer than 0 s, found {shortest}")
+    runs = []
+    for scenario in scenarios:
+        index = inspection.flow_index(scenario.flows, flow)
+        label = str(json.loads(scenario.scheme)["label"])
+        with nullcontext() if pcap is None else store.new_folder(
+            inspection.capture_folder(Path(pcap), label, len(scenarios) > 1)
+        ) as folder:
+            target = None if folder is None else str(folder)
+            result, columns = _interruptible(
+                lambda cancel, s=scenario, i=index, t=target: s.run_inspected(
+                    seed, i, t, snaplen, cancel
+                )
+            )
+        runs.append((scenario, result, columns, index))
+    return inspection.from_runs(
+        runs, seed=seed, version=_native.version(), shortest_s=least, command=command
+    )
 
 
 def replay(
@@ -418,4 +512,4 @@ def reproduce(
     return engine.Reproduction(done, version, interrupted)
 
 
-__all__ = ["RunResult", "compare", "replay", "reproduce", "run"]
+__all__ = ["RunResult", "compare", "inspect", "replay", "reproduce", "run"]

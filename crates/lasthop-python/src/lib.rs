@@ -7,6 +7,7 @@ mod answers;
 mod catalogue;
 mod columns;
 mod foreign;
+mod inspection;
 mod replay;
 mod scenario;
 

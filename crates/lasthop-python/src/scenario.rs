@@ -1,13 +1,14 @@
 //! Scenarios: loaded once, run any number of times, from any thread.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use lasthop::air::config::{OutageConfig, OutageRule};
 use lasthop::air::trace::Trace;
 use lasthop::scenario::network::{Flow, Link, Network};
 use lasthop::scenario::{Files, LastHopOptions, Loaded, Overrides, load};
@@ -23,6 +24,7 @@ use serde_json::json;
 
 use crate::columns::{Columns, KINDS};
 use crate::foreign::{Failure, ForeignRule};
+use crate::inspection::Inspection;
 use crate::{InputError, Interrupted};
 
 /// Cancels runs from another thread.
@@ -199,6 +201,13 @@ impl Scenario {
         self.loaded.network.flows.iter().map(Flow::slots).collect()
     }
 
+    /// Name of each flow, and whether it is a TCP flow.
+    #[getter]
+    fn flows(&self) -> Vec<(String, bool)> {
+        let tcp = |f: &Flow| f.app.datagrams().is_none();
+        self.loaded.network.flows.iter().map(|f| (f.name.clone(), tcp(f))).collect()
+    }
+
     /// Name and number of flows of each `[[flow]]` entry with at least one flow.
     #[getter]
     fn groups(&self) -> Vec<(String, usize)> {
@@ -313,6 +322,66 @@ impl Scenario {
             .set_item("links", self.loaded.network.links.iter().map(link).collect::<Vec<_>>())?;
         Ok((json, Some(out)))
     }
+
+    /// Runs the scenario once; returns the result as JSON and the record of the flow with index
+    /// `flow` as columns. Writes a capture per hop and agent to the folder `pcap` if given, with at
+    /// most `snaplen` bytes of each packet.
+    #[pyo3(signature = (seed, flow, pcap=None, snaplen=None, cancel=None))]
+    fn run_inspected(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        flow: u32,
+        pcap: Option<PathBuf>,
+        snaplen: Option<u32>,
+        cancel: Option<&CancelToken>,
+    ) -> PyResult<(String, Py<PyDict>)> {
+        let network = &self.loaded.network;
+        let open = |folder: PathBuf| {
+            let mut used = BTreeSet::new();
+            Capture::per_interface(network, snaplen, |name| {
+                let path = folder.join(capture_file(name, &mut used));
+                File::create_new(path).map(BufWriter::new)
+            })
+            .map_err(write_error)
+        };
+        let capture = py.detach(|| pcap.map(open).transpose())?;
+        let (json, (record, capture)) =
+            self.simulate(py, seed, cancel, (Inspection::new(flow), capture))?;
+        let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
+            for output in capture.finish_all().map_err(write_error)? {
+                output.into_inner().map_err(|e| e.into_error())?;
+            }
+            Ok(())
+        };
+        py.detach(|| capture.map_or(Ok(()), close))?;
+        let out = record.into_dict(py)?;
+        let nodes: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
+        out.bind(py).set_item("nodes", nodes)?;
+        let outages = network.links.iter().enumerate().flat_map(|(l, link)| {
+            let rule = |o: &OutageConfig| match o.frames {
+                OutageRule::Held => "held",
+                OutageRule::LostAtSending => "lost-at-sending",
+                OutageRule::LostAtArrival => "lost-at-arrival",
+            };
+            link.outages.iter().map(move |o| (l, o.from.0, o.length.0, rule(o)))
+        });
+        out.bind(py).set_item("outages", outages.collect::<Vec<_>>())?;
+        Ok((json, out))
+    }
+}
+
+/// A file name for the capture of an interface that is not in `used`, and adds it there.
+fn capture_file(interface: &str, used: &mut BTreeSet<String>) -> String {
+    let safe = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let stem: String = interface.chars().map(|c| if safe(c) { c } else { '-' }).collect();
+    let mut name = format!("{stem}.pcapng");
+    let mut number = 2;
+    while !used.insert(name.clone()) {
+        name = format!("{stem}-{number}.pcapng");
+        number += 1;
+    }
+    name
 }
 
 impl Scenario {

@@ -16,7 +16,7 @@ use crate::rto::RtoEstimator;
 use crate::scoreboard::{Scoreboard, Sent};
 use crate::window::{LossClass, Needs, Window, WindowRule};
 use lasthop_core::segment::{Flags, FlowId, NodeId, Options, Segment};
-use lasthop_core::units::{Duration, Size, Time};
+use lasthop_core::units::{Duration, Rate, Size, Time};
 
 pub(crate) use limits::CwndUsage;
 pub use limits::Limit;
@@ -509,6 +509,21 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     pub fn take_last_rtt(&mut self) -> Option<Duration> {
         self.last_rtt.take()
+    }
+
+    /// The round-trip time sample of the last ACK, if [`Self::take_last_rtt`] has not taken it.
+    pub fn last_rtt(&self) -> Option<Duration> {
+        self.last_rtt
+    }
+
+    /// The rate at which segments are paced; `None` if the sender does not pace.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        self.pacer.as_ref().and_then(|_| self.rule.pacing())
+    }
+
+    /// The receive window as last advertised, bytes.
+    pub fn receive_window(&self) -> u64 {
+        self.rwnd
     }
 
     /// The timer's estimates.

@@ -27,12 +27,12 @@ def _examples(*lines: str) -> dict[str, Any]:
     return {"epilog": text, "formatter_class": argparse.RawDescriptionHelpFormatter}
 
 
-def _add_scenario(parser: argparse.ArgumentParser) -> None:
+def _add_scenario(parser: argparse.ArgumentParser, or_also: str = "") -> None:
     parser.add_argument(
         "file",
         nargs="?",
         metavar="FILE.toml",
-        help="scenario file; if omitted, the last-hop options define the scenario",
+        help=f"scenario file{or_also}; if omitted, the last-hop options define the scenario",
     )
     hop = parser.add_argument_group(
         "last hop", "define the last hop without a file, or override the file's [last_hop]"
@@ -114,6 +114,56 @@ def _add_look(parser: argparse._ActionsContainer) -> None:
         default="",
         help="svg, png, pdf (default: those of the style, for page svg,png)",
     )
+def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
+    inspect = commands.add_parser(
+        "inspect",
+        help="look inside one run: charts, losses, stalls and their causes",
+        description=(
+            "Simulate a scenario once per scheme, all with the same seed, and write a page with"
+            " linked charts of windows,\nrates, RTT, queue and sequence numbers, and with the cause"
+            " of each stall. The page opens offline. See docs/inspect.md."
+        ),
+        **_examples(
+            "lasthop inspect --rate 2Mbps --rtt 40ms --loss 1% --scheme newreno --out run.html",
+            "lasthop inspect cell.toml --scheme cubic,bbr --seed 3 --out run.html",
+            "lasthop inspect cell.toml --out run.html --qlog run.sqlog --pcap captures --snaplen 96",
+            "lasthop inspect results --scheme bbr --seed 7 --out run.html",
+        ),
+    )
+    _add_scenario(inspect, "; or a folder written by compare --out")
+    inspect.add_argument(
+        "--scheme",
+        metavar="A[,B]",
+        help="schemes, at most four: NAME, NAME:key=value:… or FILE.py:CLASS (default: the file's)",
+    )
+    inspect.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="seed of the random channel (default 1), the same for all schemes",
+    )
+    inspect.add_argument("--flow", metavar="ID", help="flow to inspect (default: first TCP flow)")
+    inspect.add_argument(
+        "--shortest",
+        metavar="T",
+        help=(
+            "list gaps in the in-order delivery longer than T as stalls (default: 2 smallest RTTs,"
+            " at least 100ms)"
+        ),
+    )
+    _add_set(inspect)
+    inspect.add_argument("--out", metavar="FILE.html", help="write the page to FILE.html")
+    inspect.add_argument(
+        "--qlog", metavar="FILE", help="write the senders' events as qlog (JSON-SEQ)"
+    )
+    inspect.add_argument(
+        "--pcap", metavar="DIR", help="write a packet capture (pcapng) per hop and agent to DIR"
+    )
+    inspect.add_argument(
+        "--snaplen", type=int, metavar="N", help="capture at most N bytes of each packet"
+    )
+    _add_json(inspect)
 
 
 def parser() -> Parser:
@@ -174,6 +224,8 @@ def parser() -> Parser:
         "--pcap", metavar="FILE", help="write a packet capture (pcapng), for example for Wireshark"
     )
     _add_json(run)
+
+    _add_inspect(commands)
 
     compare = commands.add_parser(
         "compare",

@@ -81,6 +81,41 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
     return 0
 
 
+def inspect(options: argparse.Namespace, words: list[str]) -> int:
+    """`lasthop inspect`."""
+    import shlex
+
+    from lasthop import api
+
+    if not (options.out or options.qlog or options.pcap or options.json):
+        raise InputError("inspect writes nothing: give --out FILE.html, --qlog, --pcap or --json")
+    if options.snaplen is not None and options.pcap is None:
+        raise InputError("--snaplen needs --pcap DIR")
+    result = api.inspect(
+        options.file,
+        schemes=_schemes(options.scheme, "--scheme"),
+        seed=options.seed,
+        flow=options.flow,
+        shortest=options.shortest,
+        settings=_settings(options),
+        last_hop=_last_hop(options),
+        pcap=options.pcap,
+        snaplen=options.snaplen,
+        command=shlex.join(words),
+    )
+    if options.out is not None:
+        result.save(options.out)
+    if options.qlog is not None:
+        result.save_qlog(options.qlog)
+    if options.json:
+        print_json(result.to_dict())
+    else:
+        print(result)
+        written = [x for x in (options.out, options.qlog, options.pcap) if x is not None]
+        print(f"\nwritten: {', '.join(written)}")
+    return 0
+
+
 def _list(text: str, option: str) -> list[str]:
     """Split a list option at its commas; raises `InputError` for an empty item."""
     items = quantities.split(text)
@@ -256,6 +291,7 @@ def doctor(options: argparse.Namespace, _: list[str]) -> int:
 COMMANDS: dict[str, Command] = {
     "schemes": schemes,
     "run": run,
+    "inspect": inspect,
     "compare": compare,
     "reproduce": reproduce,
     "replay": replay,

@@ -6,6 +6,8 @@ import csv
 import hashlib
 import io
 import os
+import shutil
+import tempfile
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,6 +67,23 @@ def partial(path: Path) -> Iterator[Path]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder; rename its files into `folder` on success, delete it on failure.
+
+    `folder` is created if necessary; files of other names in it are kept.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
+        try:
+            yield temporary
+            for file in sorted(temporary.iterdir()):
+                os.replace(file, folder / file.name)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

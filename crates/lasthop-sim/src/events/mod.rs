@@ -6,7 +6,9 @@ pub mod probe;
 
 use lasthop::agent::NodeView;
 use lasthop::segment::{Options, Segment};
-use lasthop::units::Time;
+use lasthop::tcp::sender::Limit;
+use lasthop::tcp::window::Window;
+use lasthop::units::{Duration, Rate, Time};
 
 /// An event of a run.
 #[derive(Clone, Debug)]
@@ -127,6 +129,38 @@ impl Kind {
     }
 }
 
+/// State of a TCP sender after it has processed an input and sent what it may.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderState {
+    /// Simulated time.
+    pub t: Time,
+    /// Index of the flow.
+    pub flow: u32,
+    /// Number of the connection.
+    pub connection: u32,
+    /// True for the second half of a split connection, whose sender is the relay's.
+    pub second_half: bool,
+    /// Congestion window and slow-start threshold, bytes.
+    pub window: Window,
+    /// Bytes sent and not cumulatively acknowledged.
+    pub flight: u64,
+    /// Bytes that the sender considers to be in the network (RFC 6675, SetPipe); without SACK as
+    /// `flight`.
+    pub pipe: u64,
+    /// Advertised receive window, bytes.
+    pub receive_window: u64,
+    /// Round-trip time sample of this input.
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time (RFC 6298).
+    pub srtt: Option<Duration>,
+    /// Retransmission timeout, back-off included (RFC 6298).
+    pub rto: Duration,
+    /// Pacing rate, if the sender paces.
+    pub pacing_rate: Option<Rate>,
+    /// What keeps the sender from sending its next new byte.
+    pub limit: Limit,
+}
+
 /// Receives the events of a run.
 pub trait Observer {
     /// False for `()`: events are then not even computed.
@@ -134,6 +168,9 @@ pub trait Observer {
 
     /// Called for each event, in order of time.
     fn on_event(&mut self, event: &Event<'_>);
+
+    /// Called after each input that a sender has processed (an ACK, a timer, a write, a notice).
+    fn on_sender(&mut self, _state: &SenderState) {}
 
     /// Called before each `AgentIn` event with the view of the node that the agent is about to get.
     fn on_node_view(&mut self, _node_view: &dyn NodeView) {}
@@ -155,6 +192,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.on_node_view(node_view);
         self.1.on_node_view(node_view);
     }
+    fn on_sender(&mut self, state: &SenderState) {
+        self.0.on_sender(state);
+        self.1.on_sender(state);
+    }
 }
 
 /// An optional observer.
@@ -169,6 +210,11 @@ impl<R: Observer> Observer for Option<R> {
             r.on_node_view(node_view);
         }
     }
+    fn on_sender(&mut self, state: &SenderState) {
+        if let Some(r) = self {
+            r.on_sender(state);
+        }
+    }
 }
 
 impl<R: Observer> Observer for &mut R {
@@ -178,5 +224,8 @@ impl<R: Observer> Observer for &mut R {
     }
     fn on_node_view(&mut self, node_view: &dyn NodeView) {
         (**self).on_node_view(node_view);
+    }
+    fn on_sender(&mut self, state: &SenderState) {
+        (**self).on_sender(state);
     }
 }

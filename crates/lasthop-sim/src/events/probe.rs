@@ -9,7 +9,7 @@ use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
 
-use super::Kind;
+use super::{Kind, SenderState};
 
 /// An event of a segment, as [`super::Event`] without the flow.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,10 @@ pub trait Probe {
     /// An event of a flow at a node, without a segment.
     #[inline(always)]
     fn state(&mut self, now: Time, node: NodeId, flow: u32, kind: Kind, value: f64) {}
+
+    /// A sender has processed an input; called only if `READS`.
+    #[inline(always)]
+    fn sender_state(&mut self, state: &SenderState) {}
 
     /// A copy of a segment is lost or dropped at `at`, which may be in the future.
     #[inline(always)]

@@ -7,7 +7,7 @@ use lasthop::tcp::sender::{Limit, Sender};
 use lasthop::units::{Duration, Time};
 
 use crate::engine::scheduler::Source;
-use crate::events::Kind;
+use crate::events::{Kind, SenderState};
 use crate::events::probe::{Content, Probe};
 use crate::hosts::outbox::{Outbox, Port};
 
@@ -286,6 +286,26 @@ impl Connection {
             if after.cwnd != window.cwnd {
                 report(Kind::Cwnd, after.cwnd);
             }
+            out.net.probes.sender_state(&self.sender_state(now));
+        }
+    }
+
+    fn sender_state(&self, now: Time) -> SenderState {
+        let sender = &self.sender;
+        SenderState {
+            t: now,
+            flow: self.flow,
+            connection: sender.flow(),
+            second_half: self.second_half,
+            window: sender.window(),
+            flight: sender.flight(),
+            pipe: sender.pipe(),
+            receive_window: sender.receive_window(),
+            rtt: sender.last_rtt(),
+            srtt: sender.rto().srtt(),
+            rto: sender.rto().rto(),
+            pacing_rate: sender.pacing_rate(),
+            limit: self.limit,
         }
     }
 

@@ -23,7 +23,11 @@ use crate::network::cells;
 
 /// Writes a capture while the simulation runs.
 pub struct Capture<W: Write> {
-    writer: Option<CaptureWriter<W>>,
+    /// The files: one with all interfaces, or one per interface.
+    writers: Vec<CaptureWriter<W>>,
+    per_interface: bool,
+    /// Captured bytes of a packet; `None`: all.
+    snaplen: Option<usize>,
     error: Option<WriteError>,
     /// Index of the interface of each one-way link.
     hop: Vec<usize>,
@@ -52,6 +56,39 @@ impl<W: Write> Capture<W> {
     ///
     /// [`WriteError`] if the header cannot be written.
     pub fn new(output: W, network: &Network) -> Result<Self, WriteError> {
+        let (interfaces, mut capture) = Self::of(network);
+        capture.writers.push(CaptureWriter::new(output, &interfaces)?);
+        Ok(capture)
+    }
+
+    /// A capture with one file per interface, so that no file has a packet twice. `open` opens the
+    /// file of the interface with the given name. At most `snaplen` bytes of a packet are captured.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`] if a file cannot be opened or its header cannot be written.
+    pub fn per_interface(
+        network: &Network,
+        snaplen: Option<u32>,
+        mut open: impl FnMut(&str) -> std::io::Result<W>,
+    ) -> Result<Self, WriteError> {
+        let (interfaces, mut capture) = Self::of(network);
+        capture.per_interface = true;
+        capture.snaplen = snaplen.map(|n| n as usize);
+        for interface in &interfaces {
+            let output = open(&interface.name)?;
+            let writer = CaptureWriter::with_snaplen(
+                output,
+                std::slice::from_ref(interface),
+                snaplen.unwrap_or(0),
+            )?;
+            capture.writers.push(writer);
+        }
+        Ok(capture)
+    }
+
+    /// The interfaces of a network, and a capture without files.
+    fn of(network: &Network) -> (Vec<Interface>, Self) {
         let name = |n: NodeId| network.nodes[usize::from(n)].name.clone();
         let mut interfaces: Vec<Interface> = Vec::new();
         let mut hop: Vec<usize> = Vec::new();
@@ -94,9 +131,10 @@ impl<W: Write> Capture<W> {
             network.flows.iter().map(|f| (f.segment, f.receive_window.bytes(f.segment))).collect();
         let names =
             network.links.iter().map(|l| format!("{}>{}", name(l.from), name(l.to))).collect();
-        let writer = Some(CaptureWriter::new(output, &interfaces)?);
-        Ok(Capture {
-            writer,
+        let capture = Capture {
+            writers: Vec::new(),
+            per_interface: false,
+            snaplen: None,
             error: None,
             hop,
             agent,
@@ -105,20 +143,29 @@ impl<W: Write> Capture<W> {
             windows,
             shown: None,
             remark: Remark::default(),
-        })
+        };
+        (interfaces, capture)
     }
 
-    /// Completes the capture and returns the output.
+    /// Completes the capture and returns the output of [`Self::new`].
     ///
     /// # Errors
     ///
     /// The first [`WriteError`] since the capture was created.
-    pub fn finish(mut self) -> Result<W, WriteError> {
+    pub fn finish(self) -> Result<W, WriteError> {
+        self.finish_all()?.pop().ok_or(WriteError::NoInterface(0))
+    }
+
+    /// Completes the capture and returns its outputs.
+    ///
+    /// # Errors
+    ///
+    /// The first [`WriteError`] since the capture was created.
+    pub fn finish_all(mut self) -> Result<Vec<W>, WriteError> {
         self.flush_shown(None);
-        match (self.error, self.writer) {
-            (Some(error), _) => Err(error),
-            (None, Some(writer)) => writer.finish(),
-            (None, None) => Err(WriteError::NoInterface(0)),
+        match self.error {
+            Some(error) => Err(error),
+            None => self.writers.into_iter().map(CaptureWriter::finish).collect(),
         }
     }
 
@@ -138,10 +185,12 @@ impl<W: Write> Capture<W> {
         if self.error.is_some() {
             return;
         }
-        if let Some(writer) = &mut self.writer {
-            self.error = writer
-                .write(interface, time, &render_with(segment, options, endpoints), comment)
-                .err();
+        let (file, place) = if self.per_interface { (interface, 0) } else { (0, interface) };
+        if let Some(writer) = self.writers.get_mut(file) {
+            let packet = render_with(segment, options, endpoints);
+            let kept = &packet[..self.snaplen.unwrap_or(packet.len()).min(packet.len())];
+            let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+            self.error = writer.write_cut(place, time, kept, length, comment).err();
         }
     }
 

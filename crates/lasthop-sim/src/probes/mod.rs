@@ -21,7 +21,7 @@ use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
 
 use crate::events::probe::{Content, Fate, Offer, Probe, Seen, reason_name};
-use crate::events::{Event, Kind, Observer};
+use crate::events::{Event, Kind, Observer, SenderState};
 use bursts::Burst;
 use flow_stats::FlowStats;
 use gaps::DeliveryGap;
@@ -217,6 +217,11 @@ impl<R: Observer> Probe for Probes<R> {
     #[inline]
     fn node_view(&mut self, node_view: &dyn NodeView) {
         self.reader.on_node_view(node_view);
+    }
+
+    #[inline]
+    fn sender_state(&mut self, state: &SenderState) {
+        self.reader.on_sender(state);
     }
 
     #[inline]

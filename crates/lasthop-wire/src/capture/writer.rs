@@ -35,6 +35,20 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// [`WriteError::Io`] if the output cannot be written.
     pub fn new(output: W, interfaces: &[Interface]) -> Result<Self, WriteError> {
+        Self::with_snaplen(output, interfaces, 0)
+    }
+
+    /// As [`new`](Self::new); the interfaces state that at most `snaplen` bytes of a packet are
+    /// captured (0: no limit). [`write_cut`](Self::write_cut) does not check this.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_snaplen(
+        output: W,
+        interfaces: &[Interface],
+        snaplen: u32,
+    ) -> Result<Self, WriteError> {
         let mut writer = CaptureWriter {
             output: BufWriter::with_capacity(1 << 16, output),
             interfaces: interfaces.len(),
@@ -42,7 +56,7 @@ impl<W: Write> CaptureWriter<W> {
         };
         writer.section_header()?;
         for interface in interfaces {
-            writer.interface(interface)?;
+            writer.interface(interface, snaplen)?;
         }
         Ok(writer)
     }
@@ -121,10 +135,10 @@ impl<W: Write> CaptureWriter<W> {
         self.end()
     }
 
-    fn interface(&mut self, interface: &Interface) -> Result<(), WriteError> {
+    fn interface(&mut self, interface: &Interface, snaplen: u32) -> Result<(), WriteError> {
         self.begin(code::INTERFACE);
         self.u32(u32::from(interface.link_type.0));
-        self.u32(0); // snapshot length: no limit
+        self.u32(snaplen); // 0: no limit
         for (code, text) in
             [(code::IF_NAME, &interface.name), (code::IF_DESCRIPTION, &interface.description)]
         {

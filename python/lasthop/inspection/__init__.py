@@ -1,0 +1,1 @@
+"""Inspection of one run: charts, stalls and their causes, qlog."""

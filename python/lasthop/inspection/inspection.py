@@ -1,0 +1,273 @@
+"""`lasthop inspect`: run a scenario once per scheme and record what happens inside."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lasthop.errors import InputError
+from lasthop.inspection import record as rec
+from lasthop.inspection import stalls as find_stalls
+from lasthop.inspection.record import Connection, Record
+from lasthop.inspection.stalls import Stall
+
+#: Version of the JSON of `lasthop inspect`; it grows with incompatible changes.
+JSON_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One TCP connection that is inspected: a scheme's, or one half of a split connection."""
+
+    #: Label of the scheme, with the ends of the connection if it is one half of a split connection.
+    title: str
+    scheme: str
+    slots: str
+    connection: Connection
+    #: True for the server's sender.
+    server: bool
+    shortest_s: float | None = None
+
+    @property
+    def threshold_s(self) -> float:
+        """The shortest gap that counts as a stall, seconds."""
+        if self.shortest_s is not None:
+            return self.shortest_s
+        return find_stalls.threshold(self.connection)
+
+    @cached_property
+    def stalls(self) -> list[Stall]:
+        """Intervals without in-order delivery, in order of time."""
+        return find_stalls.find(self.connection, self.shortest_s)
+
+    @cached_property
+    def limited_by(self) -> dict[str, float]:
+        """Shares of the measured time by what limited the sender, as in `lasthop run --json`."""
+        record = self.connection.record
+        if self.server:
+            return dict(record.flow.get("limited_by") or {})
+        for agent in record.run["agents"]:
+            if agent.get("limited_by"):
+                return dict(agent["limited_by"])
+        return {}
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Totals of the connection over the whole run, as in the JSON."""
+        connection = self.connection
+        copies, states, record = connection.copies, connection.states, connection.record
+        again = copies.retransmission
+        times, ends = connection.in_order
+        rtt = states.rtt[np.isfinite(states.rtt)]
+        lost = copies.fate[copies.lost].tolist()
+        own = copies.reason != "agent"
+        return {
+            "goodput_bps": record.flow["goodput_bps"],
+            "delivered_bytes": int(ends[-1]) if len(ends) else 0,
+            "rtt_min_s": float(rtt.min()) if len(rtt) else None,
+            "rtt_median_s": float(np.median(rtt)) if len(rtt) else None,
+            "sent_segments": int(own.sum()),
+            "agent_segments": int((~own).sum()),
+            "retransmissions": int((again & own).sum()),
+            "spurious_retransmissions": int((copies.spurious & own).sum()),
+            "timeouts": len(connection.timeouts()),
+            "fast_retransmits": len(connection.fast_retransmits()),
+            "losses": {rec.FATES[f]: lost.count(f) for f in sorted(set(lost))},
+            "lost_acks": len(connection.lost_acks),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `lasthop inspect`."""
+        record = self.connection.record
+        return {
+            "title": self.title,
+            "scheme": self.scheme,
+            "slots": self.slots,
+            "sender": record.nodes[self.connection.sender_node],
+            "path": [record.link_name(x) for x in self.connection.path],
+            "totals": self.facts,
+            "limited_by": self.limited_by,
+            "stall_threshold_s": self.threshold_s,
+            "stalls": find_stalls.to_dicts(self.stalls),
+        }
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What happened inside one run of each scheme; `save` writes the page."""
+
+    scenario: str
+    seed: int
+    duration_s: float
+    flow_id: str
+    version: str
+    subjects: Sequence[Subject]
+    assumed: Sequence[str]
+    command: str = field(default="", compare=False)
+
+    @property
+    def title(self) -> str:
+        """Scenario, schemes and seed."""
+        schemes = list(dict.fromkeys(s.scheme for s in self.subjects))
+        return f"{self.scenario}: {', '.join(schemes)}, seed {self.seed}"
+
+    @property
+    def stalls(self) -> list[Stall]:
+        """The stalls of the first connection; each of `subjects` has its own."""
+        return self.subjects[0].stalls
+
+    @property
+    def rule(self) -> str:
+        """The definition of a stall."""
+        return (
+            "A stall is an interval longer than the threshold in which no byte becomes available in"
+            " order at the receiver although the sender has unacknowledged or unsent data, or waits"
+            " for its SYN to be answered. The threshold is twice the smallest round-trip time"
+            " sample, at least 100 ms, unless it is given. Stalls that follow one another within"
+            " the threshold are one stall. Causes are computed from the fate of each copy of the"
+            " missing byte and from the sender's state."
+        )
+
+    def panel_keys(self, columns: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Keys of the panels of all columns, in order."""
+        return list(dict.fromkeys(p["key"] for c in columns for p in c["panels"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `lasthop inspect --json`; docs/inspect.md lists the keys."""
+        first = self.subjects[0].connection.record
+        outages = [
+            {"link": first.link_name(o.link), "start_s": o.start_s, "end_s": o.end_s, "frames": o.frames}
+            for o in first.outages
+        ]
+        return {
+            "lasthop": self.version,
+            "json_version": JSON_VERSION,
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "duration_s": self.duration_s,
+            "flow": self.flow_id,
+            "assumed": list(self.assumed),
+            "outages": outages,
+            "connections": [s.to_dict() for s in self.subjects],
+        }
+
+    @cached_property
+    def html(self) -> str:
+        """The page: one HTML file without references to other files."""
+        from lasthop.inspection import page
+
+        return page.render(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file and return its path."""
+        from lasthop.experiments import store
+
+        with store.partial(Path(path)) as temporary:
+            Path(temporary).write_text(self.html, encoding="utf-8")
+        return Path(path)
+
+    def save_qlog(self, path: str | Path) -> Path:
+        """Write the events of the senders as qlog (JSON-SEQ) and return the path."""
+        from lasthop.experiments import store
+        from lasthop.inspection import qlog
+
+        with store.partial(Path(path)) as temporary, open(temporary, "wb") as out:
+            for line in qlog.records(self):
+                out.write(line)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        source = escape(self.html, quote=True)
+        return (
+            f'<iframe title="{escape(self.title, quote=True)}" srcdoc="{source}"'
+            ' sandbox="allow-scripts" width="100%" height="900"></iframe>'
+        )
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        for subject in self.subjects:
+            stalls = subject.stalls
+            count = f"{len(stalls)} stall{'' if len(stalls) == 1 else 's'}"
+            lines.append(f"\n{subject.title}: {count}")
+            lines += [f"  {s.duration_s:7.3f} s at {s.sentence}" for s in stalls]
+        return "\n".join(lines)
+
+
+def subjects_of(record: Record, scheme: str, shortest_s: float | None) -> list[Subject]:
+    """The connections of a record; raises `InputError` if it has none."""
+    numbers = record.connections
+    if not numbers:
+        raise InputError(f"flow {record.flow['id']} sends no TCP segments; inspect needs a TCP flow")
+    split = len(numbers) > 1
+    found = []
+    for i, number in enumerate(numbers):
+        connection = Connection(record, number)
+        title = scheme
+        if split:
+            ends = (connection.sender_node, connection.receiver_node)
+            title += ": " + " to ".join(record.nodes[n] if n >= 0 else "?" for n in ends)
+        slots = record.flow["slots"]
+        found.append(Subject(title, scheme, slots, connection, i == 0, shortest_s))
+    return found
+
+
+def flow_index(flows: Sequence[tuple[str, bool]], wanted: str | None) -> int:
+    """Index of the flow named `wanted`, or of the first TCP flow. `flows`: name, whether TCP."""
+    tcp = [name for name, is_tcp in flows if is_tcp]
+    if not tcp:
+        raise InputError("the scenario has no TCP flow; inspect needs one")
+    names = [name for name, _ in flows]
+    if wanted is not None and wanted not in tcp:
+        what = "sends datagrams" if wanted in names else "does not exist"
+        listed = ", ".join(tcp[:20]) + (", …" if len(tcp) > 20 else "")
+        raise InputError(f"--flow: flow {wanted!r} {what}; TCP flows are {listed}")
+    return names.index(wanted if wanted is not None else tcp[0])
+
+
+def capture_folder(base: Path, label: str, several: bool) -> Path:
+    """The folder for captures of one scheme."""
+    if not several:
+        return base
+    return base / (re.sub(r"[^\w.+-]+", "-", label).strip("-.") or "scheme")
+
+
+def from_runs(
+    runs: Sequence[tuple[Any, str, Mapping[str, Any], int]],
+    *,
+    seed: int,
+    version: str,
+    shortest_s: float | None = None,
+    command: str = "",
+) -> Inspection:
+    """Build an inspection from runs: scenario, JSON of the result, recorded columns and the index
+    of the flow.
+    """
+    subjects: list[Subject] = []
+    assumed: dict[str, None] = {}
+    for scenario, text, columns, flow in runs:
+        record = Record(json.loads(text), columns, flow)
+        subjects += subjects_of(record, str(record.flow["scheme"]), shortest_s)
+        assumed |= dict.fromkeys(scenario.assumed)
+    first = subjects[0].connection.record
+    return Inspection(
+        scenario=str(first.run["scenario"]),
+        seed=seed,
+        duration_s=first.duration_s,
+        flow_id=str(first.flow["id"]),
+        version=version,
+        subjects=subjects,
+        assumed=list(assumed),
+        command=command,
+    )
+
+
+__all__ = ["Inspection", "Subject", "capture_folder", "from_runs"]

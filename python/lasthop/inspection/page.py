@@ -1,0 +1,291 @@
+"""The page of `lasthop inspect`: linked charts, stalls with their causes, and totals.
+
+The element `data` has `start`, `end` (seconds), `tick` (seconds per unit of the times) and
+`columns`, one per connection: `panels` with `series` and `marks` (`t`: base64 of little-endian
+uint32, `v` and `e`: of float32), `outages` and `stalls` (start and end in seconds).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from lasthop import pages
+from lasthop.analysis import limits
+from lasthop.inspection import downsample, series, stalls
+from lasthop.inspection import record as rec
+from lasthop.inspection.sentences import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lasthop.inspection.inspection import Inspection, Subject
+
+#: Bins of the downsampling for a page with one column; further columns share them.
+BINS: Final = 5000
+#: Rows of the grid in which at most one dot per cell is kept.
+LEVELS: Final = 250
+#: Intervals for which the shares of the limits are drawn.
+SHARE_BINS: Final = 800
+# Colours that remain distinguishable for colour-blind readers (Okabe and Ito, 2008); lines differ
+# in their dashes and marks in their shapes too.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, GREY = (
+    "#0072b2",
+    "#c77700",
+    "#00805c",
+    "#c24a00",
+    "#a3487f",
+    "#3d9fd6",
+    "#1b1b1b",
+    "#767676",
+)
+STYLES: Final[dict[str, tuple[str, list[int]]]] = {
+    "cwnd": (BLUE, []),
+    "ssthresh": (ORANGE, [8, 4]),
+    "flight": (GREEN, []),
+    "pipe": (PURPLE, [2, 3]),
+    "rwnd": (BLACK, [12, 3, 2, 3]),
+    "delivery": (BLUE, []),
+    "pacing": (ORANGE, [8, 4]),
+    "sending": (GREEN, [2, 3]),
+    "capacity": (BLACK, [12, 3, 2, 3]),
+    "rtt": (SKY, []),
+    "srtt": (BLUE, []),
+    "rto": (RED, [8, 4]),
+    "queue": (BLUE, []),
+    "delay": (BLUE, []),
+    "sent": (SKY, []),
+    "acked": (GREEN, []),
+}
+MARK_COLOURS: Final = {
+    "timeout": RED,
+    "fast": PURPLE,
+    "undone": GREEN,
+    "sack": PURPLE,
+    "retransmission": BLACK,
+    "spurious": ORANGE,
+    "drop": RED,
+    "lost-ack": GREY,
+}
+LIMIT_COLOURS: Final = {
+    "cwnd": "#56b4e9",
+    "pacing": "#e69f00",
+    "receive_window": "#cc79a7",
+    "application": "#d9d9d9",
+    "relay_buffer": "#009e73",
+    "agent_cache": "#f0e442",
+    "handshake": "#8c8c8c",
+    "outage": "#404040",
+}
+
+
+def render(inspection: Inspection) -> str:
+    """The page as HTML."""
+    subjects = inspection.subjects
+    end = max(s.connection.record.duration_s for s in subjects)
+    tick = max(1e-6, end / (2**32 - 2))
+    bins = max(BINS // len(subjects), 500)
+    columns = [_column(s, tick, bins) for s in subjects]
+    return pages.render(
+        "inspect.html",
+        title=inspection.title,
+        scripts=["uPlot.iife.min.js", "timeline.js"],
+        styles=["uPlot.min.css", "timeline.css"],
+        notices=["uPlot-LICENSE.txt"],
+        data={"start": 0.0, "end": end, "tick": tick, "columns": columns},
+        values={
+            "inspection": inspection,
+            "columns": [_texts(s, c) for s, c in zip(subjects, columns, strict=True)],
+            "totals": _totals(subjects),
+            "rule": inspection.rule,
+            "downsampled": any(c["downsampled"] for c in columns),
+        },
+    )
+
+
+def _column(subject: Subject, tick: float, bins: int) -> dict[str, Any]:
+    connection = subject.connection
+    record = connection.record
+    packed: list[dict[str, Any]] = []
+    reduced = False
+    for panel in series.panels(connection):
+        item, fewer = _panel(panel, tick, bins)
+        packed.append(item)
+        reduced |= fewer
+        if panel.key == "windows":
+            packed.append(_shares(connection))
+    path = set(connection.path)
+    outages = [
+        [o.start_s, o.end_s, f"outage of {record.link_name(o.link)}"]
+        for o in record.outages
+        if o.link in path or not path
+    ]
+    return {
+        "panels": packed,
+        "outages": outages or [[o.start_s, o.end_s, ""] for o in record.outages],
+        "stalls": [[s.start_s, s.end_s] for s in subject.stalls],
+        "downsampled": reduced,
+    }
+
+
+def _panel(panel: series.Panel, tick: float, bins: int) -> tuple[dict[str, Any], bool]:
+    items, reduced = [], False
+    for s in panel.series:
+        t, v = s.t, s.v
+        if s.kind == "dots":
+            keep = downsample.pixels(t, v, bins, LEVELS) if len(t) > 4 * bins else np.arange(len(t))
+        else:
+            keep = downsample.extremes(t, np.nan_to_num(v, nan=-1.0), bins)
+        reduced |= len(keep) < len(t)
+        color, dash = STYLES[s.key]
+        items.append(
+            {
+                "key": s.key,
+                "label": s.label,
+                "kind": s.kind,
+                "shown": s.shown,
+                "color": color,
+                "dash": dash,
+                "t": _times(t[keep], tick),
+                "v": _floats(v[keep]),
+            }
+        )
+    marks = []
+    for m in panel.marks:
+        # Losses, timeouts and retransmissions are all kept. SACK blocks are not losses.
+        keep = downsample.pixels(m.t, m.v, bins, LEVELS) if m.key == "sack" else np.arange(len(m.t))
+        reduced |= len(keep) < len(m.t)
+        marks.append(
+            {
+                "key": m.key,
+                "label": f"{m.label} ({len(m.t)})",
+                "shape": m.shape,
+                "shown": True,
+                "color": MARK_COLOURS.get(m.key, RED),
+                "t": _times(m.t[keep], tick),
+                "v": _floats(m.v[keep]),
+            }
+            | ({} if m.v_end is None else {"e": _floats(m.v_end[keep])})
+        )
+    head = {"key": panel.key, "title": panel.title, "unit": panel.unit, "note": panel.note}
+    return head | {"series": items, "marks": marks}, reduced
+
+
+def _shares(connection: rec.Connection) -> dict[str, Any]:
+    """Shares of each interval of time by what limits the sender."""
+    end = connection.record.duration_s
+    width = end / SHARE_BINS
+    spent = {key: np.zeros(SHARE_BINS) for key in limits.NAMES}
+    for start, stop, key in series.bands(connection):
+        first, last = int(start / width), min(int(stop / width), SHARE_BINS - 1)
+        first = min(first, SHARE_BINS - 1)
+        if first == last:
+            spent[key][first] += stop - start
+            continue
+        spent[key][first] += (first + 1) * width - start
+        spent[key][first + 1 : last] += width
+        spent[key][last] += stop - last * width
+    rows = [
+        {
+            "key": key,
+            "label": limits.NAMES[key],
+            "color": LIMIT_COLOURS[key],
+            "v": _floats(np.clip(v / width, 0.0, 1.0)),
+        }
+        for key, v in spent.items()
+        if v.any()
+    ]
+    return {
+        "key": "limits",
+        "title": "Sender limited by",
+        "unit": "share of the time",
+        "note": f"Share of each interval of {width * 1e3:.4g} ms.",
+        "series": [],
+        "marks": [],
+        "shares": {"width": width, "rows": rows},
+    }
+
+
+def _times(t: Any, tick: float) -> str:
+    return _base64(np.round(np.asarray(t) / tick).astype("<u4"))
+
+
+def _floats(v: Any) -> str:
+    return _base64(np.asarray(v).astype("<f4"))
+
+
+def _base64(array: Any) -> str:
+    return base64.b64encode(array.tobytes()).decode("ascii")
+
+
+def _texts(subject: Subject, column: dict[str, Any]) -> dict[str, Any]:
+    """What the template shows of a connection."""
+    panels = [{k: p[k] for k in ("key", "title", "unit", "note")} for p in column["panels"]]
+    rows = [
+        {"start": s.start_s, "length": duration(s.duration_s), "sentence": s.sentence.split(": ", 1)[1]}
+        for s in subject.stalls
+    ]
+    shown = [
+        {"key": key, "name": limits.NAMES[key], "share": share, "color": LIMIT_COLOURS[key]}
+        for key, share in subject.limited_by.items()
+        if share > 0
+    ]
+    shown.sort(key=lambda row: -float(row["share"]))
+    x = 0.0
+    for row in shown:
+        row["x"] = x
+        x += row["share"]
+    return {
+        "title": subject.title,
+        "slots": subject.slots,
+        "panels": panels,
+        "stalls": rows,
+        "threshold": duration(subject.threshold_s),
+        "stalled": duration(sum(s.duration_s for s in subject.stalls)),
+        "limits": shown,
+        "undecided": sum(s.cause == "undecided" for s in subject.stalls),
+        "outages": len(column["outages"]),
+    }
+
+
+def _totals(subjects: Sequence[Subject]) -> list[tuple[str, list[str]]]:
+    """Rows of the table of totals: name, and the value of each connection."""
+    names: dict[str, str] = {
+        "goodput_bps": "goodput",
+        "delivered_bytes": "delivered in order",
+        "rtt_min_s": "RTT, smallest sample",
+        "rtt_median_s": "RTT, median",
+        "sent_segments": "segments sent",
+        "retransmissions": "retransmissions (spurious)",
+        "timeouts": "timeouts",
+        "fast_retransmits": "fast retransmits",
+        "lost_segments": "segments lost",
+        "lost_acks": "ACKs lost",
+        "stalls": "stalls (time)",
+    }
+    return [(name, [_total(s, key) for s in subjects]) for key, name in names.items()]
+
+
+def _total(subject: Subject, key: str) -> str:
+    facts = subject.facts
+    if key == "retransmissions":
+        return f"{facts[key]} ({facts['spurious_retransmissions']})"
+    if key == "lost_segments":
+        parts = [f"{n} {fate}" for fate, n in facts["losses"].items()]
+        return ", ".join(parts) if parts else "0"
+    if key == "stalls":
+        spent = sum(s.duration_s for s in subject.stalls)
+        return f"{len(subject.stalls)} ({duration(spent)})" if subject.stalls else "0"
+    value = facts[key]
+    if value is None:
+        return "–"
+    if key == "goodput_bps":
+        return f"{value * 1e-3:,.0f} kbit/s".replace(",", " ")
+    if key == "delivered_bytes":
+        return f"{value * 1e-6:.4g} MB"
+    return duration(value) if key.endswith("_s") else str(value)
+
+
+__all__ = ["render"]

@@ -1,0 +1,177 @@
+"""The senders' events as qlog: the main schema's sequential form (JSON-SEQ), with events in the
+namespace "tcp".
+
+Structure: draft-ietf-quic-qlog-main-schema-11 and later (QlogFileSeq, Event); JSON text sequences:
+RFC 7464. docs/inspect.md lists the events. Times are milliseconds since the start of the run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from lasthop.inspection import record as rec
+
+if TYPE_CHECKING:
+    from lasthop.inspection.inspection import Inspection, Subject
+
+FILE_SCHEMA: Final = "urn:ietf:params:qlog:file:sequential"
+FORMAT: Final = "application/qlog+json-seq"
+EVENT_SCHEMA: Final = "urn:lasthop:qlog:events:tcp"
+
+Timed = tuple[float, int, dict[str, Any]]
+
+
+def records(inspection: Inspection) -> Iterator[bytes]:
+    """The records of a qlog file: the header, then the events in order of time."""
+    yield _record(
+        {
+            "file_schema": FILE_SCHEMA,
+            "serialization_format": FORMAT,
+            "title": inspection.title,
+            "trace": {
+                "vantage_point": {
+                    "name": "simulated data senders, with the fate of each copy",
+                    "type": "server",
+                },
+                "event_schemas": [EVENT_SCHEMA],
+                "common_fields": {
+                    "time_format": "relative_to_epoch",
+                    "reference_time": {"clock_type": "monotonic", "epoch": "unknown"},
+                },
+            },
+        }
+    )
+    streams = [
+        stream
+        for i, subject in enumerate(inspection.subjects)
+        for stream in _streams(subject, f"{i + 1}: {subject.title}")
+    ]
+    for t, _, event in heapq.merge(*streams, key=lambda e: (e[0], e[1])):
+        yield _record({"time": round(t * 1e3, 6), **event})
+
+
+def _record(value: dict[str, Any]) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return b"\x1e" + text.encode("utf-8", "surrogateescape") + b"\n"
+
+
+def _streams(subject: Subject, group: str) -> list[Iterator[Timed]]:
+    """Streams of events in order of time; the number orders events of the same time."""
+    connection = subject.connection
+    return [
+        _received(connection, group),
+        _marks(connection, group),
+        _sent(connection, group),
+        _metrics(connection, group),
+        _lost(connection, group),
+    ]
+
+
+def _event(name: str, group: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"name": f"tcp:{name}", "group_id": group, "data": data}
+
+
+def _sent(connection: rec.Connection, group: str) -> Iterator[Timed]:
+    copies = connection.copies
+    rows = zip(
+        copies.t.tolist(),
+        copies.seq.tolist(),
+        copies.end.tolist(),
+        copies.reason.tolist(),
+        copies.attempt.tolist(),
+        copies.spurious.tolist(),
+        copies.id.tolist(),
+        strict=True,
+    )
+    for t, seq, end, reason, attempt, spurious, packet in rows:
+        data = {
+            "packet_id": packet,
+            "offset": seq,
+            "length": end - seq,
+            "transmission": attempt,
+            "trigger": reason.replace(" ", "_"),
+        }
+        if spurious:
+            data["spurious"] = True
+        yield t, 2, _event("segment_sent", group, data)
+
+
+def _received(connection: rec.Connection, group: str) -> Iterator[Timed]:
+    record, acks = connection.record, connection.acks
+    sack = record.column("sack")
+    mine = (sack["connection"] == connection.number).nonzero()[0].tolist()
+    blocks: dict[int, list[list[int]]] = {}
+    for i in mine:
+        blocks.setdefault(int(sack["t_ns"][i]), []).append(
+            [int(sack["start"][i]), int(sack["end"][i])]
+        )
+    for i in acks.tolist():
+        t = int(record.column("t_ns")[i])
+        data: dict[str, Any] = {
+            "ack": int(record.column("ack")[i]),
+            "window": int(record.column("window")[i]),
+        }
+        if t in blocks:
+            data["sack"] = blocks[t]
+        yield t * 1e-9, 0, _event("ack_received", group, data)
+
+
+def _marks(connection: rec.Connection, group: str) -> Iterator[Timed]:
+    found = [
+        (t, name)
+        for name, times in (
+            ("retransmission_timeout", connection.timeouts()),
+            ("fast_retransmit", connection.fast_retransmits()),
+            ("reduction_undone", connection.undone()),
+        )
+        for t in times.tolist()
+    ]
+    for t, name in sorted(found):
+        yield t, 1, _event(name, group, {})
+
+
+def _metrics(connection: rec.Connection, group: str) -> Iterator[Timed]:
+    """Changes of the sender's state; the names are those of quic:recovery_metrics_updated."""
+    states, limits = connection.states, connection.record.limits
+    columns = {
+        "latest_rtt": (states.rtt * 1e3).tolist(),
+        "smoothed_rtt": (states.srtt * 1e3).tolist(),
+        "retransmission_timeout": (states.rto * 1e3).tolist(),
+        "congestion_window": states.cwnd.tolist(),
+        "ssthresh": states.ssthresh.tolist(),
+        "bytes_in_flight": states.flight.tolist(),
+        "pacing_rate": states.pacing.tolist(),
+    }
+    last: dict[str, Any] = {}
+    for i, t in enumerate(states.t.tolist()):
+        now: dict[str, Any] = {
+            k: v[i] for k, v in columns.items() if math.isfinite(v[i]) and v[i] < 1e15
+        }
+        now["limited_by"] = limits[int(states.limit[i])]
+        changed = {k: v for k, v in now.items() if last.get(k) != v or k == "latest_rtt"}
+        last = now
+        if changed:
+            yield t, 3, _event("recovery_metrics_updated", group, changed)
+
+
+def _lost(connection: rec.Connection, group: str) -> Iterator[Timed]:
+    """The ground truth, which no sender has: losses of data at their time."""
+    copies, record = connection.copies, connection.record
+    rows = copies.lost.nonzero()[0]
+    for i in rows[copies.fate_t[rows].argsort(kind="stable")].tolist():
+        data = {
+            "packet_id": int(copies.id[i]),
+            "offset": int(copies.seq[i]),
+            "length": int(copies.end[i] - copies.seq[i]),
+            "trigger": rec.FATES[int(copies.fate[i])].replace(" ", "_"),
+        }
+        if copies.link[i] >= 0:
+            data["link"] = record.link_name(int(copies.link[i]))
+        yield float(copies.fate_t[i]), 4, _event("segment_lost", group, data)
+
+
+__all__ = ["EVENT_SCHEMA", "FILE_SCHEMA", "FORMAT", "records"]

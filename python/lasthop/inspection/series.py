@@ -1,0 +1,315 @@
+"""The series of an inspection: what is drawn, from the record of a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from lasthop.inspection import record as rec
+from lasthop.inspection.record import Connection
+
+if TYPE_CHECKING:
+    from lasthop.inspection.record import Floats, Ints, Mask
+
+#: Values of ssthresh and of the receive window above this multiple of the largest window in use are
+#: not drawn: they do not limit the sender.
+DRAWN_UP_TO: Final = 4.0
+#: Intervals of the delivery rate per run, and the shortest interval in round-trip times.
+RATE_INTERVALS: Final = 300
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series of points over time. `t` in seconds, `v` in the panel's unit.
+
+    `kind`: "step" keeps a value until the next point, "line" joins points, "dots" does neither.
+    """
+
+    key: str
+    label: str
+    kind: str
+    t: Floats
+    v: Floats
+    shown: bool = True
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Marks at points of a panel. `shape` is a name that the page draws."""
+
+    key: str
+    label: str
+    shape: str
+    t: Floats
+    v: Floats
+    #: End of a vertical bar at each point, for SACK blocks.
+    v_end: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart: series and marks with one y axis."""
+
+    key: str
+    title: str
+    unit: str
+    series: list[Series]
+    marks: list[Marks] = field(default_factory=list)
+    note: str = ""
+
+
+def panels(connection: Connection) -> list[Panel]:
+    """All panels of a connection."""
+    return [
+        _windows(connection),
+        _rates(connection),
+        _rtt(connection),
+        *_queue(connection),
+        _sequence(connection),
+    ]
+
+
+def bands(connection: Connection) -> list[tuple[float, float, str]]:
+    """What limits the sender over time: start and end in seconds, and the key of the limit."""
+    states, names = connection.states, connection.record.limits
+    if not len(states.t):
+        return []
+    change = np.flatnonzero(np.diff(states.limit.astype(np.int64), prepend=-2))
+    starts = states.t[change]
+    ends = np.append(starts[1:], connection.record.duration_s)
+    return [
+        (float(a), float(b), names[int(states.limit[i])])
+        for a, b, i in zip(starts, ends, change.tolist(), strict=True)
+        if b > a
+    ]
+
+
+def _changes(t: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """The points at which a step function changes."""
+    keep = np.isfinite(v)
+    t, v = t[keep], v[keep]
+    if not len(v):
+        return t, v
+    changed = np.concatenate([[True], np.diff(v) != 0])
+    return t[changed], v[changed]
+
+
+def _step(key: str, label: str, t: Floats, v: Floats, end: float, shown: bool = True) -> Series:
+    t, v = _changes(t, v)
+    if len(t) and t[-1] < end:
+        t, v = np.append(t, end), np.append(v, v[-1])
+    return Series(key, label, "step", t, v, shown)
+
+
+def _windows(connection: Connection) -> Panel:
+    states, end = connection.states, connection.record.duration_s
+    used = float(max(states.cwnd.max(), states.flight.max())) if len(states.t) else 0.0
+
+    def drawn(values: Any) -> Floats:
+        return np.where(values <= DRAWN_UP_TO * used, values * 1e-3, np.nan)
+
+    series = [
+        _step("cwnd", "cwnd", states.t, states.cwnd * 1e-3, end),
+        _step("ssthresh", "ssthresh", states.t, drawn(states.ssthresh), end),
+        _step("flight", "bytes in flight", states.t, states.flight * 1e-3, end),
+        _step("rwnd", "receive window", states.t, drawn(states.receive_window), end, shown=False),
+    ]
+    if (states.pipe != states.flight).any():
+        pipe = _step("pipe", "pipe (RFC 6675)", states.t, states.pipe * 1e-3, end, shown=False)
+        series.insert(3, pipe)
+    marks = [
+        _at_top("timeout", "timeout", "T", connection.timeouts(), states.t, states.cwnd),
+        _at_top("fast", "fast retransmit", "F", connection.fast_retransmits(), states.t, states.cwnd),
+        _at_top("undone", "reduction undone", "U", connection.undone(), states.t, states.cwnd),
+    ]
+    return Panel("windows", "Windows", "kB", _present(series), [m for m in marks if len(m.t)])
+
+
+def _at_top(key: str, label: str, shape: str, at: Floats, t: Floats, v: Floats) -> Marks:
+    """Marks at the value that a series had before each time."""
+    place = np.clip(np.searchsorted(t, at, side="left") - 1, 0, max(len(t) - 1, 0))
+    return Marks(key, label, shape, at, v[place] * 1e-3 if len(v) else np.zeros(len(at)))
+
+
+def _present(series: list[Series]) -> list[Series]:
+    return [s for s in series if len(s.t)]
+
+
+def _rates(connection: Connection) -> Panel:
+    record, states = connection.record, connection.states
+    end = record.duration_s
+    width = max(end / RATE_INTERVALS, 2 * (connection.min_rtt or 0.0))
+    edges = np.append(np.arange(0.0, end, width), end)
+    sizes = np.diff(edges)
+    t, reached = connection.in_order
+    at_edge = np.concatenate([[0], reached])[np.searchsorted(t, edges, side="right")]
+    delivery = np.diff(at_edge) * 8e-6 / sizes
+    copies = connection.copies
+    sent = np.histogram(copies.t, edges, weights=(copies.end - copies.seq).astype(np.float64))[0]
+    series = [
+        Series("delivery", "delivery rate", "step", edges, np.append(delivery, delivery[-1:])),
+        _step("pacing", "pacing rate", states.t, states.pacing * 1e-6, end),
+        Series("sending", "sending rate", "step", edges, np.append(sent * 8e-6 / sizes, np.nan), False),
+    ]
+    link = bottleneck(connection)
+    capacity = record.links[link]["capacity_bps"] if link is not None else None
+    if capacity is not None:
+        label = f"mean capacity of {record.link_name(link or 0)}"
+        line = np.array([capacity * 1e-6] * 2)
+        series.append(Series("capacity", label, "line", np.array([0.0, end]), line))
+    note = (
+        f"In-order payload (delivery) and payload sent, per interval of {width * 1e3:.4g} ms. The"
+        " capacity includes headers."
+    )
+    return Panel("rates", "Rates", "Mbit/s", _present(series), note=note)
+
+
+def _rtt(connection: Connection) -> Panel:
+    states, end = connection.states, connection.record.duration_s
+    sampled = np.isfinite(states.rtt)
+    series = [
+        Series("rtt", "RTT sample", "dots", states.t[sampled], states.rtt[sampled] * 1e3),
+        _step("srtt", "srtt", states.t, states.srtt * 1e3, end),
+        _step("rto", "RTO", states.t, states.rto * 1e3, end, shown=False),
+    ]
+    return Panel("rtt", "Round-trip time", "ms", _present(series))
+
+
+def bottleneck(connection: Connection) -> int | None:
+    """The link of the data path with the largest mean queueing delay; the radio link if equal."""
+    record = connection.record
+    path = connection.path
+    if not path:
+        return None
+
+    def rank(link: int) -> tuple[float, bool]:
+        delay = record.links[link].get("queue_delay_s") or {}
+        return (delay.get("mean") or 0.0, bool(record.links[link]["radio"]))
+
+    return max(path, key=rank)
+
+
+def _queue(connection: Connection) -> list[Panel]:
+    record, link = connection.record, bottleneck(connection)
+    if link is None:
+        return []
+    columns = record.column
+    entered = record.where("enqueued", connection.number)
+    entered = entered[columns("link")[entered] == link]
+    left = record.where("arrived", connection.number)
+    left = left[columns("link")[left] == link]
+    name = record.link_name(link)
+    lengths = Series(
+        "queue", "frames waiting", "step", record.t[entered], columns("value")[entered].astype(float)
+    )
+    dropped = record.where("dropped_at_queue", connection.number)
+    dropped = dropped[(columns("link")[dropped] == link) & columns("forward")[dropped]]
+    at = np.clip(np.searchsorted(record.t[entered], record.t[dropped], "right") - 1, 0, None)
+    marks = [Marks("drop", "dropped", "x", record.t[dropped], lengths.v[at])] if len(at) else []
+    t, delay = _transit(record, entered, left)
+    return [
+        Panel(
+            "queue",
+            f"Queue of {name}",
+            "frames",
+            _present([lengths]),
+            marks,
+            note="Seen by each arriving segment of this flow, without the frame being sent.",
+        ),
+        Panel(
+            "delay",
+            f"Delay of {name}",
+            "ms",
+            _present([Series("delay", "queueing, sending and propagation", "dots", t, delay * 1e3)]),
+            note="From entering the queue to arriving at the far end, at the time of entering.",
+        ),
+    ]
+
+
+def _transit(record: rec.Record, entered: Ints, left: Ints) -> tuple[Floats, Floats]:
+    """Times of entering a link and durations until the arrival, for packets that arrived."""
+    ids = record.column("id")
+    order = np.argsort(ids[left], kind="stable")
+    sorted_ids = ids[left][order]
+    place = np.searchsorted(sorted_ids, ids[entered])
+    known = place < len(sorted_ids)
+    known[known] = sorted_ids[place[known]] == ids[entered[known]]
+    arrived = left[order[place[known]]]
+    return record.t[entered[known]], record.t[arrived] - record.t[entered[known]]
+
+
+def _sequence(connection: Connection) -> Panel:
+    record, copies = connection.record, connection.copies
+    first = ~copies.retransmission
+    acks = connection.acks
+    ack_t, ack_v = record.t[acks], record.column("ack")[acks].astype(np.float64)
+    keep = np.concatenate([[True], np.diff(np.maximum.accumulate(ack_v)) > 0]) if len(acks) else []
+    series = [
+        Series("sent", "sent", "dots", copies.t[first], copies.end[first] * 1e-6),
+        Series("acked", "cumulative ACK", "step", ack_t[keep], ack_v[keep] * 1e-6),
+    ]
+    again = copies.retransmission
+    marks = [
+        _sack_marks(connection),
+        _marks_of(copies, again & ~copies.spurious, "retransmission", "retransmission", "o"),
+        _marks_of(copies, again & copies.spurious, "spurious", "spurious retransmission", "diamond"),
+        *(
+            _marks_of(copies, copies.fate == fate, f"fate-{fate}", rec.FATES[fate], shape)
+            for fate, shape in SHAPES.items()
+        ),
+        *_lost_acks(connection),
+    ]
+    return Panel(
+        "sequence",
+        "Sequence numbers",
+        "MB",
+        _present(series),
+        [m for m in marks if len(m.t)],
+        note="Losses are drawn at the time at which the lost copy was sent, lost ACKs at the time"
+        " of their loss.",
+    )
+
+
+#: Shapes of losses by fate.
+SHAPES: Final = {
+    rec.QUEUE: "x",
+    rec.AIR: "plus",
+    rec.COLLISION: "star",
+    rec.OUTAGE: "square",
+    rec.BIT_ERRORS: "triangle",
+    rec.AGENT: "down",
+}
+
+
+def _marks_of(copies: rec.Copies, which: Mask, key: str, label: str, shape: str) -> Marks:
+    return Marks(key, label, shape, copies.t[which], copies.end[which] * 1e-6)
+
+
+def _sack_marks(connection: Connection) -> Marks:
+    """SACK blocks, each at its first report."""
+    sack = connection.record.column("sack")
+    mine = np.flatnonzero((sack["connection"] == connection.number) & ~sack["duplicate"])
+    blocks = np.stack([sack["start"][mine], sack["end"][mine]], axis=1)
+    _, first = np.unique(blocks, axis=0, return_index=True) if len(mine) else (None, mine)
+    mine = mine[np.sort(first)]
+    t, start, end = sack["t_ns"][mine] * 1e-9, sack["start"][mine], sack["end"][mine]
+    # A block that grows is reported once per ACK: only what is new is drawn.
+    grown: dict[int, int] = {}
+    low = np.array(start)
+    for i, (a, b) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        low[i] = max(a, grown.get(a, a))
+        grown[a] = max(b, grown.get(a, b))
+    return Marks("sack", "SACK", "bar", t, low * 1e-6, end * 1e-6)
+
+
+def _lost_acks(connection: Connection) -> list[Marks]:
+    record, lost = connection.record, connection.lost_acks
+    if not len(lost):
+        return []
+    values = record.column("ack")[lost].astype(np.float64) * 1e-6
+    return [Marks("lost-ack", "ACK lost", "minus", record.t[lost], values)]
+
+
+__all__ = ["Marks", "Panel", "Series", "bands", "bottleneck", "panels"]

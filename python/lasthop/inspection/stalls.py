@@ -1,0 +1,381 @@
+"""Stalls of a connection: intervals without in-order delivery, and their causes.
+
+A gap is an interval longer than the threshold in which the receiver's next expected byte does not
+advance although the sender has unacknowledged data, or waits for its SYN to be answered. The
+threshold is twice the smallest round-trip time sample, at least 100 ms. Gaps that follow one another
+within the threshold are one stall. Causes are computed from the copies of the missing byte and from
+the sender's state; nothing is inferred where they do not decide.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from lasthop.inspection import record as rec
+from lasthop.inspection.record import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Smallest threshold for a gap, seconds.
+MIN_GAP_S: Final = 0.1
+#: Threshold in units of the smallest round-trip time sample.
+MIN_GAP_RTTS: Final = 2.0
+#: Causes of a gap, as in `Stall.cause` and in the JSON.
+CAUSES: Final = {
+    "timeout": "the missing byte was retransmitted after a retransmission timeout (RFC 6298)",
+    "fast-recovery": "the missing byte was retransmitted by fast retransmit or loss recovery",
+    "tail-loss-probe": "the missing byte was retransmitted by a tail loss probe (RFC 8985)",
+    "link-layer-notice": "the missing byte was retransmitted after a notice of the link layer",
+    "agent": "the missing byte was retransmitted by an agent on the path",
+    "ack-loss": "nothing was missing; the sender waited for ACKs that were lost",
+    "link-outage": "the link held the missing byte during an outage",
+    "link-retransmission": "the link layer retransmitted the missing byte",
+    "link-delay": "the missing byte was in a queue or on a link, and was not lost",
+    "receive-window": "the receive window held back the missing byte",
+    "application": "the sender had no more data to send",
+    "pacing": "the pacing rate held back the missing byte",
+    "cwnd": "the congestion window held back the missing byte",
+    "handshake": "the handshake was not complete",
+    "frozen": "a notice of a link outage had frozen the sender",
+    "not-repaired": "the missing byte was lost and not delivered before the end of the run",
+    "undecided": "the events do not decide the cause",
+}
+#: Causes of a gap before the first transmission of the missing byte, by what limits the sender.
+LIMIT_CAUSES: Final = {
+    "application": "application",
+    "handshake": "handshake",
+    "cwnd": "cwnd",
+    "pacing": "pacing",
+    "receive_window": "receive-window",
+    "outage": "frozen",
+    "relay_buffer": "receive-window",
+    "agent_cache": "cwnd",
+}
+
+
+@dataclass(frozen=True)
+class Transmission:
+    """A copy of the missing byte. Times in seconds; `at_s` is the time of `fate`, if it is known."""
+
+    sent_s: float
+    reason: str
+    fate: str
+    at_s: float | None
+    link: str | None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An interval without in-order delivery."""
+
+    start_s: float
+    end_s: float
+    #: Offset of the byte that the receiver waited for.
+    next_byte: int
+    #: Key of `CAUSES`.
+    cause: str
+    transmissions: tuple[Transmission, ...]
+    #: Copies of data that were lost, among those sent since the first copy of the missing byte, by
+    #: fate.
+    losses: dict[str, int]
+    #: Those dropped by a queue that were sent in slow start (cwnd < ssthresh).
+    slow_start_drops: int
+    #: Queues that dropped them.
+    queues: tuple[str, ...]
+    #: Duplicate ACKs of the missing byte that reached the sender before its first retransmission.
+    duplicate_acks: int
+    #: Packets of the receiver lost between the first copy of the missing byte and its
+    #: retransmission.
+    lost_acks: int
+    timeouts: int
+    srtt_s: float | None
+    #: Link that held the missing byte longest, and for how long, for causes at a link.
+    link: str | None = None
+    link_s: float | None = None
+    #: Outage of a link that overlaps the gap: start and end in seconds.
+    outage: tuple[str, float, float] | None = None
+    #: True if the gap ends with the run or the connection, not with a delivery.
+    open: bool = False
+    #: Share of the gap by what limited the sender.
+    limits: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """One or more gaps that follow one another. `cause` is that of the gaps with most time."""
+
+    start_s: float
+    end_s: float
+    cause: str
+    #: The cause in a sentence, in terms of the RFCs.
+    sentence: str
+    gaps: tuple[Gap, ...]
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return self.end_s - self.start_s
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `lasthop inspect`."""
+        gaps = [asdict(g) | {"transmissions": [asdict(t) for t in g.transmissions]} for g in self.gaps]
+        return {
+            "start_s": self.start_s,
+            "end_s": self.end_s,
+            "duration_s": self.duration_s,
+            "cause": self.cause,
+            "sentence": self.sentence,
+            "gaps": gaps,
+        }
+
+
+def threshold(connection: Connection) -> float:
+    """The shortest gap that counts, seconds."""
+    return max(MIN_GAP_S, MIN_GAP_RTTS * (connection.min_rtt or 0.0))
+
+
+def find(connection: Connection, shortest_s: float | None = None) -> list[Stall]:
+    """The stalls of a connection in order of time; `shortest_s` replaces the threshold."""
+    from lasthop.inspection import sentences
+
+    limit = threshold(connection) if shortest_s is None else shortest_s
+    stalls: list[Stall] = []
+    groups: list[list[Gap]] = []
+    for gap in _gaps(connection, limit):
+        if groups and gap.start_s - groups[-1][-1].end_s <= limit:
+            groups[-1].append(gap)
+        else:
+            groups.append([gap])
+    for gaps in groups:
+        weight: Counter[str] = Counter()
+        for gap in gaps:
+            weight[gap.cause] += round((gap.end_s - gap.start_s) * 1e9)
+        cause = weight.most_common(1)[0][0]
+        sentence = sentences.of_stall(gaps, cause, connection)
+        stalls.append(Stall(gaps[0].start_s, gaps[-1].end_s, cause, sentence, tuple(gaps)))
+    return stalls
+
+
+def _gaps(connection: Connection, limit: float) -> list[Gap]:
+    """Gaps longer than `limit` seconds, in order of time."""
+    states = connection.states
+    if not len(states.t):
+        return []
+    times, ends = connection.in_order
+    begin = float(states.t[0])
+    stop = connection.record.duration_s
+    # Points at which the next expected byte is set, with the end of the run as the last.
+    t = np.concatenate([[begin], times, [stop]])
+    expected = np.concatenate([[0], ends])
+    gaps = []
+    for i in np.flatnonzero(np.diff(t) > limit).tolist():
+        start = _waiting_since(connection, float(t[i]), float(t[i + 1]), int(expected[i]))
+        end = float(t[i + 1])
+        if start is not None and end - start > limit:
+            gaps.append(_explain(connection, start, end, int(expected[i]), i == len(t) - 2))
+    return gaps
+
+
+def _waiting_since(connection: Connection, start: float, end: float, offset: int) -> float | None:
+    """When the receiver begins to wait for data in a gap; `None` if the sender has none.
+
+    While the application has written nothing, there is nothing to wait for.
+    """
+    states, limits = connection.states, connection.record.limits
+    idle = limits.index("application")
+    sent = connection.copies.of_byte(offset)
+    first = float(connection.copies.t[sent[0]]) if len(sent) else end
+    if first <= start:
+        return start
+    i = connection.states.at(start)
+    for j in range(max(i, 0), len(states.t)):
+        if states.t[j] >= end:
+            return None
+        if states.limit[j] != idle or states.flight[j] > 0:
+            return max(start, float(states.t[j]))
+    return None
+
+
+def _explain(connection: Connection, start: float, end: float, offset: int, last: bool) -> Gap:
+    copies = connection.copies
+    mine = copies.of_byte(offset)
+    mine = mine[copies.t[mine] <= end]
+    facts = _facts(connection, mine, start, end, offset)
+    if not len(mine) or copies.t[mine[0]] > start:
+        cause, extra = _before_first_copy(connection, mine, start, end)
+    elif last and copies.lost[mine].any() and not (copies.fate[mine] == rec.ARRIVED).any():
+        cause, extra = "not-repaired", {}
+    else:
+        cause, extra = _after_first_copy(connection, mine, start, end)
+    return Gap(start, end, offset, cause, **(facts | extra), open=last)
+
+
+def _facts(
+    connection: Connection, mine: rec.Ints, start: float, end: float, offset: int
+) -> dict[str, Any]:
+    """What the record says about the gap, whatever its cause."""
+    record, copies, states = connection.record, connection.copies, connection.states
+    since = float(copies.t[mine[0]]) if len(mine) else start
+    since = min(since, start)
+    again = copies.t[mine[1]] if len(mine) > 1 else end
+    flight = np.flatnonzero(copies.lost & (copies.t >= since) & (copies.t <= end))
+    fates = Counter(copies.fate[flight].tolist())
+    dropped = flight[copies.fate[flight] == rec.QUEUE]
+    acks = connection.acks
+    acks = acks[(record.t[acks] > since) & (record.t[acks] <= again)]
+    numbers = record.column("ack")[acks]
+    lost_acks = record.t[connection.lost_acks]
+    timeouts = connection.timeouts()
+    i = max(states.at(start), 0)
+    overlap = next((o for o in record.outages if o.start_s < end and o.end_s > start), None)
+    return {
+        "transmissions": tuple(_transmission(connection, i) for i in mine.tolist()),
+        "losses": {rec.FATES[f]: n for f, n in sorted(fates.items())},
+        "slow_start_drops": int(copies.slow_start[dropped].sum()),
+        "queues": tuple(record.link_name(x) for x in np.unique(copies.link[dropped]).tolist()),
+        "duplicate_acks": max(0, int((numbers == offset).sum()) - 1),
+        "lost_acks": int(((lost_acks >= since) & (lost_acks <= again)).sum()),
+        "timeouts": int(((timeouts >= start) & (timeouts <= end)).sum()),
+        "srtt_s": float(states.srtt[i]) if np.isfinite(states.srtt[i]) else None,
+        "outage": None
+        if overlap is None
+        else (record.link_name(overlap.link), overlap.start_s, overlap.end_s),
+        "limits": _limits(connection, start, end),
+    }
+
+
+def _transmission(connection: Connection, row: int) -> Transmission:
+    copies, record = connection.copies, connection.record
+    at, link = float(copies.fate_t[row]), int(copies.link[row])
+    return Transmission(
+        float(copies.t[row]),
+        str(copies.reason[row]),
+        rec.FATES[int(copies.fate[row])],
+        at if np.isfinite(at) else None,
+        record.link_name(link) if link >= 0 else None,
+    )
+
+
+def _limits(connection: Connection, start: float, end: float) -> dict[str, float]:
+    """Shares of a span by what limited the sender; they add up to 1."""
+    states = connection.states
+    inside = np.flatnonzero((states.t > start) & (states.t < end))
+    first = states.at(start)
+    points = np.concatenate([[start], states.t[inside], [end]])
+    codes = np.concatenate([[states.limit[max(first, 0)]], states.limit[inside]])
+    shares: dict[str, float] = {}
+    for name_code in np.unique(codes).tolist():
+        spent = float(np.diff(points)[codes == name_code].sum())
+        if spent > 0:
+            shares[connection.record.limits[name_code]] = spent / (end - start)
+    return shares
+
+
+def _before_first_copy(
+    connection: Connection, mine: rec.Ints, start: float, end: float
+) -> tuple[str, dict[str, Any]]:
+    """The cause of a gap that begins before the missing byte is sent."""
+    copies, record = connection.copies, connection.record
+    sent = float(copies.t[mine[0]]) if len(mine) else end
+    if len(mine) and sent - start < (end - start) / 2:
+        # The byte was sent early in the gap; the rest of the gap is longer.
+        return _after_first_copy(connection, mine, start, end)
+    limits = _limits(connection, start, sent) if sent > start else {}
+    main = max(limits, key=lambda k: limits[k]) if limits else ""
+    lost = record.t[connection.lost_acks]
+    timeouts = connection.timeouts()
+    timed_out = ((timeouts >= start) & (timeouts <= end)).any()
+    acked = record.t[connection.acks]
+    silent = not ((acked > start) & (acked < sent)).any() or timed_out
+    since = start - (connection.min_rtt or 0.0)
+    if main in ("cwnd", "receive_window", "application") and silent:
+        if ((lost >= since) & (lost <= sent)).any() and timed_out:
+            return "ack-loss", {}
+        if main == "cwnd" and timed_out:
+            return "timeout", {}
+    return LIMIT_CAUSES.get(main, "undecided"), {}
+
+
+#: Causes by the reason of the copy that filled the gap.
+REASON_CAUSES: Final = {
+    "fast retransmit": "fast-recovery",
+    "recovery": "fast-recovery",
+    "timeout": "timeout",
+    "tail loss probe": "tail-loss-probe",
+    "eln": "link-layer-notice",
+    "agent": "agent",
+}
+
+
+def _after_first_copy(
+    connection: Connection, mine: rec.Ints, start: float, end: float
+) -> tuple[str, dict[str, Any]]:
+    """The cause of a gap in which the missing byte is under way or lost."""
+    copies = connection.copies
+    filled = mine[(copies.fate[mine] == rec.ARRIVED) & (np.abs(copies.fate_t[mine] - end) < 1e-9)]
+    if not len(filled):
+        under_way = mine[copies.fate[mine] == rec.IN_FLIGHT]
+        if len(under_way):
+            return _at_a_link(connection, int(under_way[0]), start, end)
+        return "undecided", {}
+    row = int(filled[0])
+    at_link, extra = _at_a_link(connection, row, start, end)
+    held = end - max(start, float(copies.t[row]))
+    if held > (end - start) / 2 and at_link in ("link-outage", "link-retransmission"):
+        return at_link, extra
+    if copies.reason[row] == "new" or held > 0.9 * (end - start):
+        return at_link, extra
+    cause = REASON_CAUSES.get(str(copies.reason[row]))
+    if cause == "fast-recovery" and _after_timeout(connection, start, float(copies.t[row])):
+        # After a timeout, further segments are sent again as the window opens.
+        return "timeout", {}
+    return (cause, {}) if cause else ("undecided", {})
+
+
+def _after_timeout(connection: Connection, start: float, sent: float) -> bool:
+    timeouts = connection.timeouts()
+    return bool(((timeouts >= start) & (timeouts <= sent)).any())
+
+
+def _at_a_link(
+    connection: Connection, row: int, start: float, end: float
+) -> tuple[str, dict[str, Any]]:
+    """Where a copy spent the gap."""
+    record = connection.record
+    entered: dict[int, float] = {}
+    waiting: dict[int, float] = {}
+    failed: Counter[int] = Counter()
+    spent: dict[int, float] = {}
+    for e in record.of_packet(int(connection.copies.id[row])).tolist():
+        kind, link = record.kind_of(e), int(record.column("link")[e])
+        if kind == "enqueued":
+            entered[link], waiting[link] = float(record.t[e]), float(record.column("value")[e])
+        elif kind == "attempt_failed":
+            failed[link] += 1
+        elif kind == "arrived" and link in entered:
+            spent[link] = min(end, float(record.t[e])) - max(start, entered[link])
+    for link in entered.keys() - spent.keys():
+        spent[link] = end - max(start, entered[link])
+    if not spent:
+        return "undecided", {}
+    link = max(spent, key=lambda k: spent[k])
+    extra = {"link": record.link_name(link), "link_s": spent[link]}
+    for outage in record.outages:
+        covered = min(outage.end_s, end) - max(outage.start_s, start)
+        if outage.link == link and outage.frames == "held" and covered > (end - start) / 2:
+            where = (record.link_name(link), outage.start_s, outage.end_s)
+            return "link-outage", extra | {"outage": where}
+    return ("link-retransmission" if failed[link] else "link-delay"), extra
+
+
+def to_dicts(stalls: Sequence[Stall]) -> list[dict[str, Any]]:
+    """The stalls as in the JSON of `lasthop inspect`."""
+    return [s.to_dict() for s in stalls]
+
+
+__all__ = ["CAUSES", "Gap", "Stall", "Transmission", "find", "threshold", "to_dicts"]
