@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 BINS: Final = 5000
 #: Rows of the grid in which at most one dot per cell is kept.
 LEVELS: Final = 250
+#: Stalls that are listed at once; the shorter ones are folded.
+LISTED: Final = 10
 #: Intervals for which the shares of the limits are drawn.
 SHARE_BINS: Final = 800
 # Colours that remain distinguishable for colour-blind readers (Okabe and Ito, 2008); lines differ
@@ -223,9 +225,17 @@ def _base64(array: Any) -> str:
 def _texts(subject: Subject, column: dict[str, Any]) -> dict[str, Any]:
     """What the template shows of a connection."""
     panels = [{k: p[k] for k in ("key", "title", "unit", "note")} for p in column["panels"]]
+    by_length = sorted(subject.stalls, key=lambda s: -s.duration_s)
+    shortest_shown = by_length[:LISTED][-1].duration_s if by_length else 0.0
     rows = [
-        {"start": s.start_s, "length": duration(s.duration_s), "sentence": s.sentence.split(": ", 1)[1]}
-        for s in subject.stalls
+        {
+            "number": i + 1,
+            "start": s.start_s,
+            "length": duration(s.duration_s),
+            "sentence": s.sentence.split(": ", 1)[1],
+            "long": s.duration_s >= shortest_shown,
+        }
+        for i, s in enumerate(subject.stalls)
     ]
     shown = [
         {"key": key, "name": limits.NAMES[key], "share": share, "color": LIMIT_COLOURS[key]}

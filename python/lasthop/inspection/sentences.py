@@ -9,6 +9,10 @@ from typing import Final
 from lasthop.inspection.record import Connection
 from lasthop.inspection.stalls import Gap
 
+#: Duplicate ACKs that start a fast retransmit (RFC 5681, section 3.2).
+DUPACK_THRESHOLD: Final = 3
+#: A time at a link that a sentence names is longer than twice this, seconds.
+QUEUED_S: Final = 0.05
 #: Kind of loss detection -> name and specification of the repair.
 RECOVERIES: Final = {
     "tahoe": ("Tahoe", "RFC 5681"),
@@ -82,23 +86,33 @@ def _largest(gaps: Sequence[Gap]) -> Gap:
 
 def _timeout(gaps: Sequence[Gap], connection: Connection) -> str:
     gap = _largest(gaps)
-    timeouts = sum(g.timeouts for g in gaps)
     why = _why_timeout(gap, connection)
-    backed_off = f"; {timeouts} timeouts with exponential back-off" if timeouts > 1 else ""
-    waited = max((_waited(g) for g in gaps), default=0.0)
-    return (
-        f"{losses(gap)}; {why}, so that the sender waited {duration(waited)} for its"
-        f" retransmission timer (RFC 6298){backed_off}"
+    sent = [t for t in gap.transmissions if t.reason == "timeout"]
+    if len(sent) < 2:
+        return f"{losses(gap)}; {why}, so that the sender waited {_waited(gap)}"
+    lost = sum(t.fate.startswith(("lost", "dropped")) for t in sent)
+    text = (
+        f"{losses(gap)}; {why}; {len(sent)} retransmission timeouts with exponential back-off (RFC"
+        f" 6298, section 5.5), {lost} of these retransmissions lost"
     )
+    if gap.outage is not None and gap.outage[2] < sent[-1].sent_s:
+        text += (
+            f"; the outage of {gap.outage[0]} ended at {gap.outage[2]:.3f} s, the next timeout"
+            f" came {duration(sent[-1].sent_s - gap.outage[2])} later"
+        )
+    return text
 
 
-def _waited(gap: Gap) -> float:
-    """From the last lost copy of the missing byte to the copy that a timeout sent."""
+def _waited(gap: Gap) -> str:
+    """The wait for the retransmission timer, from the last copy before the timeout."""
     later = [t.sent_s for t in gap.transmissions if t.reason == "timeout"]
-    before = [t.sent_s for t in gap.transmissions if not later or t.sent_s < later[0]]
-    if not later or not before:
-        return gap.end_s - gap.start_s
-    return later[0] - before[-1]
+    before = [t.sent_s for t in gap.transmissions if later and t.sent_s < later[0]]
+    if not before:
+        return "for its retransmission timer (RFC 6298)"
+    return (
+        f"for its retransmission timer (RFC 6298), which expired {duration(later[0] - before[-1])}"
+        " after the last transmission of the segment"
+    )
 
 
 def _why_timeout(gap: Gap, connection: Connection) -> str:
@@ -111,33 +125,58 @@ def _why_timeout(gap: Gap, connection: Connection) -> str:
             f" ({lost_again[0].fate})"
         )
     acks = f"; {count(gap.lost_acks, 'ACK')} lost" if gap.lost_acks else ""
-    if gap.duplicate_acks < 3:
+    reached = f"{count(gap.duplicate_acks, 'duplicate ACK')} reached the sender{acks}"
+    if gap.duplicate_acks < DUPACK_THRESHOLD <= gap.repeated_acks:
         return (
-            f"{count(gap.duplicate_acks, 'duplicate ACK')} reached the sender{acks}, fewer than the"
-            " 3 of a fast retransmit (RFC 5681, section 3.2)"
+            f"{gap.repeated_acks} ACKs repeated its number, but only {gap.duplicate_acks} of them"
+            " were duplicate ACKs, because the others changed the receive window (RFC 5681,"
+            f" section 2){acks}"
         )
+    if gap.duplicate_acks < DUPACK_THRESHOLD:
+        return f"{reached}, fewer than the 3 of a fast retransmit (RFC 5681, section 3.2)"
     name, _ = _recovery(connection)
-    return (
-        f"{count(gap.duplicate_acks, 'duplicate ACK')} reached the sender{acks}, but {name} sent the"
-        " segment only at the timeout"
-    )
+    if gap.covered_by_reduction_s is not None and name == "NewReno":
+        return (
+            f"{reached}, but the segment had been sent before the reduction at"
+            f" {gap.covered_by_reduction_s:.3f} s, and NewReno starts no second fast retransmit for"
+            " that window (RFC 6582, section 3.2)"
+        )
+    return f"{reached}, but {name} sent the segment only at the timeout; the events do not show why"
 
 
 def _fast_recovery(gaps: Sequence[Gap], connection: Connection) -> str:
     gap = _largest(gaps)
     name, source = _recovery(connection)
-    span = gaps[-1].end_s - gaps[0].start_s
-    rtt = "" if gap.srtt_s is None else f" of {duration(gap.srtt_s)}"
-    lost = sum(gap.losses.values())
-    if name == "NewReno" and (lost > 1 or len(gaps) > 1):
-        how = f"NewReno retransmits one segment per round trip{rtt} (RFC 6582, section 3.2)"
+    if name == "NewReno" and len(gaps) > 1:
+        span = duration(gaps[-1].end_s - gaps[0].start_s)
+        longest = duration(max(g.end_s - g.start_s for g in gaps))
+        how = (
+            "NewReno retransmits one segment per round trip (RFC 6582, section 3.2):"
+            f" {len(gaps)} gaps of up to {longest} in {span}"
+        )
     else:
-        how = f"{name}{_cite(source)} repairs them within its round trip{rtt}"
-        how = how.replace("repairs them", "repairs it") if lost == 1 else how
+        how = _repair(gap, name, source)
     again = [t for t in gap.transmissions[1:] if t.fate.startswith(("lost", "dropped"))]
     if again:
         how += f"; the retransmission at {again[0].sent_s:.3f} s was lost as well"
-    return f"{losses(gap)}; {how}; {count(len(gaps), 'gap')}, {duration(span)} in all"
+    return f"{losses(gap)}; {how}"
+
+
+def _repair(gap: Gap, name: str, source: str) -> str:
+    """How a single gap was repaired."""
+    if len(gap.transmissions) < 2:
+        return f"repaired by {name}{_cite(source)}"
+    first, last = gap.transmissions[0], gap.transmissions[-1]
+    arrived = f"it arrived {duration(gap.end_s - last.sent_s)} later"
+    if gap.link is not None and gap.link_s is not None and gap.link_s > 2 * QUEUED_S:
+        arrived += f" ({duration(gap.link_s)} of the stall in the queue of {gap.link} or on that link)"
+    evidence = (
+        f", after {count(gap.duplicate_acks, 'duplicate ACK')}" if gap.duplicate_acks > 0 else ""
+    )
+    return (
+        f"{name}{_cite(source)} retransmitted the missing one {duration(last.sent_s - first.sent_s)}"
+        f" after its first transmission{evidence}; {arrived}"
+    )
 
 
 def _probe(gaps: Sequence[Gap], _: Connection) -> str:
@@ -175,7 +214,14 @@ def _link(what: str) -> Callable[[Sequence[Gap], Connection], str]:
         gap = max(gaps, key=lambda g: g.link_s or 0.0)
         if gap.link is None or gap.link_s is None:
             return what.format("a link", duration(gap.end_s - gap.start_s))
-        return what.format(gap.link, duration(gap.link_s))
+        text = what.format(gap.link, duration(gap.link_s))
+        if gap.duplicates_received:
+            had = count(gap.duplicates_received, "segment")
+            text += f", while {had} arrived that the receiver already had"
+        elif gap.beyond_received:
+            later = count(gap.beyond_received, "later segment")
+            text += f", and {later} overtook it"
+        return text
 
     return text
 
@@ -223,7 +269,9 @@ SENTENCES: Final[dict[str, Callable[[Sequence[Gap], Connection], str]]] = {
     "link-retransmission": _link(
         "the link layer of {} retransmitted the segment; it took {} over that link"
     ),
-    "link-delay": _link("no loss: the segment was in the queue of {} or on that link for {}"),
+    "link-delay": _link(
+        "no loss of the missing segment: it was in the queue of {} or on that link for {}"
+    ),
     "receive-window": _sender(
         "the receive window was full (RFC 9293, section 3.8.6), the sender waited"
     ),

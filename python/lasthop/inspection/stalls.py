@@ -87,14 +87,23 @@ class Gap:
     slow_start_drops: int
     #: Queues that dropped them.
     queues: tuple[str, ...]
-    #: Duplicate ACKs of the missing byte that reached the sender before its first retransmission.
+    #: ACKs that repeat the number of the missing byte and reached the sender before its first
+    #: retransmission, and those of them that count as duplicate ACKs (RFC 5681, section 2: the same
+    #: window; with SACK: RFC 6675, section 2).
+    repeated_acks: int
     duplicate_acks: int
+    #: Time of the last reduction before, if the missing byte had been sent by then: NewReno then
+    #: starts no further fast retransmit (RFC 6582, section 3.2, step 2).
+    covered_by_reduction_s: float | None
     #: Packets of the receiver lost between the first copy of the missing byte and its
     #: retransmission.
     lost_acks: int
     timeouts: int
+    #: Segments that arrived in the gap: with bytes that the receiver had, or beyond the missing one.
+    duplicates_received: int
+    beyond_received: int
     srtt_s: float | None
-    #: Link that held the missing byte longest, and for how long, for causes at a link.
+    #: Link on which the copy that ended the gap spent most of it, queueing included, and how long.
     link: str | None = None
     link_s: float | None = None
     #: Outage of a link that overlaps the gap: start and end in seconds.
@@ -228,25 +237,60 @@ def _facts(
     dropped = flight[copies.fate[flight] == rec.QUEUE]
     acks = connection.acks
     acks = acks[(record.t[acks] > since) & (record.t[acks] <= again)]
-    numbers = record.column("ack")[acks]
+    repeated, duplicates = _duplicate_acks(connection, acks, offset)
     lost_acks = record.t[connection.lost_acks]
     timeouts = connection.timeouts()
     i = max(states.at(start), 0)
+    got = connection.arrivals
+    got = got[(record.t[got] > start) & (record.t[got] < end)]
+    duplicates_received = int((record.column("seq")[got] + record.column("len")[got] <= offset).sum())
     overlap = next((o for o in record.outages if o.start_s < end and o.end_s > start), None)
     return {
         "transmissions": tuple(_transmission(connection, i) for i in mine.tolist()),
         "losses": {rec.FATES[f]: n for f, n in sorted(fates.items())},
         "slow_start_drops": int(copies.slow_start[dropped].sum()),
         "queues": tuple(record.link_name(x) for x in np.unique(copies.link[dropped]).tolist()),
-        "duplicate_acks": max(0, int((numbers == offset).sum()) - 1),
+        "repeated_acks": repeated,
+        "duplicate_acks": duplicates,
+        "covered_by_reduction_s": _covering_reduction(connection, float(again), offset),
         "lost_acks": int(((lost_acks >= since) & (lost_acks <= again)).sum()),
         "timeouts": int(((timeouts >= start) & (timeouts <= end)).sum()),
+        "duplicates_received": duplicates_received,
+        "beyond_received": len(got) - duplicates_received,
         "srtt_s": float(states.srtt[i]) if np.isfinite(states.srtt[i]) else None,
         "outage": None
         if overlap is None
         else (record.link_name(overlap.link), overlap.start_s, overlap.end_s),
         "limits": _limits(connection, start, end),
     }
+
+
+def _duplicate_acks(connection: Connection, acks: rec.Ints, offset: int) -> tuple[int, int]:
+    """Number of `acks` that repeat an ACK of `offset`, and of those that are duplicate ACKs."""
+    record = connection.record
+    mine = acks[record.column("ack")[acks] == offset]
+    windows = record.column("window")[mine]
+    # The first of them may be the ACK that advanced the number, before the span.
+    all_of = connection.acks
+    first = all_of[record.column("ack")[all_of] == offset]
+    is_repeat = np.isin(mine, first[1:])
+    before = np.searchsorted(all_of, mine) - 1
+    same = windows == record.column("window")[all_of[np.maximum(before, 0)]]
+    with_sack = np.isin(record.column("t_ns")[mine], record.column("sack")["t_ns"])
+    return int(is_repeat.sum()), int((is_repeat & (same | with_sack)).sum())
+
+
+def _covering_reduction(connection: Connection, before: float, offset: int) -> float | None:
+    """Time of the last timeout or fast retransmit before a time, if `offset` was sent by then."""
+    times = np.concatenate([connection.timeouts(), connection.fast_retransmits()])
+    times = times[times < before]
+    if not len(times):
+        return None
+    last = float(times.max())
+    # The recovery point is the highest byte sent; the segment at it is the first not covered,
+    # but an ACK must cover more than that point.
+    sent = connection.copies.end[connection.copies.t <= last]
+    return last if len(sent) and int(sent.max()) >= offset else None
 
 
 def _transmission(connection: Connection, row: int) -> Transmission:
@@ -326,15 +370,14 @@ def _after_first_copy(
     row = int(filled[0])
     at_link, extra = _at_a_link(connection, row, start, end)
     held = end - max(start, float(copies.t[row]))
-    if held > (end - start) / 2 and at_link in ("link-outage", "link-retransmission"):
-        return at_link, extra
-    if copies.reason[row] == "new" or held > 0.9 * (end - start):
+    lost_before = copies.lost[mine[mine < row]].any()
+    if not lost_before or (at_link == "link-outage" and held > (end - start) / 2):
         return at_link, extra
     cause = REASON_CAUSES.get(str(copies.reason[row]))
     if cause == "fast-recovery" and _after_timeout(connection, start, float(copies.t[row])):
         # After a timeout, further segments are sent again as the window opens.
-        return "timeout", {}
-    return (cause, {}) if cause else ("undecided", {})
+        return "timeout", extra
+    return (cause, extra) if cause else ("undecided", {})
 
 
 def _after_timeout(connection: Connection, start: float, sent: float) -> bool:

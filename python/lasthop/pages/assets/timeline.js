@@ -126,7 +126,7 @@
       const [x] = draw(start, end, "rgba(213,94,0,.12)");
       const text = `${i + 1}`, left = Math.max(x, box.left) + 2 * scale;
       const width = c.measureText(text).width;
-      if (end < range[0] || start > range[1] || left < free) return;
+      if (end < range[0] || start > range[1] || left < free || left + width > box.left + box.width) return;
       c.fillStyle = "#8a3c00";
       c.fillText(text, left, box.top + 11 * scale);
       free = left + width + 3 * scale;
