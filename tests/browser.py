@@ -25,7 +25,8 @@ OVERLAPS = """() => {
     const range = document.createRange();
     range.selectNodeContents(node);
     for (const r of range.getClientRects()) {
-      if (r.width > 1 && r.height > 1) found.push([r.left, r.top, r.right, r.bottom, node.textContent.trim().slice(0, 40)]);
+      if (r.width <= 1 || r.height <= 1) continue;
+      found.push([r.left, r.top, r.right, r.bottom, node.textContent.trim().slice(0, 40)]);
     }
   }
   found.sort((a, b) => a[1] - b[1]);
@@ -33,7 +34,8 @@ OVERLAPS = """() => {
   for (let i = 0; i < found.length; i++) {
     for (let j = i + 1; j < found.length && found[j][1] < found[i][3] - 3; j++) {
       const [a, b] = [found[i], found[j]];
-      const x = Math.min(a[2], b[2]) - Math.max(a[0], b[0]), y = Math.min(a[3], b[3]) - Math.max(a[1], b[1]);
+      const x = Math.min(a[2], b[2]) - Math.max(a[0], b[0]);
+      const y = Math.min(a[3], b[3]) - Math.max(a[1], b[1]);
       if (x > 2 && y > 3) bad.push(`${a[4]} / ${b[4]}`);
     }
   }
@@ -80,7 +82,7 @@ def opened(file: Path, width: int, height: int = 900) -> Iterator[Opened]:
         try:
             context = browser.new_context(viewport={"width": width, "height": height})
             out = Opened(context.new_page())
-            out.page.on("console", lambda m: m.type == "error" and out.errors.append(m.text))
+            out.page.on("console", lambda m: out.errors.extend([m.text] * (m.type == "error")))
             out.page.on("pageerror", lambda e: out.errors.append(str(e)))
             out.page.on("request", lambda r: out.requests.append(r.url))
             out.page.goto(file.as_uri())

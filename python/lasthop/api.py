@@ -6,8 +6,9 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,9 +215,7 @@ def inspect(
     if seed < 0:
         raise InputError(f"--seed must not be negative, found {seed}")
     if snaplen is not None and not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
-        raise InputError(
-            f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}"
-        )
+        raise InputError(f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}")
     if file is not None and Path(file).is_dir():
         file = _stored_scenario(Path(file))
     where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
@@ -261,15 +260,14 @@ def _inspect(
     for scenario in scenarios:
         index = inspection.flow_index(scenario.flows, flow)
         label = str(json.loads(scenario.scheme)["label"])
-        with nullcontext() if pcap is None else store.new_folder(
-            inspection.capture_folder(Path(pcap), label, len(scenarios) > 1)
-        ) as folder:
-            target = None if folder is None else str(folder)
-            result, columns = _interruptible(
-                lambda cancel, s=scenario, i=index, t=target: s.run_inspected(
-                    seed, i, t, snaplen, cancel
-                )
-            )
+        folder: AbstractContextManager[Path | None] = nullcontext()
+        if pcap is not None:
+            several = len(scenarios) > 1
+            folder = store.new_folder(inspection.capture_folder(Path(pcap), label, several))
+        with folder as captures:
+            target = None if captures is None else str(captures)
+            record = partial(scenario.run_inspected, seed, index, target, snaplen)
+            result, columns = _interruptible(record)
         runs.append((scenario, result, columns, index))
     return inspection.from_runs(
         runs, seed=seed, version=_native.version(), shortest_s=least, command=command

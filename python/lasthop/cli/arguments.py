@@ -126,7 +126,7 @@ def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
         **_examples(
             "lasthop inspect --rate 2Mbps --rtt 40ms --loss 1% --scheme newreno --out run.html",
             "lasthop inspect cell.toml --scheme cubic,bbr --seed 3 --out run.html",
-            "lasthop inspect cell.toml --out run.html --qlog run.sqlog --pcap captures --snaplen 96",
+            "lasthop inspect cell.toml --qlog run.sqlog --pcap captures --snaplen 96",
             "lasthop inspect results --scheme bbr --seed 7 --out run.html",
         ),
     )

@@ -7,8 +7,8 @@ import hashlib
 import io
 import os
 import shutil
-import tempfile
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress

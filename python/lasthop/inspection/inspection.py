@@ -14,6 +14,7 @@ import numpy as np
 
 from lasthop.errors import InputError
 from lasthop.inspection import record as rec
+from lasthop.inspection import series
 from lasthop.inspection import stalls as find_stalls
 from lasthop.inspection.record import Connection, Record
 from lasthop.inspection.stalls import Stall
@@ -49,14 +50,26 @@ class Subject:
 
     @cached_property
     def limited_by(self) -> dict[str, float]:
-        """Shares of the measured time by what limited the sender, as in `lasthop run --json`."""
+        """Shares of the measured time by what limited the sender, largest first.
+
+        As in `lasthop run --json`. For the server's sender of a split connection, that result
+        traces a full relay to the relay's sender; here it is what limited the server's sender,
+        over the whole run.
+        """
         record = self.connection.record
-        if self.server:
-            return dict(record.flow.get("limited_by") or {})
-        for agent in record.run["agents"]:
-            if agent.get("limited_by"):
-                return dict(agent["limited_by"])
-        return {}
+        shares: dict[str, float] = {}
+        if len(record.connections) == 1:
+            shares = dict(record.flow.get("limited_by") or {})
+        elif not self.server:
+            shares = next(
+                (a["limited_by"] for a in record.run["agents"] if a.get("limited_by")), {}
+            )
+        if not shares:
+            bands = series.bands(self.connection)
+            total = sum(end - start for start, end, _ in bands)
+            for start, end, key in bands:
+                shares[key] = shares.get(key, 0.0) + (end - start) / total
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -64,7 +77,7 @@ class Subject:
         connection = self.connection
         copies, states, record = connection.copies, connection.states, connection.record
         again = copies.retransmission
-        times, ends = connection.in_order
+        _, ends = connection.in_order
         rtt = states.rtt[np.isfinite(states.rtt)]
         lost = copies.fate[copies.lost].tolist()
         own = copies.reason != "agent"
@@ -143,7 +156,12 @@ class Inspection:
         """The JSON of `lasthop inspect --json`; docs/inspect.md lists the keys."""
         first = self.subjects[0].connection.record
         outages = [
-            {"link": first.link_name(o.link), "start_s": o.start_s, "end_s": o.end_s, "frames": o.frames}
+            {
+                "link": first.link_name(o.link),
+                "start_s": o.start_s,
+                "end_s": o.end_s,
+                "frames": o.frames,
+            }
             for o in first.outages
         ]
         return {
@@ -206,7 +224,9 @@ def subjects_of(record: Record, scheme: str, shortest_s: float | None) -> list[S
     """The connections of a record; raises `InputError` if it has none."""
     numbers = record.connections
     if not numbers:
-        raise InputError(f"flow {record.flow['id']} sends no TCP segments; inspect needs a TCP flow")
+        raise InputError(
+            f"flow {record.flow['id']} sends no TCP segments; inspect needs a TCP flow"
+        )
     split = len(numbers) > 1
     found = []
     for i, number in enumerate(numbers):

@@ -14,7 +14,7 @@ import numpy as np
 
 from lasthop import pages
 from lasthop.analysis import limits
-from lasthop.inspection import downsample, series, stalls
+from lasthop.inspection import downsample, series
 from lasthop.inspection import record as rec
 from lasthop.inspection.sentences import duration
 
@@ -99,7 +99,10 @@ def render(inspection: Inspection) -> str:
         data={"start": 0.0, "end": end, "tick": tick, "columns": columns},
         values={
             "inspection": inspection,
-            "columns": [_texts(s, c) for s, c in zip(subjects, columns, strict=True)],
+            "columns": [
+                _texts(s, c, LISTED if len(subjects) < 3 else LISTED // 2)
+                for s, c in zip(subjects, columns, strict=True)
+            ],
             "totals": _totals(subjects),
             "rule": inspection.rule,
             "downsampled": any(c["downsampled"] for c in columns),
@@ -222,11 +225,11 @@ def _base64(array: Any) -> str:
     return base64.b64encode(array.tobytes()).decode("ascii")
 
 
-def _texts(subject: Subject, column: dict[str, Any]) -> dict[str, Any]:
+def _texts(subject: Subject, column: dict[str, Any], listed: int) -> dict[str, Any]:
     """What the template shows of a connection."""
     panels = [{k: p[k] for k in ("key", "title", "unit", "note")} for p in column["panels"]]
     by_length = sorted(subject.stalls, key=lambda s: -s.duration_s)
-    shortest_shown = by_length[:LISTED][-1].duration_s if by_length else 0.0
+    shortest_shown = by_length[:listed][-1].duration_s if by_length else 0.0
     rows = [
         {
             "number": i + 1,
@@ -237,7 +240,7 @@ def _texts(subject: Subject, column: dict[str, Any]) -> dict[str, Any]:
         }
         for i, s in enumerate(subject.stalls)
     ]
-    shown = [
+    shown: list[dict[str, Any]] = [
         {"key": key, "name": limits.NAMES[key], "share": share, "color": LIMIT_COLOURS[key]}
         for key, share in subject.limited_by.items()
         if share > 0

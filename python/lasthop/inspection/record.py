@@ -209,13 +209,13 @@ class Connection:
         own = self.record.where("data_sent", self.number)
         agent = self.record.where("agent_injected", self.number)
         found = np.union1d(own, agent[self.record.column("forward")[agent]])
-        return found[self.record.column("len")[found] > 0]
+        return np.asarray(found[self.record.column("len")[found] > 0])
 
     @cached_property
     def arrivals(self) -> Ints:
         """Indices of the arrivals of data at the receiver."""
         found = self.record.where("data_received", self.number)
-        return found[self.record.column("len")[found] > 0]
+        return np.asarray(found[self.record.column("len")[found] > 0])
 
     @cached_property
     def acks(self) -> Ints:
@@ -227,7 +227,7 @@ class Connection:
         """Indices of the losses of the receiver's packets: ACKs, with or without SACK."""
         found = [self._losses(kind) for kind in LOSS_EVENTS]
         lost = np.sort(np.concatenate(found))
-        return lost[~self.record.column("forward")[lost]]
+        return np.asarray(lost[~self.record.column("forward")[lost]])
 
     def _losses(self, kind: str) -> Ints:
         return self.record.where(kind, self.number)
@@ -361,7 +361,9 @@ class Connection:
     def in_order(self) -> tuple[Floats, Ints]:
         """Times at which the receiver's next expected byte advances, and that byte."""
         record, got = self.record, self.arrivals
-        times, ends, beyond = [], [], {}
+        times: list[float] = []
+        ends: list[int] = []
+        beyond: dict[int, int] = {}
         expected = 0
         for t, seq, size in zip(
             record.t[got].tolist(),

@@ -86,19 +86,31 @@ def _largest(gaps: Sequence[Gap]) -> Gap:
 
 def _timeout(gaps: Sequence[Gap], connection: Connection) -> str:
     gap = _largest(gaps)
+    timeouts = sum(g.timeouts for g in gaps)
+    if timeouts == 0:
+        return (
+            f"{losses(gap)}; after the timeout before (RFC 6298), the missing segments were"
+            " retransmitted as cwnd opened"
+        )
     why = _why_timeout(gap, connection)
-    sent = [t for t in gap.transmissions if t.reason == "timeout"]
-    if len(sent) < 2:
+    if timeouts == 1:
         return f"{losses(gap)}; {why}, so that the sender waited {_waited(gap)}"
+    sent = [t for g in gaps for t in g.timeout_retransmissions]
     lost = sum(t.fate.startswith(("lost", "dropped")) for t in sent)
+    repeats = sum(g.timeout_repeats for g in gaps)
     text = (
-        f"{losses(gap)}; {why}; {len(sent)} retransmission timeouts with exponential back-off (RFC"
-        f" 6298, section 5.5), {lost} of these retransmissions lost"
+        f"{losses(gap)}; {why}; {timeouts} retransmission timeouts with exponential back-off (RFC"
+        f" 6298, section 5.5)"
     )
-    if gap.outage is not None and gap.outage[2] < sent[-1].sent_s:
+    if lost:
+        text += f", {lost} of these retransmissions lost"
+    if repeats:
+        text += f", {repeats} of a segment that had arrived and whose ACK was lost"
+    after = [t for t in sent if gap.outage is not None and t.sent_s > gap.outage[2]]
+    if gap.outage is not None and after:
         text += (
             f"; the outage of {gap.outage[0]} ended at {gap.outage[2]:.3f} s, the next timeout"
-            f" came {duration(sent[-1].sent_s - gap.outage[2])} later"
+            f" came {duration(after[0].sent_s - gap.outage[2])} later"
         )
     return text
 
@@ -117,7 +129,9 @@ def _waited(gap: Gap) -> str:
 
 def _why_timeout(gap: Gap, connection: Connection) -> str:
     lost_again = [
-        t for t in gap.transmissions[1:] if t.reason != "timeout" and t.fate.startswith(("lost", "dropped"))
+        t
+        for t in gap.transmissions[1:]
+        if t.reason != "timeout" and t.fate.startswith(("lost", "dropped"))
     ]
     if lost_again:
         return (
@@ -156,6 +170,9 @@ def _fast_recovery(gaps: Sequence[Gap], connection: Connection) -> str:
         )
     else:
         how = _repair(gap, name, source)
+    timeouts = sum(g.timeouts for g in gaps)
+    if timeouts:
+        how += f"; {count(timeouts, 'timeout')} in between"
     again = [t for t in gap.transmissions[1:] if t.fate.startswith(("lost", "dropped"))]
     if again:
         how += f"; the retransmission at {again[0].sent_s:.3f} s was lost as well"
@@ -169,13 +186,15 @@ def _repair(gap: Gap, name: str, source: str) -> str:
     first, last = gap.transmissions[0], gap.transmissions[-1]
     arrived = f"it arrived {duration(gap.end_s - last.sent_s)} later"
     if gap.link is not None and gap.link_s is not None and gap.link_s > 2 * QUEUED_S:
-        arrived += f" ({duration(gap.link_s)} of the stall in the queue of {gap.link} or on that link)"
+        arrived += (
+            f" ({duration(gap.link_s)} of the stall in the queue of {gap.link} or on that link)"
+        )
     evidence = (
         f", after {count(gap.duplicate_acks, 'duplicate ACK')}" if gap.duplicate_acks > 0 else ""
     )
     return (
-        f"{name}{_cite(source)} retransmitted the missing one {duration(last.sent_s - first.sent_s)}"
-        f" after its first transmission{evidence}; {arrived}"
+        f"{name}{_cite(source)} retransmitted the missing one"
+        f" {duration(last.sent_s - first.sent_s)} after its first transmission{evidence}; {arrived}"
     )
 
 
@@ -206,7 +225,8 @@ def _ack_loss(gaps: Sequence[Gap], _: Connection) -> str:
 def _outage(gaps: Sequence[Gap], _: Connection) -> str:
     gap = max(gaps, key=lambda g: g.end_s - g.start_s)
     where, start, end = gap.outage or (gap.link, gap.start_s, gap.end_s)
-    return f"outage of {where} from {start:.3f} s to {end:.3f} s held the frames; none of them was lost"
+    lost = f"; {losses(gap)}" if gap.losses else "; no segment lost"
+    return f"outage of {where} from {start:.3f} s to {end:.3f} s held the frames{lost}"
 
 
 def _link(what: str) -> Callable[[Sequence[Gap], Connection], str]:

@@ -11,7 +11,12 @@ from lasthop.inspection import record as rec
 from lasthop.inspection.record import Connection
 
 if TYPE_CHECKING:
-    from lasthop.inspection.record import Floats, Ints, Mask
+    from numpy.typing import NDArray
+
+    from lasthop.inspection.record import Ints, Mask
+
+    #: Any width: products with a Python float are of the inferred type.
+    Floats = NDArray[np.floating[Any]]
 
 #: Values of ssthresh and of the receive window above this multiple of the largest window in use are
 #: not drawn: they do not limit the sender.
@@ -121,7 +126,9 @@ def _windows(connection: Connection) -> Panel:
         series.insert(3, pipe)
     marks = [
         _at_top("timeout", "timeout", "T", connection.timeouts(), states.t, states.cwnd),
-        _at_top("fast", "fast retransmit", "F", connection.fast_retransmits(), states.t, states.cwnd),
+        _at_top(
+            "fast", "fast retransmit", "F", connection.fast_retransmits(), states.t, states.cwnd
+        ),
         _at_top("undone", "reduction undone", "U", connection.undone(), states.t, states.cwnd),
     ]
     return Panel("windows", "Windows", "kB", _present(series), [m for m in marks if len(m.t)])
@@ -151,7 +158,9 @@ def _rates(connection: Connection) -> Panel:
     series = [
         Series("delivery", "delivery rate", "step", edges, np.append(delivery, delivery[-1:])),
         _step("pacing", "pacing rate", states.t, states.pacing * 1e-6, end),
-        Series("sending", "sending rate", "step", edges, np.append(sent * 8e-6 / sizes, np.nan), False),
+        Series(
+            "sending", "sending rate", "step", edges, np.append(sent * 8e-6 / sizes, np.nan), False
+        ),
     ]
     link = bottleneck(connection)
     capacity = record.links[link]["capacity_bps"] if link is not None else None
@@ -202,7 +211,11 @@ def _queue(connection: Connection) -> list[Panel]:
     left = left[columns("link")[left] == link]
     name = record.link_name(link)
     lengths = Series(
-        "queue", "frames waiting", "step", record.t[entered], columns("value")[entered].astype(float)
+        "queue",
+        "frames waiting",
+        "step",
+        record.t[entered],
+        columns("value")[entered].astype(float),
     )
     dropped = record.where("dropped_at_queue", connection.number)
     dropped = dropped[(columns("link")[dropped] == link) & columns("forward")[dropped]]
@@ -222,7 +235,9 @@ def _queue(connection: Connection) -> list[Panel]:
             "delay",
             f"Delay of {name}",
             "ms",
-            _present([Series("delay", "queueing, sending and propagation", "dots", t, delay * 1e3)]),
+            _present(
+                [Series("delay", "queueing, sending and propagation", "dots", t, delay * 1e3)]
+            ),
             note="From entering the queue to arriving at the far end, at the time of entering.",
         ),
     ]
@@ -245,7 +260,7 @@ def _sequence(connection: Connection) -> Panel:
     first = ~copies.retransmission
     acks = connection.acks
     ack_t, ack_v = record.t[acks], record.column("ack")[acks].astype(np.float64)
-    keep = np.concatenate([[True], np.diff(np.maximum.accumulate(ack_v)) > 0]) if len(acks) else []
+    keep = np.diff(np.maximum.accumulate(ack_v), prepend=-1.0) > 0
     series = [
         Series("sent", "sent", "dots", copies.t[first], copies.end[first] * 1e-6),
         Series("acked", "cumulative ACK", "step", ack_t[keep], ack_v[keep] * 1e-6),
@@ -254,7 +269,9 @@ def _sequence(connection: Connection) -> Panel:
     marks = [
         _sack_marks(connection),
         _marks_of(copies, again & ~copies.spurious, "retransmission", "retransmission", "o"),
-        _marks_of(copies, again & copies.spurious, "spurious", "spurious retransmission", "diamond"),
+        _marks_of(
+            copies, again & copies.spurious, "spurious", "spurious retransmission", "diamond"
+        ),
         *(
             _marks_of(copies, copies.fate == fate, f"fate-{fate}", rec.FATES[fate], shape)
             for fate, shape in SHAPES.items()

@@ -2,9 +2,9 @@
 
 A gap is an interval longer than the threshold in which the receiver's next expected byte does not
 advance although the sender has unacknowledged data, or waits for its SYN to be answered. The
-threshold is twice the smallest round-trip time sample, at least 100 ms. Gaps that follow one another
-within the threshold are one stall. Causes are computed from the copies of the missing byte and from
-the sender's state; nothing is inferred where they do not decide.
+threshold is twice the smallest round-trip time sample, at least 100 ms. Gaps that follow one
+another within the threshold are one stall. Causes are computed from the copies of the missing byte
+and from the sender's state; where they do not decide, the cause is "undecided".
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ LIMIT_CAUSES: Final = {
 
 @dataclass(frozen=True)
 class Transmission:
-    """A copy of the missing byte. Times in seconds; `at_s` is the time of `fate`, if it is known."""
+    """A copy of the missing byte. Times in seconds; `at_s` is the time of `fate`, if known."""
 
     sent_s: float
     reason: str
@@ -99,7 +99,10 @@ class Gap:
     #: retransmission.
     lost_acks: int
     timeouts: int
-    #: Segments that arrived in the gap: with bytes that the receiver had, or beyond the missing one.
+    #: Segments that timeouts in the gap retransmitted, and those of them that had arrived before.
+    timeout_retransmissions: tuple[Transmission, ...]
+    timeout_repeats: int
+    #: Segments that arrived in the gap: with bytes that the receiver had, or with later ones.
     duplicates_received: int
     beyond_received: int
     srtt_s: float | None
@@ -132,7 +135,7 @@ class Stall:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `lasthop inspect`."""
-        gaps = [asdict(g) | {"transmissions": [asdict(t) for t in g.transmissions]} for g in self.gaps]
+        gaps = [asdict(g) for g in self.gaps]
         return {
             "start_s": self.start_s,
             "end_s": self.end_s,
@@ -241,9 +244,14 @@ def _facts(
     lost_acks = record.t[connection.lost_acks]
     timeouts = connection.timeouts()
     i = max(states.at(start), 0)
+    by_timer = np.flatnonzero(
+        (copies.reason == "timeout") & (copies.t >= start) & (copies.t <= end)
+    )
     got = connection.arrivals
     got = got[(record.t[got] > start) & (record.t[got] < end)]
-    duplicates_received = int((record.column("seq")[got] + record.column("len")[got] <= offset).sum())
+    duplicates_received = int(
+        (record.column("seq")[got] + record.column("len")[got] <= offset).sum()
+    )
     overlap = next((o for o in record.outages if o.start_s < end and o.end_s > start), None)
     return {
         "transmissions": tuple(_transmission(connection, i) for i in mine.tolist()),
@@ -255,6 +263,8 @@ def _facts(
         "covered_by_reduction_s": _covering_reduction(connection, float(again), offset),
         "lost_acks": int(((lost_acks >= since) & (lost_acks <= again)).sum()),
         "timeouts": int(((timeouts >= start) & (timeouts <= end)).sum()),
+        "timeout_retransmissions": tuple(_transmission(connection, i) for i in by_timer.tolist()),
+        "timeout_repeats": int((copies.end[by_timer] <= offset).sum()),
         "duplicates_received": duplicates_received,
         "beyond_received": len(got) - duplicates_received,
         "srtt_s": float(states.srtt[i]) if np.isfinite(states.srtt[i]) else None,
@@ -374,15 +384,22 @@ def _after_first_copy(
     if not lost_before or (at_link == "link-outage" and held > (end - start) / 2):
         return at_link, extra
     cause = REASON_CAUSES.get(str(copies.reason[row]))
-    if cause == "fast-recovery" and _after_timeout(connection, start, float(copies.t[row])):
+    first = float(copies.t[mine[0]])
+    if cause == "fast-recovery" and _after_timeout(connection, start, first, float(copies.t[row])):
         # After a timeout, further segments are sent again as the window opens.
         return "timeout", extra
     return (cause, extra) if cause else ("undecided", {})
 
 
-def _after_timeout(connection: Connection, start: float, sent: float) -> bool:
-    timeouts = connection.timeouts()
-    return bool(((timeouts >= start) & (timeouts <= sent)).any())
+def _after_timeout(connection: Connection, start: float, first: float, sent: float) -> bool:
+    """True if the copy sent at `sent` follows a timeout in the gap, or one since the first copy
+    after which no fast retransmit was made.
+    """
+    timeouts, fast = connection.timeouts(), connection.fast_retransmits()
+    if ((timeouts >= start) & (timeouts <= sent)).any():
+        return True
+    timeouts = timeouts[(timeouts >= first) & (timeouts <= sent)]
+    return bool(len(timeouts)) and not ((fast > timeouts[-1]) & (fast <= sent)).any()
 
 
 def _at_a_link(

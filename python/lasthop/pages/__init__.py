@@ -87,9 +87,9 @@ def render(
         .render(
             title=title,
             policy=policy,
-            style=Markup(style),  # noqa: S704 (a bundled file)
-            scripts=[Markup(s) for s in sources],  # noqa: S704 (bundled files)
-            data=None if data is None else Markup(json_for_script(data)),  # noqa: S704
+            style=Markup(style),
+            scripts=[Markup(s) for s in sources],
+            data=None if data is None else Markup(json_for_script(data)),
             notices=[asset(name) for name in notices],
             **(values or {}),
         )
