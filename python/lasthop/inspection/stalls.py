@@ -194,23 +194,21 @@ def _gaps(connection: Connection, limit: float) -> list[Gap]:
 
 
 def _waiting_since(connection: Connection, start: float, end: float, offset: int) -> float | None:
-    """When the receiver begins to wait for data in a gap; `None` if the sender has none.
+    """When the receiver begins to wait for data in a gap; `None` if there are none.
 
-    While the application has written nothing, there is nothing to wait for.
+    While all bytes that the application has written were delivered, there is nothing to wait for.
     """
-    states, limits = connection.states, connection.record.limits
-    idle = limits.index("application")
+    states = connection.states
+    idle = connection.record.limits.index("application")
     sent = connection.copies.of_byte(offset)
-    first = float(connection.copies.t[sent[0]]) if len(sent) else end
+    first = float(connection.copies.t[sent[0]]) if len(sent) else np.inf
     if first <= start:
         return start
-    i = connection.states.at(start)
-    for j in range(max(i, 0), len(states.t)):
-        if states.t[j] >= end:
-            return None
-        if states.limit[j] != idle or states.flight[j] > 0:
-            return max(start, float(states.t[j]))
-    return None
+    i = max(states.at(start), 0)
+    waiting = np.flatnonzero(states.limit[i:] != idle)
+    since = float(states.t[i + waiting[0]]) if len(waiting) else np.inf
+    since = max(start, min(since, first))
+    return since if since < end else None
 
 
 def _explain(connection: Connection, start: float, end: float, offset: int, last: bool) -> Gap:
