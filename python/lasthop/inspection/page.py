@@ -52,6 +52,7 @@ STYLES: Final[dict[str, tuple[str, list[int]]]] = {
     "delivery": (BLUE, []),
     "pacing": (ORANGE, [8, 4]),
     "sending": (GREEN, [2, 3]),
+    "in-order": (PURPLE, [2, 3]),
     "capacity": (BLACK, [12, 3, 2, 3]),
     "rtt": (SKY, []),
     "srtt": (BLUE, []),

@@ -150,17 +150,20 @@ def _rates(connection: Connection) -> Panel:
     width = max(end / RATE_INTERVALS, 2 * (connection.min_rtt or 0.0))
     edges = np.append(np.arange(0.0, end, width), end)
     sizes = np.diff(edges)
-    t, reached = connection.in_order
-    at_edge = np.concatenate([[0], reached])[np.searchsorted(t, edges, side="right")]
-    delivery = np.diff(at_edge) * 8e-6 / sizes
     copies = connection.copies
-    sent = np.histogram(copies.t, edges, weights=(copies.end - copies.seq).astype(np.float64))[0]
+    sizes_sent = (copies.end - copies.seq).astype(np.float64)
+
+    def rate(key: str, label: str, t: Floats, bytes_of: Floats, shown: bool = True) -> Series:
+        total = np.histogram(t, edges, weights=bytes_of)[0] * 8e-6 / sizes
+        return Series(key, label, "step", edges, np.append(total, total[-1:]), shown)
+
+    t, reached = connection.in_order
+    in_order = np.diff(reached, prepend=0).astype(np.float64)
     series = [
-        Series("delivery", "delivery rate", "step", edges, np.append(delivery, delivery[-1:])),
+        rate("delivery", "delivery rate", *_first_arrivals(connection)),
         _step("pacing", "pacing rate", states.t, states.pacing * 1e-6, end),
-        Series(
-            "sending", "sending rate", "step", edges, np.append(sent * 8e-6 / sizes, np.nan), False
-        ),
+        rate("sending", "sending rate", copies.t, sizes_sent, shown=False),
+        rate("in-order", "in-order delivery", t, in_order, shown=False),
     ]
     link = bottleneck(connection)
     capacity = record.links[link]["capacity_bps"] if link is not None else None
@@ -169,10 +172,18 @@ def _rates(connection: Connection) -> Panel:
         line = np.array([capacity * 1e-6] * 2)
         series.append(Series("capacity", label, "line", np.array([0.0, end]), line))
     note = (
-        f"In-order payload (delivery) and payload sent, per interval of {width * 1e3:.4g} ms. The"
-        " capacity includes headers."
+        f"Payload per interval of {width * 1e3:.4g} ms. Delivery: bytes that arrive at the receiver"
+        " for the first time. The capacity includes headers."
     )
     return Panel("rates", "Rates", "Mbit/s", _present(series), note=note)
+
+
+def _first_arrivals(connection: Connection) -> tuple[Floats, Floats]:
+    """Times and sizes of the segments that arrive at the receiver for the first time."""
+    record, got = connection.record, connection.arrivals
+    _, first = np.unique(record.column("seq")[got], return_index=True)
+    first = got[np.sort(first)]
+    return record.t[first], record.column("len")[first].astype(np.float64)
 
 
 def _rtt(connection: Connection) -> Panel:

@@ -21,6 +21,7 @@ mod mtcp;
 mod ns2_exact;
 mod ns2_rules;
 mod ns2_snoop;
+mod observers;
 mod oracle;
 mod pacing;
 mod pacing_of_acks;

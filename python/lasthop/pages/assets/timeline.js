@@ -71,7 +71,7 @@
     const c = canvas.getContext("2d");
     if (item.shape) {
       const bar = item.shape === "bar";
-      drawMark(c, item, 11 * scale, (bar || item.shape.length === 1 ? 11 : 7) * scale, 3 * scale, scale);
+      drawMark(c, item, 11 * scale, (bar || !shapes[item.shape] ? 11 : 7) * scale, 3 * scale, scale);
     } else if (item.kind === "fill") {
       c.fillStyle = item.color;
       c.fillRect(0, 2 * scale, 22 * scale, 10 * scale);
@@ -145,7 +145,7 @@
       c.fillStyle = item.color;
       for (let i = before(item.t, range[0] - 1e-9) + 1; i <= last; i++) {
         const x = u.valToPos(item.t[i], "x", true), y = u.valToPos(item.v[i], "y", true);
-        c.fillRect(x - scale, y - scale, 2 * scale, 2 * scale);
+        c.fillRect(x - 1.2 * scale, y - 1.2 * scale, 2.4 * scale, 2.4 * scale);
       }
     }
     for (const mark of panel.marks) {
