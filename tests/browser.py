@@ -62,7 +62,8 @@ class Opened:
 
 def chromium() -> str:
     """The path of Chromium; skips the test without it, or fails it in CI."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for path in map(shutil.which, names) if path), None)
     if found is None:
         if os.environ.get("CI"):
             pytest.fail(MISSING)

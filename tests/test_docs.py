@@ -164,6 +164,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             of("docs/scenario.md", "toml", 'name    = "radio"').text, encoding="utf-8"
         )
     (tmp_path / "figure.toml").write_text(of("docs/figures.md", "toml").text, encoding="utf-8")
+    (tmp_path / "deep-buffer.toml").write_text(of("docs/inspect.md", "toml").text, encoding="utf-8")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "scenario.toml").write_text(
+        of("docs/scenario.md", "toml", 'name    = "radio"').text, encoding="utf-8"
+    )
     rule = of("README.md", "python").text.split("\nprint")[0]
     (tmp_path / "mine.py").write_text(
         f"{rule}\nclass MyRule(Gentle):\n    pass\n", encoding="utf-8"

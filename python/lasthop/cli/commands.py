@@ -69,16 +69,21 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
             pcap=options.pcap,
         )
     except Exception as error:
-        where = traceback_outside(error) if isinstance(scheme, type) else None
-        if where is None:
-            raise
-        print(f"lasthop: run {options.seed} of {options.scheme} failed:\n{where}", file=sys.stderr)
-        return 1
+        return _report_rule(error, options, isinstance(scheme, type))
     if options.json:
         print_json(result.data)
     else:
         print(summary.run(result.data, result.slots, result.assumed))
     return 0
+
+
+def _report_rule(error: Exception, options: argparse.Namespace, has_rule: bool) -> int:
+    """Print the traceback of a rule in Python and return 1; raise any other error again."""
+    where = traceback_outside(error) if has_rule else None
+    if where is None:
+        raise error
+    print(f"lasthop: run {options.seed} of {options.scheme} failed:\n{where}", file=sys.stderr)
+    return 1
 
 
 def inspect(options: argparse.Namespace, words: list[str]) -> int:
@@ -91,18 +96,22 @@ def inspect(options: argparse.Namespace, words: list[str]) -> int:
         raise InputError("inspect writes nothing: give --out FILE.html, --qlog, --pcap or --json")
     if options.snaplen is not None and options.pcap is None:
         raise InputError("--snaplen needs --pcap DIR")
-    result = api.inspect(
-        options.file,
-        schemes=_schemes(options.scheme, "--scheme"),
-        seed=options.seed,
-        flow=options.flow,
-        shortest=options.shortest,
-        settings=_settings(options),
-        last_hop=_last_hop(options),
-        pcap=options.pcap,
-        snaplen=options.snaplen,
-        command=shlex.join(words),
-    )
+    schemes = _schemes(options.scheme, "--scheme")
+    try:
+        result = api.inspect(
+            options.file,
+            schemes=schemes,
+            seed=options.seed,
+            flow=options.flow,
+            shortest=options.shortest,
+            settings=_settings(options),
+            last_hop=_last_hop(options),
+            pcap=options.pcap,
+            snaplen=options.snaplen,
+            command=shlex.join(words),
+        )
+    except Exception as error:
+        return _report_rule(error, options, any(isinstance(s, type) for s in schemes or ()))
     if options.out is not None:
         result.save(options.out)
     if options.qlog is not None:

@@ -152,18 +152,22 @@ class Inspection:
         """Keys of the panels of all columns, in order."""
         return list(dict.fromkeys(p["key"] for c in columns for p in c["panels"]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON of `lasthop inspect --json`; docs/inspect.md lists the keys."""
-        first = self.subjects[0].connection.record
-        outages = [
+    @property
+    def outages(self) -> list[dict[str, Any]]:
+        """Outages of links, as in the JSON."""
+        record = self.subjects[0].connection.record
+        return [
             {
-                "link": first.link_name(o.link),
+                "link": record.link_name(o.link),
                 "start_s": o.start_s,
                 "end_s": o.end_s,
                 "frames": o.frames,
             }
-            for o in first.outages
+            for o in record.outages
         ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `lasthop inspect --json`; docs/inspect.md lists the keys."""
         return {
             "lasthop": self.version,
             "json_version": JSON_VERSION,
@@ -172,7 +176,7 @@ class Inspection:
             "duration_s": self.duration_s,
             "flow": self.flow_id,
             "assumed": list(self.assumed),
-            "outages": outages,
+            "outages": self.outages,
             "connections": [s.to_dict() for s in self.subjects],
         }
 

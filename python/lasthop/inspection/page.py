@@ -106,6 +106,7 @@ def render(inspection: Inspection) -> str:
             ],
             "totals": _totals(subjects),
             "rule": inspection.rule,
+            "outages": inspection.outages,
             "downsampled": any(c["downsampled"] for c in columns),
         },
     )

@@ -11,10 +11,7 @@ use lasthop_sim::capture::Capture;
 use lasthop_sim::events::{Event, Kind, Observer, SenderState};
 use lasthop_wire::{CaptureReader, parse};
 
-use crate::support::{last_hop, lose, rfc};
-
-/// Link of the data over the radio.
-const DOWN: usize = 2;
+use crate::support::{DOWN, last_hop, lose, rfc};
 
 #[derive(Default)]
 struct States {
@@ -50,7 +47,7 @@ fn states_of_a_sender_are_those_of_its_events() {
     assert_eq!(states.last().unwrap().flight, 0, "everything is acknowledged");
     let samples: Vec<f64> = states.iter().filter_map(|s| s.rtt).map(|d| d.as_secs()).collect();
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-    assert!((mean - result.flows[0].rtt_s.as_ref().unwrap().mean).abs() < 1e-9);
+    assert!((mean - result.flows[0].rtt_s.mean.unwrap()).abs() < 1e-9);
 }
 
 /// An output that stays readable after the capture has closed it.
@@ -86,7 +83,7 @@ fn a_capture_per_interface_has_each_packet_once_and_cut() {
             assert_eq!(reader.interfaces().len(), 1);
             if packet.original_len > 500 {
                 let tcp = parse(&packet.data).unwrap();
-                assert!(offsets.insert(tcp.header().sequence_number), "a segment twice");
+                assert!(offsets.insert(tcp.seq), "a segment twice");
             }
         }
         assert_eq!(offsets.len(), 50);
