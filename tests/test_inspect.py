@@ -127,6 +127,22 @@ def test_an_outage_that_holds_frames_is_the_cause() -> None:
     assert "outage of bs>phone from 5.000 s to 8.000 s held the frames" in stall.sentence
 
 
+def test_what_the_run_does_not_repair_is_said() -> None:
+    text = OUTAGE.format(frames="lost-at-arrival").replace('"3 s"', '"60 s"')
+    stall = lasthop.inspect(text=text).stalls[-1]
+    assert stall.cause == "not-repaired"
+    assert stall.end_s == 16
+    assert all(t.fate != "arrived" for t in stall.gaps[-1].transmissions)
+    assert "the run ended before the missing segment was delivered" in stall.sentence
+
+
+def test_causes_in_figures_of_the_papers_are_decided() -> None:
+    root = Path(__file__).parents[1] / "papers"
+    for name in ("yun2009/fig06", "zeng2006/fig15", "noor/fig04", "janevski2009/fig03"):
+        found = lasthop.inspect(root / f"{name}.toml", seed=2)
+        assert "undecided" not in {s.cause for x in found.subjects for s in x.stalls}
+
+
 def test_lost_acks_are_named() -> None:
     """Only ACKs are lost: for 1 s the uplink loses all of them, and no data is missing."""
     text = """

@@ -292,6 +292,9 @@ class Connection:
             known = place < len(ids)
             known[known] = ids[order][place[known]] == record.column("id")[events[known]]
             events, rows = events[known], order[place[known]]
+            # A link layer whose ACKs were all lost reports a frame as lost that has arrived.
+            first = fate[rows] != ARRIVED
+            events, rows = events[first], rows[first]
             fate_t[rows], link[rows] = record.t[events], record.column("link")[events]
             if kind == "data_received":
                 fate[rows] = ARRIVED

@@ -260,12 +260,15 @@ def _cwnd(gaps: Sequence[Gap], connection: Connection) -> str:
     return (
         f"the next segment waited for the congestion window: cwnd {states.cwnd[i] / 1e3:.4g} kB,"
         f" {states.flight[i] / 1e3:.4g} kB in flight, until ACKs arrived"
+        + (f"; {count(gap.lost_acks, 'ACK')} lost" if gap.lost_acks else "")
     )
 
 
 def _not_repaired(gaps: Sequence[Gap], _: Connection) -> str:
     gap = gaps[-1]
-    return f"{losses(gap)}; the run ended before the missing segment was delivered"
+    tried = len(gap.transmissions) - 1
+    again = f" after {count(tried, 'retransmission')}" if tried else ""
+    return f"{losses(gap)}; the run ended before the missing segment was delivered{again}"
 
 
 def _handshake(gaps: Sequence[Gap], _: Connection) -> str:

@@ -216,10 +216,11 @@ def _explain(connection: Connection, start: float, end: float, offset: int, last
     mine = copies.of_byte(offset)
     mine = mine[copies.t[mine] <= end]
     facts = _facts(connection, mine, start, end, offset)
-    if not len(mine) or copies.t[mine[0]] > start:
-        cause, extra = _before_first_copy(connection, mine, start, end)
-    elif last and copies.lost[mine].any() and not (copies.fate[mine] == rec.ARRIVED).any():
+    arrived = (copies.fate[mine] == rec.ARRIVED).any()
+    if last and copies.lost[mine].any() and not arrived:
         cause, extra = "not-repaired", {}
+    elif not len(mine) or copies.t[mine[0]] > start:
+        cause, extra = _before_first_copy(connection, mine, start, end)
     else:
         cause, extra = _after_first_copy(connection, mine, start, end)
     return Gap(start, end, offset, cause, **(facts | extra), open=last)
