@@ -372,7 +372,8 @@
   const fit = () => plots.forEach((p) => p.u.setSize({ width: p.host.clientWidth, height: p.height }));
   new ResizeObserver(fit).observe(document.querySelector(".charts"));
   window.addEventListener("beforeprint", () => {
-    const width = data.columns.length > 1 ? 335 : 680;
+    // A4 and Letter have about 700 px between their margins.
+    const width = data.columns.length === 2 ? 335 : 680;
     plots.forEach((p) => p.u.setSize({ width, height: p.height }));
   });
   window.addEventListener("afterprint", fit);
