@@ -1,24 +1,42 @@
 """Means, differences and ratios with two-sided 95 % confidence intervals.
 
-Pairs are runs with one seed: run k of every scheme uses seed k.
+Pairs are runs with one seed: run k of every scheme uses seed k. Functions whose name ends in
+`columns` treat the columns of a matrix, one row per run and one column per metric, where NaN is an
+unknown value; a column with an unknown value has NaN as result.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lasthop.analysis import student
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Matrix = npt.NDArray[np.float64]
 
 Interval = tuple[float, float]
 
+CONFIDENCE = 0.95
+#: Number of resamples of a bootstrap.
+RESAMPLES = 1000
+#: Power at which the number of seeds for a verdict is given.
+POWER = 0.8
+# Quantiles of the normal distribution: 1 - (1 - CONFIDENCE) / 2, and POWER.
+_Z_CONFIDENCE, _Z_POWER = 1.959963984540054, 0.8416212335729143
 
-@lru_cache(maxsize=1024)
+
 def t_quantile(runs: int) -> float:
     """Two-sided 95 % quantile of Student's t for `runs` values (runs - 1 degrees of freedom)."""
-    from scipy.special import stdtrit  # much faster to import than scipy.stats
-
-    return float(stdtrit(runs - 1, 0.975))
+    return student.quantile(CONFIDENCE, runs - 1)
 
 
 @dataclass(frozen=True)
@@ -42,64 +60,236 @@ class Ratio:
     ci95: Interval | None
 
 
+@dataclass(frozen=True)
+class Columns:
+    """A value per column with the bounds of its 95 % interval; NaN where unknown."""
+
+    mean: Matrix
+    sd: Matrix
+    low: Matrix
+    high: Matrix
+
+
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean; the sum is exactly rounded, so the order of the runs does not matter."""
     return math.fsum(values) / len(values)
 
 
+def _sums(values: Matrix) -> Matrix:
+    """Exactly rounded sums of the columns."""
+    return np.array([math.fsum(column) for column in values.T.tolist()])
+
+
+def mean_columns(values: Matrix) -> Matrix:
+    """Arithmetic means of the columns; each sum is exactly rounded, as in `mean`."""
+    return _sums(values) / len(values)
+
+
+def _variance_columns(values: Matrix, means: Matrix) -> Matrix:
+    """Sample variances; zero for equal values, although their mean may be rounded."""
+    found = _sums((values - means) ** 2) / (len(values) - 1)
+    return np.where((values == values[:1]).all(axis=0), 0.0, found)
+
+
+def _covariance_columns(a: Matrix, b: Matrix, mean_a: Matrix, mean_b: Matrix) -> Matrix:
+    return _sums((a - mean_a) * (b - mean_b)) / (len(a) - 1)
+
+
 def variance(values: Sequence[float]) -> float:
     """Sample variance; zero for equal values."""
-    if min(values) == max(values):
-        return 0.0  # the mean of equal values may be rounded
-    m = mean(values)
-    return math.fsum((v - m) ** 2 for v in values) / (len(values) - 1)
+    matrix = _column(values)
+    return float(_variance_columns(matrix, mean_columns(matrix))[0])
 
 
-def covariance(a: Sequence[float], b: Sequence[float]) -> float:
-    """Sample covariance of pairs."""
-    ma, mb = mean(a), mean(b)
-    return math.fsum((x - ma) * (y - mb) for x, y in zip(a, b, strict=True)) / (len(a) - 1)
+def summarise_columns(values: Matrix) -> Columns:
+    """Mean, standard deviation and the confidence interval of the mean (Student's t)."""
+    n, unknown = len(values), np.full(values.shape[1], math.nan)
+    if n == 0:
+        return Columns(unknown, unknown, unknown, unknown)
+    means = mean_columns(values)
+    if n < 2:
+        return Columns(means, unknown, unknown, unknown)
+    sd = np.sqrt(_variance_columns(values, means))
+    half = t_quantile(n) * sd / math.sqrt(n)
+    return Columns(means, sd, means - half, means + half)
 
 
-def _known(values: Sequence[float | None]) -> list[float] | None:
-    known = [v for v in values if v is not None]
-    return known if known and len(known) == len(values) else None
+def correlation_columns(a: Matrix, b: Matrix) -> Matrix:
+    """Pearson's correlations of the pairs; NaN with fewer than 3 pairs or without variance."""
+    if len(a) < 3:
+        return np.full(a.shape[1], math.nan)
+    mean_a, mean_b = mean_columns(a), mean_columns(b)
+    spread = np.sqrt(_variance_columns(a, mean_a) * _variance_columns(b, mean_b))
+    spread = np.where(spread == 0, math.nan, spread)
+    return np.clip(_covariance_columns(a, b, mean_a, mean_b) / spread, -1.0, 1.0)
+
+
+def ratio_columns(a: Matrix, b: Matrix) -> Columns:
+    """Ratios of means a / b with Fieller's interval from the pairs, as `ratio`; `sd` is NaN."""
+    n, unknown = len(a), np.full(a.shape[1], math.nan)
+    if n == 0:
+        return Columns(unknown, unknown, unknown, unknown)
+    ma, mb = mean_columns(a), mean_columns(b)
+    r = ma / np.where(mb == 0, math.nan, mb)
+    if n < 3:
+        return Columns(r, unknown, unknown, unknown)
+    scale = t_quantile(n) ** 2 / n
+    qa = mb * mb - scale * _variance_columns(b, mb)
+    qa = np.where(qa > 0, qa, math.nan)
+    qb = ma * mb - scale * _covariance_columns(a, b, ma, mb)
+    qc = ma * ma - scale * _variance_columns(a, ma)
+    root = np.sqrt(np.maximum(qb * qb - qa * qc, 0.0))
+    return Columns(r, unknown, (qb - root) / qa, (qb + root) / qa)
+
+
+def p_values(differences: Columns, runs: int) -> Matrix:
+    """Two-sided p of each mean paired difference (t test); NaN with fewer than 2 pairs."""
+    found = np.full(len(differences.mean), math.nan)
+    for i, (m, sd) in enumerate(zip(differences.mean, differences.sd, strict=True)):
+        if math.isnan(m) or math.isnan(sd):
+            continue
+        if sd == 0:
+            found[i] = 1.0 if m == 0 else 0.0
+        else:
+            found[i] = student.tail(float(m / sd) * math.sqrt(runs), runs - 1)
+    return found
+
+
+def holm(p: Matrix) -> Matrix:
+    """Holm's adjustment of the p values in each column; NaN entries are no tests.
+
+    S. Holm, A simple sequentially rejective multiple test procedure, 1979.
+    """
+    order = np.argsort(p, axis=0, kind="stable")  # NaN is last
+    ascending = np.take_along_axis(p, order, axis=0)
+    tests = (~np.isnan(p)).sum(axis=0)
+    factors = np.maximum(tests - np.arange(len(p))[:, None], 1)
+    adjusted = np.fmax.accumulate(np.fmin(ascending * factors, 1.0), axis=0)
+    adjusted = np.where(np.isnan(ascending), math.nan, adjusted)
+    found = np.empty_like(p)
+    np.put_along_axis(found, order, adjusted, axis=0)
+    return found
+
+
+def seeds_needed(differences: Columns) -> Matrix:
+    """Seeds with which a paired t test at 5 % detects the observed differences with power 80 %.
+
+    n = (z₁ + z₂)² s² / d² + z₁² / 2, Guenther's approximation (1981), at least 3; NaN for a
+    difference of zero or without a standard deviation.
+    """
+    fixed = differences.sd == 0
+    d = np.where(differences.mean == 0, math.nan, differences.mean)
+    needed = ((_Z_CONFIDENCE + _Z_POWER) * differences.sd / d) ** 2 + _Z_CONFIDENCE**2 / 2
+    return np.where(fixed, 3 + 0 * d, np.maximum(np.ceil(needed), 3))
+
+
+def quantile_rank(runs: int, share: float) -> int:
+    """Rank, from 1, of the smallest of `runs` values that `share` of them do not exceed."""
+    return max(1, math.ceil(share * runs - 1e-9))
+
+
+@lru_cache(maxsize=4096)
+def bootstrap_ranks(runs: int, share: float) -> tuple[int, int] | None:
+    """Ranks of the two values that bound the 95 % bootstrap percentile interval of a quantile.
+
+    A resample's quantile is at most the k-th smallest value if at least `quantile_rank` of its
+    draws are, which is a binomial probability; so the interval is that of all resamples, without
+    drawing any. `None` with fewer than 3 runs.
+    """
+    if runs < 3:
+        return None
+    rank, outside = quantile_rank(runs, share), (1 - CONFIDENCE) / 2
+
+    def reaches(probability: float) -> int:
+        low, high = 1, runs
+        while low < high:
+            middle = (low + high) // 2
+            if _binomial_at_least(rank, runs, middle / runs) >= probability:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    return reaches(outside), reaches(1 - outside)
+
+
+def _binomial_at_least(least: int, n: int, p: float) -> float:
+    """P(X >= least) of a binomial distribution."""
+    if p >= 1.0:
+        return 1.0
+    logs = (math.log(p), math.log1p(-p), math.lgamma(n + 1))
+    return math.fsum(
+        math.exp(
+            logs[2] - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * logs[0] + (n - k) * logs[1]
+        )
+        for k in range(least, n + 1)
+    )
+
+
+def resample_counts(content: Matrix, seeds: Sequence[int]) -> Matrix:
+    """How often each of the runs is drawn in each of `RESAMPLES` resamples.
+
+    The random numbers depend on the runs alone: repeated calls give the same intervals.
+    """
+    digest = hashlib.sha256(np.ascontiguousarray(content).tobytes() + repr(list(seeds)).encode())
+    draw = np.random.Generator(np.random.PCG64(int.from_bytes(digest.digest()[:16], "big")))
+    n = len(content)
+    picks = draw.integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
+    return np.bincount(picks.ravel(), minlength=RESAMPLES * n).reshape(RESAMPLES, n).astype(float)
+
+
+def bootstrap_ratio(a: Matrix, b: Matrix, counts: Matrix) -> tuple[Matrix, Matrix]:
+    """The 95 % bootstrap percentile intervals of the ratios of means a / b, from the pairs.
+
+    NaN with fewer than 3 pairs, or if the mean of b is 0 in a resample.
+    """
+    if len(a) < 3:
+        unknown = np.full(a.shape[1], math.nan)
+        return unknown, unknown
+    below = counts @ b
+    ratios = np.sort((counts @ a) / np.where(below == 0, math.nan, below), axis=0)
+    unclear = np.isnan(ratios[-1])
+    ends = [quantile_rank(RESAMPLES, share) - 1 for share in (0.025, 0.975)]
+    low, high = (np.where(unclear, math.nan, ratios[end]) for end in ends)
+    return low, high
+
+
+def _column(values: Sequence[float | None]) -> Matrix:
+    return np.array(values, dtype=float).reshape(-1, 1)
+
+
+def number(value: float) -> float | None:
+    """A value as a Python number; `None` for NaN."""
+    return None if math.isnan(value) else float(value)
+
+
+def interval(low: float, high: float) -> Interval | None:
+    """An interval; `None` if it is unknown."""
+    return None if math.isnan(low) or math.isnan(high) else (float(low), float(high))
+
+
+def _summary(found: Columns, runs: int) -> Summary:
+    return Summary(
+        runs,
+        number(found.mean[0]),
+        number(found.sd[0]),
+        interval(found.low[0], found.high[0]),
+    )
 
 
 def summarise(values: Sequence[float | None]) -> Summary:
     """Mean, standard deviation and the confidence interval of the mean (Student's t)."""
-    known = _known(values)
-    if known is None:
-        return Summary(len(values), None, None, None)
-    n, m = len(known), mean(known)
-    if n < 2:
-        return Summary(n, m, None, None)
-    sd = math.sqrt(variance(known))
-    half = t_quantile(n) * sd / math.sqrt(n)
-    return Summary(n, m, sd, (m - half, m + half))
+    return _summary(summarise_columns(_column(values)), len(values))
 
 
 def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Summary:
     """Paired difference a - b."""
-    known_a, known_b = _known(a), _known(b)
-    if known_a is None or known_b is None:
-        return Summary(len(a), None, None, None)
-    return summarise([x - y for x, y in zip(known_a, known_b, strict=True)])
+    return _summary(summarise_columns(_column(a) - _column(b)), len(a))
 
 
 def correlation(a: Sequence[float | None], b: Sequence[float | None]) -> float | None:
     """Pearson's correlation of the pairs, which shows the gain of pairing; `None` if undefined."""
-    known_a, known_b = _known(a), _known(b)
-    if known_a is None or known_b is None or len(known_a) < 3:
-        return None
-    spread = variance(known_a), variance(known_b)
-    return pearson(len(known_a), *spread, covariance(known_a, known_b))
-
-
-def pearson(runs: int, var_a: float, var_b: float, cov: float) -> float | None:
-    """Pearson's correlation from sample variances and covariance; `None` if undefined."""
-    spread = math.sqrt(var_a * var_b)
-    return None if runs < 3 or spread == 0 else max(-1.0, min(1.0, cov / spread))
+    return number(correlation_columns(_column(a), _column(b))[0])
 
 
 def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
@@ -109,31 +299,5 @@ def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
     does not differ from 0 significantly. It is `None` with fewer than 3 runs, and if that set is
     unbounded, because the mean of b does not differ from 0 significantly.
     """
-    known_a, known_b = _known(a), _known(b)
-    if known_a is None or known_b is None:
-        return Ratio(None, None)
-    n, ma, mb = len(known_a), mean(known_a), mean(known_b)
-    if n < 3:
-        return Ratio(ma / mb if mb else None, None)
-    spread = variance(known_a), variance(known_b)
-    return fieller(n, ma, mb, *spread, covariance(known_a, known_b))
-
-
-def fieller(n: int, ma: float, mb: float, var_a: float, var_b: float, cov: float) -> Ratio:
-    """Ratio of the means `ma` / `mb` of `n` pairs with these sample variances and covariance.
-
-    The confidence interval is described at `ratio`.
-    """
-    if mb == 0:
-        return Ratio(None, None)
-    r = ma / mb
-    if n < 3:
-        return Ratio(r, None)
-    scale = t_quantile(n) ** 2 / n
-    qa = mb * mb - scale * var_b
-    if qa <= 0:
-        return Ratio(r, None)
-    qb = ma * mb - scale * cov
-    qc = ma * ma - scale * var_a
-    root = math.sqrt(max(qb * qb - qa * qc, 0.0))
-    return Ratio(r, ((qb - root) / qa, (qb + root) / qa))
+    found = ratio_columns(_column(a), _column(b))
+    return Ratio(number(found.mean[0]), interval(found.low[0], found.high[0]))

@@ -227,7 +227,10 @@ SHOWN = (
 
 def _point(result: Comparison, number: int) -> list[list[str]]:
     """The table of one point, one row per scheme."""
-    rows = [["scheme", *(title for _, title in SHOWN), "goodput change", "corr.", "runs"]]
+    several = len(result.plan.labels) > 2
+    more = ["p (Holm)"] if several else []
+    head = ["scheme", *(title for _, title in SHOWN), "goodput change", *more, "corr.", "runs"]
+    rows = [head]
 
     def row(label: str) -> list[str]:
         stats = {m: result.statistics(number, label, m) for m, _ in SHOWN}
@@ -238,11 +241,38 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
             label,
             *(interval(stats[m], metrics.factor(m)) for m, _ in SHOWN),
             "" if first else percent(goodput["ratio_to_first"]),
+            *(["" if first else _p(result, number, label)] if several else []),
             "" if first or correlation is None else f"{correlation:.2f}",
             str(len(result.values(number, label, "goodput_bps"))),
         ]
 
     return rows + _by_group(result, row)
+
+
+def _p(result: Comparison, number: int, label: str) -> str:
+    """p of the goodput's difference to the first scheme, adjusted by Holm's method."""
+    p = result.statistics_of("goodput_bps").p_holm(number, label, "goodput_bps")
+    return "–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _undecided(result: Comparison, number: int) -> list[str]:
+    """Schemes whose goodput may equal that of the first, with the seeds that would decide."""
+    first, lines = result.plan.labels[0], []
+    for label in result.plan.labels[1:]:
+        gap = result.statistics(number, label, "goodput_bps")["difference_to_first"]
+        needed = result.statistics_of("goodput_bps").seeds_needed(number, label, "goodput_bps")
+        if not gap["ci95"] or not gap["ci95"][0] <= 0 <= gap["ci95"][1]:
+            continue
+        if needed is None:
+            lines.append(f"undecided: goodput of {label} against {first}: equal in all runs")
+            continue
+        have = len(result.values(number, label, "goodput_bps"))
+        more = max(needed - have, 1)
+        lines.append(
+            f"undecided: goodput of {label} against {first}; to show the observed difference with"
+            f" power 80 %, run about {count(more, 'more seed')} ({have + more} in all)"
+        )
+    return lines
 
 
 GROUPS_SHOWN = (
@@ -335,6 +365,7 @@ def comparison(result: Comparison) -> str:
             if point:
                 out.append("\n" + ", ".join(f"{k} = {v}" for k, v in point.items()))
             out.append(columns(_point(result, number)))
+            out += _undecided(result, number)
             out += _binding(result, number)
             if plan.groups:
                 out += ["", columns(_groups(result, number))]

@@ -114,7 +114,6 @@ def run_checks() -> list[Check]:
         _native(),
         Check("processors", True, f"{cores()}; one run per processor at a time"),
         _package("numpy", "comparisons, figures"),
-        _package("scipy", "intervals"),
         _package("polars", "tables, Parquet"),
         _package("matplotlib", "figures"),
         _writable(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasthop.analysis import metrics, statistics
+from lasthop.analysis import metrics, paired
 from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
 from lasthop.experiments import pool
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.figure import Figure
 
-    from lasthop.analysis.cells import Statistics
     from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.claims import Verdict
     from lasthop.reproduction.figures import FigureResult
@@ -68,10 +68,6 @@ class Comparison:
                 by_case[(row.case.point, row.case.label)][row.seed] = row
         return by_case
 
-    @cached_property
-    def _by_metric(self) -> dict[str, dict[tuple[int, str], Statistics] | None]:
-        return {}
-
     @property
     def failed(self) -> list[Row]:
         """Runs that ended with an error."""
@@ -89,6 +85,26 @@ class Comparison:
         """A metric of all finished runs of a case, in the order of seeds."""
         return [r.metrics.get(metric) for _, r in sorted(self._table[(point, label)].items())]
 
+    def statistics_of(self, metric: str) -> paired.Statistics:
+        """The statistics that include a metric; a metric that files do not have is added."""
+        names = tuple(self.metrics) if metric in self.metrics else (metric,)
+        if names not in self._cache:
+            samples = [self._sample(c.point, c.label, names) for c in self.plan.cases]
+            self._cache[names] = paired.Statistics(samples, names)
+        return self._cache[names]
+
+    @cached_property
+    def _cache(self) -> dict[tuple[str, ...], paired.Statistics]:
+        return {}
+
+    def _sample(self, point: int, label: str, names: Sequence[str]) -> paired.Sample:
+        """The finished runs of a case."""
+        rows = [row for _, row in sorted(self._table[(point, label)].items())]
+        values = np.array([[r.metrics.get(m) for m in names] for r in rows], dtype=float)
+        seeds = [r.seed for r in rows]
+        shaped = values.reshape(len(rows), len(names))
+        return paired.Sample(point, label, seeds, shaped, self.deterministic(point, label))
+
     def pairs(
         self, point: int, left: str, right: str, metric: str, other: int | None = None
     ) -> tuple[list[float | None], list[float | None]]:
@@ -97,57 +113,16 @@ class Comparison:
         The right scheme is taken at the point `other`, if given. A deterministic run is paired with
         each run of a random partner.
         """
-        cells = (point, left), (point if other is None else other, right)
-        a, b = (self._table[cell] for cell in cells)
-        fixed_a, fixed_b = (self.deterministic(*cell) for cell in cells)
-        if fixed_a and not fixed_b:
-            a = {seed: row for row in a.values() for seed in b}
-        elif fixed_b and not fixed_a:
-            b = {seed: row for row in b.values() for seed in a}
-        common = sorted(a.keys() & b.keys())
-        return [a[s].metrics.get(metric) for s in common], [
-            b[s].metrics.get(metric) for s in common
-        ]
+        one = self._sample(point, left, [metric])
+        _, a, b = paired.pair(one, self._sample(point if other is None else other, right, [metric]))
+        known = ([None if math.isnan(x) else float(x) for x in side[:, 0]] for side in (a, b))
+        return next(known), next(known)
 
-    def statistics(self, point: int, label: str, metric: str) -> Statistics:
+    def statistics(self, point: int, label: str, metric: str) -> dict[str, Any]:
         """Mean, standard deviation and 95 % CI of a metric, and its comparison with the first
         scheme.
         """
-        if metric not in self._by_metric:
-            self._by_metric[metric] = self._of_all_cases(metric)
-        found = self._by_metric[metric]
-        return self._of_case(point, label, metric) if found is None else found[(point, label)]
-
-    def _of_all_cases(self, metric: str) -> dict[tuple[int, str], Statistics] | None:
-        """The statistics of all cases; `None` if the cases do not have the same finished runs."""
-        from lasthop.analysis import cells
-
-        cases = list(self._table)
-        runs = [list(self._table[c].values()) for c in cases]
-        known = [[r.metrics.get(metric) for r in row] for row in runs]
-        if all(x is None for row in known for x in row):
-            return dict.fromkeys(cases, cells.UNKNOWN)
-        complete = len({tuple(self._table[c]) for c in cases}) == 1
-        mixed = len({self.deterministic(*c) for c in cases}) > 1
-        if not complete or mixed or any(x is None for row in known for x in row):
-            return None
-        place, label = {c: i for i, c in enumerate(cases)}, self.plan.labels[0]
-        first = [place[(point, label)] for point, _ in cases]
-        found = cells.of_metric(np.array(known, dtype=np.float64), first)
-        return dict(zip(cases, found, strict=True))
-
-    def _of_case(self, point: int, label: str, metric: str) -> Statistics:
-        summary = statistics.summarise(self.values(point, label, metric))
-        a, b = self.pairs(point, label, self.plan.labels[0], metric)
-        ratio, gap = statistics.ratio(a, b), statistics.difference(a, b)
-        return {
-            "mean": summary.mean,
-            "sd": summary.sd,
-            "ci95": summary.ci95,
-            "ratio_to_first": {"mean": ratio.mean, "ci95": ratio.ci95},
-            "difference_to_first": {"mean": gap.mean, "ci95": gap.ci95},
-            "correlation_to_first": statistics.correlation(a, b),
-        }
+        return self.statistics_of(metric).of(point, label, metric)
 
     def groups(self, case: Case) -> list[dict[str, Any]]:
         """The groups of flows of a case: name, number of flows, and statistics.
@@ -156,15 +131,10 @@ class Comparison:
         """
         found = []
         for name, flows in case.scenario.groups:
-            summaries = {
-                key: statistics.summarise(
-                    self.values(case.point, case.label, f"groups.{name}.{key}")
-                )
-                for key in metrics.GROUP_METRICS
-            }
-            numbers = {
-                key: {"mean": s.mean, "sd": s.sd, "ci95": s.ci95} for key, s in summaries.items()
-            }
+            numbers = {}
+            for key in metrics.GROUP_METRICS:
+                s = self.statistics(case.point, case.label, f"groups.{name}.{key}")
+                numbers[key] = {k: s[k] for k in ("mean", "sd", "ci95")}
             found.append({"name": name, "flows": flows, **numbers})
         return found
 
@@ -186,7 +156,7 @@ class Comparison:
                         "deterministic": self.deterministic(case.point, case.label),
                         "runs": len(self._table[(case.point, case.label)]),
                         **{
-                            m: self.statistics(case.point, case.label, m)
+                            m: self.statistics_of(m).full(case.point, case.label, m)
                             for m in self.metrics
                             if not m.startswith("groups.")
                         },
@@ -245,45 +215,13 @@ class Comparison:
         return polars.read_csv(table(header, rows).encode())
 
     def _long(self) -> tuple[list[str], list[list[str]]]:
-        header = [
-            "point",
-            *self.plan.vary,
-            "scheme",
-            "metric",
-            "runs",
-            "mean",
-            "sd",
-            "ci95_low",
-            "ci95_high",
-        ]
-        header += [
-            "ratio_to_first",
-            "ratio_low",
-            "ratio_high",
-            "difference_to_first",
-            "difference_low",
-            "difference_high",
-            "correlation_to_first",
-        ]
+        header = ["point", *self.plan.vary, "scheme", "metric", *paired.TABLE_COLUMNS]
         rows = []
         for case in self.plan.cases:
-            runs = len(self._table[(case.point, case.label)])
-            for metric in self.metrics:
-                s = self.statistics(case.point, case.label, metric)
-                values = [s["mean"], s["sd"], *(s["ci95"] or (None, None))]
-                for part in (s["ratio_to_first"], s["difference_to_first"]):
-                    values += [part["mean"], *(part["ci95"] or (None, None))]
-                values.append(s["correlation_to_first"])
-                rows.append(
-                    [
-                        str(case.point),
-                        *case.set.values(),
-                        case.label,
-                        metric,
-                        str(runs),
-                        *map(number, values),
-                    ]
-                )
+            found = self.statistics_of(self.metrics[0]).table_rows(case.point, case.label)
+            for metric, values in zip(self.metrics, found, strict=True):
+                start = [str(case.point), *case.set.values(), case.label, metric]
+                rows.append([*start, *map(number, values)])
         return header, rows
 
     def plot(
