@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lasthop.experiments.comparison import Comparison
-    from lasthop.plotting.chart_spec import Chart
     from lasthop.inspection.inspection import Inspection
+    from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.figures import FigureResult, Reproduction
 
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
@@ -110,6 +110,7 @@ class RunResult:
         from lasthop.analysis import html
 
         return html.run(self)
+
     def inspect(self, flow: str | None = None, shortest: str | None = None) -> Inspection:
         """Look inside this run; see `lasthop.inspect`. The run is repeated to record its events."""
         return _inspect([self.scenario], self.data["seed"], flow, shortest)

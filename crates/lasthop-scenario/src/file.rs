@@ -59,6 +59,9 @@ pub struct File {
     /// What to compare.
     #[serde(default, skip_serializing_if = "ExperimentSpec::is_empty")]
     pub experiment: ExperimentSpec,
+    /// Axes, schemes and seeds of `lasthop sweep`, which checks them. Not part of the scenario.
+    #[serde(default, skip_serializing)]
+    pub sweep: Option<Map<String, Value>>,
     /// The figure to draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plot: Option<Map<String, Value>>,

@@ -169,6 +169,29 @@ def _split(metric: str) -> tuple[str, str, str]:
     return kind, name, key
 
 
+# Short names of metrics in options.
+SHORT: Final = {
+    "goodput": "goodput_bps",
+    "delay": "one_way_delay_s_p95",
+    "completion": "completed_s",
+    "utilization": "utilisation",
+}
+
+
+def find(name: str, known: Sequence[str], option: str) -> str:
+    """The metric that a name or a short name means; raises `InputError` if it is not `known`."""
+    from lasthop import quantities
+    from lasthop.errors import InputError
+
+    found = SHORT.get(name, name)
+    if found not in known:
+        hint = quantities.did_you_mean(name, [*SHORT, *known])
+        raise InputError(
+            f"{option}: there is no metric `{name}`{hint}; there are {', '.join([*SHORT, *known])}"
+        )
+    return found
+
+
 def is_part(metric: str) -> bool:
     """True if the metric names a value of a part of a run, or a ratio of two such values."""
     return all(m.count(".") >= 2 and m.split(".", 1)[0] in PARTS for m in metric.split(RATIO))

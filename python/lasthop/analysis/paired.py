@@ -203,6 +203,10 @@ class Statistics:
 
     def table_rows(self, point: int, label: str) -> list[list[float | None]]:
         """Rows of the table of a case: per metric, the values of `TABLE_COLUMNS`."""
+        return [[number(x) for x in row] for row in self.table_values(point, label)]
+
+    def table_values(self, point: int, label: str) -> Matrix:
+        """`table_rows` as a matrix; NaN if unknown."""
         case = self.case(point, label)
         s, r, d = case.summary, case.ratio, case.difference
         unknown = np.full(len(self.metrics), math.nan)
@@ -215,4 +219,4 @@ class Statistics:
             *(row for q in case.quantiles.values() for row in (q.mean, q.low, q.high)),
             *case.bootstrap,
         ]
-        return [[number(x) for x in row] for row in np.array(columns).T]
+        return np.array(columns).T

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from lasthop.cli import check, sweep
+from lasthop.cli import options as common
 from lasthop.errors import InputError
 
 DESCRIPTION = (
@@ -20,53 +22,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise `InputError`; argparse calls this for every wrong command line."""
         raise InputError(f"{message} (see {self.prog} --help)")
-
-
-def _examples(*lines: str) -> dict[str, Any]:
-    text = "examples:\n" + "\n".join(f"  {line}" for line in lines)
-    return {"epilog": text, "formatter_class": argparse.RawDescriptionHelpFormatter}
-
-
-def _add_scenario(parser: argparse.ArgumentParser, or_also: str = "") -> None:
-    parser.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE.toml",
-        help=f"scenario file{or_also}; if omitted, the last-hop options define the scenario",
-    )
-    hop = parser.add_argument_group(
-        "last hop", "define the last hop without a file, or override the file's [last_hop]"
-    )
-    for name, metavar, text in (
-        (
-            "down",
-            "FILE",
-            (
-                "downlink trace, Mahimahi format; lasthop ships synthetic-lte.down and"
-                " synthetic-wifi.down"
-            ),
-        ),
-        ("up", "FILE", "uplink trace, Mahimahi format; lasthop ships synthetic-lte.up"),
-        ("rtt", "T", 'round-trip time without queueing delay, such as "40ms"'),
-        ("loss", "P", 'loss rate on the air, in each direction, such as "1%%"'),
-        ("rate", "R", 'constant rate instead of traces, such as "2Mbps"'),
-        ("queue", "Q", 'queue limit, such as "250 packets" or "100 kB"'),
-    ):
-        hop.add_argument(f"--{name}", metavar=metavar, help=text)
-
-
-def _add_set(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a scenario key, e.g. link.radio.loss.rate=1%% or tcp.min_rto=1s",
-    )
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print only JSON")
 
 
 def _add_batch_options(parser: argparse.ArgumentParser, out: str) -> None:
@@ -114,6 +69,8 @@ def _add_look(parser: argparse._ActionsContainer) -> None:
         default="",
         help="svg, png, pdf (default: those of the style, for page svg,png)",
     )
+
+
 def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
     inspect = commands.add_parser(
         "inspect",
@@ -123,14 +80,14 @@ def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
             " linked charts of windows,\nrates, RTT, queue and sequence numbers, and with the cause"
             " of each stall. The page opens offline. See docs/inspect.md."
         ),
-        **_examples(
+        **common.examples(
             "lasthop inspect --rate 2Mbps --rtt 40ms --loss 1% --scheme newreno --out run.html",
             "lasthop inspect cell.toml --scheme cubic,bbr --seed 3 --out run.html",
             "lasthop inspect cell.toml --qlog run.sqlog --pcap captures --snaplen 96",
             "lasthop inspect results --scheme bbr --seed 7 --out run.html",
         ),
     )
-    _add_scenario(inspect, "; or a folder written by compare --out")
+    common.add_scenario(inspect, "; or a folder written by compare --out")
     inspect.add_argument(
         "--scheme",
         metavar="A[,B]",
@@ -152,7 +109,7 @@ def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
             " at least 100ms)"
         ),
     )
-    _add_set(inspect)
+    common.add_set(inspect)
     inspect.add_argument("--out", metavar="FILE.html", help="write the page to FILE.html")
     inspect.add_argument(
         "--qlog", metavar="FILE", help="write the senders' events as qlog (JSON-SEQ)"
@@ -163,7 +120,7 @@ def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
     inspect.add_argument(
         "--snaplen", type=int, metavar="N", help="capture at most N bytes of each packet"
     )
-    _add_json(inspect)
+    common.add_json(inspect)
 
 
 def parser() -> Parser:
@@ -171,7 +128,7 @@ def parser() -> Parser:
     top = Parser(
         prog="lasthop",
         description=DESCRIPTION,
-        **_examples(
+        **common.examples(
             "lasthop schemes",
             "lasthop run --rate 2Mbps --rtt 40ms --loss 1% --scheme reno",
             "lasthop compare --rate 2Mbps --rtt 40ms --loss 1% --schemes reno,newreno,snoop",
@@ -187,22 +144,24 @@ def parser() -> Parser:
         description=(
             "List the schemes, or show the slots, settings, assumptions and evidence of NAME."
         ),
-        **_examples("lasthop schemes", "lasthop schemes packet-control", "lasthop schemes --json"),
+        **common.examples(
+            "lasthop schemes", "lasthop schemes packet-control", "lasthop schemes --json"
+        ),
     )
     schemes.add_argument("name", nargs="?", metavar="NAME", help="scheme to show")
-    _add_json(schemes)
+    common.add_json(schemes)
 
     run = commands.add_parser(
         "run",
         help="simulate one run",
         description="Simulate a scenario once.",
-        **_examples(
+        **common.examples(
             "lasthop run --rate 2Mbps --rtt 40ms --loss 1% --scheme snoop --seed 3",
             "lasthop run cell.toml --scheme packet-control:dupack_threshold=12 --set duration=60s",
             "lasthop run cell.toml --pcap run.pcapng --events run-events --json",
         ),
     )
-    _add_scenario(run)
+    common.add_scenario(run)
     run.add_argument(
         "--scheme",
         metavar="S",
@@ -218,12 +177,12 @@ def parser() -> Parser:
             " with seed K"
         ),
     )
-    _add_set(run)
+    common.add_set(run)
     run.add_argument("--events", metavar="DIR", help="write every event to DIR/events.parquet")
     run.add_argument(
         "--pcap", metavar="FILE", help="write a packet capture (pcapng), for example for Wireshark"
     )
-    _add_json(run)
+    common.add_json(run)
 
     _add_inspect(commands)
 
@@ -234,7 +193,7 @@ def parser() -> Parser:
             "Compare schemes, paired by seed: run k of every scheme uses seed k, so all schemes see"
             " the same channel\nrealisation. Print means with 95 % confidence intervals."
         ),
-        **_examples(
+        **common.examples(
             "lasthop compare --rate 2Mbps --rtt 40ms --loss 1% --schemes reno,newreno,snoop",
             "lasthop compare --down my.down --up my.up --rtt 40ms --schemes reno,snoop --out"
             " results",
@@ -247,7 +206,7 @@ def parser() -> Parser:
             " ieee-column --out results",
         ),
     )
-    _add_scenario(compare)
+    common.add_scenario(compare)
     compare.add_argument(
         "--schemes",
         metavar="S1,S2,…",
@@ -272,10 +231,10 @@ def parser() -> Parser:
         metavar="KEY=V1,V2,…",
         help="repeat the comparison for each of these values; may be given several times",
     )
-    _add_set(compare)
+    common.add_set(compare)
     _add_batch_options(compare, "write tables and figures to DIR; runs finished there are reused")
     _add_chart_options(compare)
-    _add_json(compare)
+    common.add_json(compare)
 
     reproduce = commands.add_parser(
         "reproduce",
@@ -284,7 +243,7 @@ def parser() -> Parser:
             "Reproduce figures of the papers. Print each claim with the measured value and a"
             " verdict; write plots."
         ),
-        **_examples(
+        **common.examples(
             "lasthop reproduce zeng2006",
             "lasthop reproduce zeng2006/fig15 --out out",
             "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100",
@@ -308,7 +267,7 @@ def parser() -> Parser:
         metavar="N",
         help="use seeds 1 to N instead of the number in the figure file",
     )
-    _add_set(reproduce)
+    common.add_set(reproduce)
     reproduce.add_argument(
         "--quick",
         action="store_true",
@@ -322,7 +281,7 @@ def parser() -> Parser:
     _add_batch_options(reproduce, "write plots, tables and pages to DIR (default %(default)s)")
     reproduce.set_defaults(out="out")
     _add_look(reproduce)
-    _add_json(reproduce)
+    common.add_json(reproduce)
 
     replay = commands.add_parser(
         "replay",
@@ -331,7 +290,9 @@ def parser() -> Parser:
             "Feed the packets of a capture to the agent of a scheme. The recorded endpoints do not"
             " react to the agent."
         ),
-        **_examples("lasthop replay in.pcapng --mobile 10.0.0.2 --scheme snoop --out out.pcapng"),
+        **common.examples(
+            "lasthop replay in.pcapng --mobile 10.0.0.2 --scheme snoop --out out.pcapng"
+        ),
     )
     replay.add_argument("capture", metavar="IN.pcapng", help="capture taken at the base station")
     replay.add_argument(
@@ -352,7 +313,10 @@ def parser() -> Parser:
         metavar="OUT.pcapng",
         help="capture to write: the packets that leave the base station",
     )
-    _add_json(replay)
+    common.add_json(replay)
+
+    sweep.add_parsers(commands)
+    check.add_parser(commands)
 
     doctor = commands.add_parser(
         "doctor",
@@ -360,9 +324,9 @@ def parser() -> Parser:
         description=(
             "Show what lasthop can use on this machine, and how to install what is missing."
         ),
-        **_examples("lasthop doctor"),
+        **common.examples("lasthop doctor"),
     )
-    _add_json(doctor)
+    common.add_json(doctor)
     return top
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import codecs
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lasthop import congestion, quantities
+from lasthop.cli import check, sweep
+from lasthop.cli import options as common
 from lasthop.errors import InputError, traceback_outside
 from lasthop.experiments import plan
 
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from lasthop.reproduction.figures import FigureResult
 
 Command = Callable[[argparse.Namespace, list[str]], int]
-LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
-
-
-def print_json(value: Any) -> None:
-    """Print JSON on stdout."""
-    utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-    print(json.dumps(value, indent=2, ensure_ascii=not utf8, allow_nan=False))
-
-
-def _last_hop(options: argparse.Namespace) -> dict[str, str]:
-    return {k: getattr(options, k) for k in LAST_HOP if getattr(options, k) is not None}
-
-
-def _settings(options: argparse.Namespace) -> list[tuple[str, str]]:
-    return [quantities.key_value(s, "--set") for s in options.set]
 
 
 def schemes(options: argparse.Namespace, _: list[str]) -> int:
@@ -44,7 +29,7 @@ def schemes(options: argparse.Namespace, _: list[str]) -> int:
     if options.name is not None:
         found = [catalogue.find(found, options.name)]
     if options.json:
-        print_json(found)
+        common.print_json(found)
     elif options.name is not None:
         print(catalogue.describe(found[0]))
     else:
@@ -63,15 +48,15 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
             options.file,
             scheme=scheme,
             seed=options.seed,
-            settings=_settings(options),
-            last_hop=_last_hop(options),
+            settings=common.settings(options),
+            last_hop=common.last_hop(options),
             events=options.events,
             pcap=options.pcap,
         )
     except Exception as error:
         return _report_rule(error, options, isinstance(scheme, type))
     if options.json:
-        print_json(result.data)
+        common.print_json(result.data)
     else:
         print(summary.run(result.data, result.slots, result.assumed))
     return 0
@@ -104,8 +89,8 @@ def inspect(options: argparse.Namespace, words: list[str]) -> int:
             seed=options.seed,
             flow=options.flow,
             shortest=options.shortest,
-            settings=_settings(options),
-            last_hop=_last_hop(options),
+            settings=common.settings(options),
+            last_hop=common.last_hop(options),
             pcap=options.pcap,
             snaplen=options.snaplen,
             command=shlex.join(words),
@@ -117,7 +102,7 @@ def inspect(options: argparse.Namespace, words: list[str]) -> int:
     if options.qlog is not None:
         result.save_qlog(options.qlog)
     if options.json:
-        print_json(result.to_dict())
+        common.print_json(result.to_dict())
     else:
         print(result)
         written = [x for x in (options.out, options.qlog, options.pcap) if x is not None]
@@ -125,17 +110,13 @@ def inspect(options: argparse.Namespace, words: list[str]) -> int:
     return 0
 
 
-def _list(text: str, option: str) -> list[str]:
-    """Split a list option at its commas; raises `InputError` for an empty item."""
-    items = quantities.split(text)
-    if items and len(items) < len(quantities.split(text, keep_empty=True)):
-        raise InputError(f"{option} has an empty item: `{text}`")
-    return items
-
-
 def _schemes(text: str | None, option: str) -> list[plan.Scheme] | None:
     """Split a list of schemes; each is a name in the catalogue or FILE.py:CLASS."""
-    return None if text is None else [congestion.load_scheme(s) for s in _list(text, option)]
+    return (
+        None
+        if text is None
+        else [congestion.load_scheme(s) for s in common.split_list(text, option)]
+    )
 
 
 def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
@@ -146,7 +127,7 @@ def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
             raise InputError(
                 f"--vary {key} is given twice; list all values in one option, separated by commas"
             )
-        vary[key] = _list(given, f"--vary {key}")
+        vary[key] = common.split_list(given, f"--vary {key}")
     return vary
 
 
@@ -164,7 +145,7 @@ def _chart(options: argparse.Namespace) -> Chart | None:
             raise InputError(f"{option} needs --out DIR, the folder for the figure")
     if not given:
         return None
-    metrics = [m for text in options.metric for m in _list(text, "--metric")]
+    metrics = [m for text in options.metric for m in common.split_list(text, "--metric")]
     return chart_spec.of_words(
         options.plot,
         metrics,
@@ -187,19 +168,19 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
         also=_schemes(options.also, "--also") or (),
         seeds=options.seeds,
         vary=_vary(options),
-        settings=_settings(options),
-        last_hop=_last_hop(options),
+        settings=common.settings(options),
+        last_hop=common.last_hop(options),
         out=options.out,
         limit=options.limit,
         command=words,
         chart=_chart(options),
         figure=not options.no_figure,
         style=options.style,
-        formats=_list(options.format, "--format"),
+        formats=common.split_list(options.format, "--format"),
     )
     with api.tables_of(result, options.out):
         if options.json:
-            print_json(result.to_dict())
+            common.print_json(result.to_dict())
         elif result.rows:
             print(result)
     if options.out is not None and not options.json:
@@ -239,17 +220,17 @@ def reproduce(options: argparse.Namespace, words: list[str]) -> int:
         *options.figures,
         also=_schemes(options.also, "--also") or (),
         seeds=options.seeds,
-        settings=_settings(options),
+        settings=common.settings(options),
         quick=options.quick,
         out=options.out,
         limit=options.limit,
         command=words,
         style=options.style,
-        formats=_list(options.format, "--format"),
+        formats=common.split_list(options.format, "--format"),
         told=(lambda _: None) if options.json else show,
     )
     if options.json:
-        print_json(result.to_dict())
+        common.print_json(result.to_dict())
     else:
         print(f"\n{report.tally(result.figures)}; plots and pages in {options.out}/")
     if result.interrupted:
@@ -279,7 +260,7 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
         interface=options.interface,
     )
     if options.json:
-        print_json(counts)
+        common.print_json(counts)
     else:
         print(text.rstrip())
     return 0
@@ -291,7 +272,7 @@ def doctor(options: argparse.Namespace, _: list[str]) -> int:
 
     found = checks.run_checks()
     if options.json:
-        print_json([c.__dict__ for c in found])
+        common.print_json([c.__dict__ for c in found])
     else:
         print(checks.text(found))
     return 0
@@ -304,6 +285,9 @@ COMMANDS: dict[str, Command] = {
     "compare": compare,
     "reproduce": reproduce,
     "replay": replay,
+    "sweep": sweep.sweep,
+    "merge": sweep.merge,
+    "check": check.check,
     "doctor": doctor,
 }
 

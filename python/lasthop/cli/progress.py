@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 import time
 
@@ -54,3 +56,63 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._shown:
             clear_line()
+
+
+class SweepProgress:
+    """Progress of a sweep on stderr: a line on a terminal, or JSON lines.
+
+    `mode` is "auto", "json" or "none"; `quiet` leaves out messages about reused and failed runs.
+    """
+
+    def __init__(self, mode: str, quiet: bool = False) -> None:
+        self._mode = "none" if mode == "auto" and not sys.stderr.isatty() else mode
+        self._quiet = quiet
+        self._start = time.monotonic()
+        self._first: int | None = None
+        self._last = -math.inf
+
+    def note(self, message: str) -> None:
+        """Print a message."""
+        if self._mode == "json":
+            self._print_json({"event": "note", "message": message})
+        elif not self._quiet:
+            self.end()
+            print(f"lasthop: {message}", file=sys.stderr)
+
+    def progress(self, done: int, total: int, failed: int) -> None:
+        """Report the finished runs, the runs that are wanted so far, and the failed runs."""
+        if self._first is None:
+            self._first, self._start = done, time.monotonic()
+        now = time.monotonic()
+        if self._mode == "none" or (now - self._last < 0.5 and done < total):
+            return
+        self._last, spent = now, now - self._start
+        rate = (done - self._first) / spent if spent > 0 else 0.0
+        left = (total - done) / rate if rate else None
+        if self._mode == "json":
+            self._print_json(
+                {
+                    "event": "progress",
+                    "done": done,
+                    "total": total,
+                    "failed": failed,
+                    "runs_per_s": round(rate, 3),
+                    "left_s": None if left is None else round(left, 1),
+                }
+            )
+            return
+        share = 100 * done // max(total, 1)
+        line = f"sweep: {done} of {total} runs ({share} %), {rate:.3g} runs/s"
+        line += f", {duration(left)} left" if left is not None else ""
+        line += f", {failed} failed" if failed else ""
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._mode == "auto":
+            clear_line()
+
+    @staticmethod
+    def _print_json(event: dict[str, object]) -> None:
+        print(json.dumps(event, ensure_ascii=False), file=sys.stderr, flush=True)

@@ -218,7 +218,7 @@ class TableReader:
         found = self.take(key, {})
         if not isinstance(found, Mapping):
             raise self.wrong(key, found, "a table")
-        return {k: _as_text(v) for k, v in found.items()}
+        return {k: value_text(v) for k, v in found.items()}
 
     def end(self) -> None:
         for key in self.table:
@@ -228,7 +228,8 @@ class TableReader:
             )
 
 
-def _as_text(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value of a file as the text that `--set` takes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
@@ -241,7 +242,7 @@ def _quoted(value: Any) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, list):
         return "[" + ", ".join(_quoted(v) for v in value) + "]"
-    return _as_text(value)
+    return value_text(value)
 
 
 def scheme_text(value: Any, where: str) -> str:
@@ -255,7 +256,7 @@ def scheme_text(value: Any, where: str) -> str:
     parts = [value["name"]]
     for key, setting in value.items():
         if key != "name":
-            text = _as_text(setting)
+            text = value_text(setting)
             parts.append(f"{key}=({text})" if ":" in text else f"{key}={text}")
     return ":".join(parts)
 
@@ -279,9 +280,9 @@ def _experiment(table: Any, where: str) -> Experiment:
     reader.end()
     return Experiment(
         tuple(scheme_text(s, reader.where) for s in schemes),
-        {k: tuple(_as_text(x) for x in v) for k, v in vary.items()},
+        {k: tuple(value_text(x) for x in v) for k, v in vary.items()},
         seeds,
-        {label: {k: _as_text(v) for k, v in table.items()} for label, table in settings.items()},
+        {label: {k: value_text(v) for k, v in table.items()} for label, table in settings.items()},
     )
 
 
@@ -417,7 +418,7 @@ def _at_each(table: Any, where: str) -> list[Any]:
     ((key, chosen),) = each.items()
     rest = {k: v for k, v in table.items() if k != "each"}
     claims = []
-    for value in map(_as_text, chosen):
+    for value in map(value_text, chosen):
         suffix = re.sub(r"[^0-9A-Za-z]+", "_", value).strip("_")
         text = str(table.get("text", "")).replace("{}", value)
         claims.append(

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -204,6 +204,8 @@ class Case:
     section: tuple[str | None, str | None] = (None, None)
     #: Scenario settings that the scheme needs, by key.
     needs: Mapping[str, str] = field(default_factory=dict)
+    #: What the scenario was loaded from.
+    source: Source = field(default_factory=lambda: Source(""))
 
     @property
     def random(self) -> bool:
@@ -352,7 +354,7 @@ def _digest(*parts: str) -> str:
 
 def _input_digest(scenario: Scenario) -> str:
     """Digest of the trace files that a scenario reads."""
-    return _digest(*(hashlib.sha256(Path(p).read_bytes()).hexdigest() for p in scenario.inputs))
+    return _digest(*(_file_digest(p, Path(p).stat().st_mtime_ns) for p in scenario.inputs))
 
 
 def _without_figure(filled: str) -> str:
@@ -365,7 +367,18 @@ def _without_figure(filled: str) -> str:
     return json.dumps(table, default=str)
 
 
-def _rule_id(scheme: Scheme) -> str:
+@lru_cache(maxsize=64)
+def _file_digest(path: str, _changed: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def case_key(version: str, build: str, scenario: Scenario, code: str) -> str:
+    """Digest of everything that determines the runs of a case, except the seed."""
+    filled = _without_figure(scenario.filled)
+    return _digest(version, build, filled, _input_digest(scenario), code)[:16]
+
+
+def rule_id(scheme: Scheme) -> str:
     """Identify the code of a Python rule: its class and a digest of its source and imports."""
     return (
         ""
@@ -390,7 +403,7 @@ def _check_label(text: str, what: str) -> None:
 def plan(
     where: Source,
     schemes: Sequence[Scheme],
-    seeds: int,
+    seeds: int | range,
     vary: Mapping[str, Sequence[str]] | None = None,
     *,
     own: Mapping[str, Mapping[str, str]] | None = None,
@@ -400,12 +413,15 @@ def plan(
 ) -> Plan:
     """Make the plan of a comparison; a deterministic case gets one run.
 
-    `vary` maps a scenario key to its values. `own` gives the scenario settings that a scheme needs:
+    `seeds` is a number N, for the seeds 1 to N, or a range. `vary` maps a scenario key to its
+    values. `own` gives the scenario settings that a scheme needs:
     label -> key -> value. Stored runs of another `version` or `build` of lasthop are not reused.
     Raises `InputError` for wrong input.
     """
-    if seeds < 1:
-        raise InputError(f"--seeds must be at least 1, found {seeds}")
+    if isinstance(seeds, int):
+        if seeds < 1:
+            raise InputError(f"--seeds must be at least 1, found {seeds}")
+        seeds = range(1, seeds + 1)
     if not schemes:
         raise InputError(
             "which schemes? Give --schemes S1,S2,… or `schemes` in [experiment]; `lasthop schemes`"
@@ -426,7 +442,7 @@ def plan(
                 f"--vary {key}: a value must not begin with = or @, nor contain $ or control"
                 f" characters, found {value!r}"
             )
-    codes = [_rule_id(scheme) for scheme in schemes]
+    codes = [rule_id(scheme) for scheme in schemes]
     cases = []
     for number, point in enumerate(points):
         here = where.with_settings(_settings(point))
@@ -435,10 +451,10 @@ def plan(
             entry = json.loads(scenario.scheme)
             _check_label(entry["label"], "the label")
             needs = (own or {}).get(entry["label"], {})
+            source = here.with_settings(list(needs.items())) if needs else here
             if needs:
-                scenario = loader(here.with_settings(list(needs.items())), scheme)
-            filled = _without_figure(scenario.filled)
-            key = _digest(version, build, filled, _input_digest(scenario), code)[:16]
+                scenario = loader(source, scheme)
+            key = case_key(version, build, scenario, code)
             python_rule = not isinstance(scheme, str)
             section = (entry.get("family"), entry.get("group"))
             cases.append(
@@ -453,6 +469,7 @@ def plan(
                     python_rule,
                     section,
                     needs,
+                    source,
                 )
             )
         _check_labels_unique([c.label for c in cases if c.point == number])
@@ -463,7 +480,7 @@ def plan(
         base_digest,
         base.filled,
         vary,
-        range(1, seeds + 1) if random else [1],
+        seeds if random else list(seeds[:1]),
         cases,
         random,
     )

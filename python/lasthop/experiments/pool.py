@@ -44,7 +44,7 @@ def cores() -> int:
 
 
 @contextmanager
-def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
+def interrupts(stop: Callable[[], None]) -> Iterator[None]:
     """In this context, the first SIGINT or SIGTERM calls `stop`; a second one raises
     `Abandoned`.
     """
@@ -108,7 +108,7 @@ def run_jobs(
         finished.put(None)
 
     threads = [threading.Thread(target=worker, daemon=True) for _ in range(workers or cores())]
-    with _interrupts(stop):
+    with interrupts(stop):
         for thread in threads:
             thread.start()
         try:

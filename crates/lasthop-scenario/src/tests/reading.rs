@@ -494,7 +494,7 @@ fn what_is_drawn_makes_a_network_random() {
 #[test]
 fn the_schema_describes_the_format() {
     let schema = schema();
-    for key in ["last_hop", "link", "flow", "tcp", "measure", "experiment"] {
+    for key in ["last_hop", "link", "flow", "tcp", "measure", "experiment", "sweep"] {
         assert!(schema["properties"][key].is_object(), "{key}");
     }
     let text = schema.to_string();

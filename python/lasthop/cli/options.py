@@ -1,0 +1,89 @@
+"""Options that several commands have, and output that they share."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import json
+import sys
+from typing import Any
+
+from lasthop import quantities
+from lasthop.errors import InputError
+
+LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
+
+
+def examples(*lines: str) -> dict[str, Any]:
+    """Arguments of `add_parser` that show examples at the end of its help."""
+    text = "examples:\n" + "\n".join(f"  {line}" for line in lines)
+    return {"epilog": text, "formatter_class": argparse.RawDescriptionHelpFormatter}
+
+
+def add_scenario(parser: argparse.ArgumentParser, or_also: str = "") -> None:
+    """Add the scenario: a file, or the options of a last hop."""
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE.toml",
+        help=f"scenario file{or_also}; if omitted, the last-hop options define the scenario",
+    )
+    hop = parser.add_argument_group(
+        "last hop", "define the last hop without a file, or override the file's [last_hop]"
+    )
+    for name, metavar, text in (
+        (
+            "down",
+            "FILE",
+            (
+                "downlink trace, Mahimahi format; lasthop ships synthetic-lte.down and"
+                " synthetic-wifi.down"
+            ),
+        ),
+        ("up", "FILE", "uplink trace, Mahimahi format; lasthop ships synthetic-lte.up"),
+        ("rtt", "T", 'round-trip time without queueing delay, such as "40ms"'),
+        ("loss", "P", 'loss rate on the air, in each direction, such as "1%%"'),
+        ("rate", "R", 'constant rate instead of traces, such as "2Mbps"'),
+        ("queue", "Q", 'queue limit, such as "250 packets" or "100 kB"'),
+    ):
+        hop.add_argument(f"--{name}", metavar=metavar, help=text)
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """Add `--set`."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a scenario key, e.g. link.radio.loss.rate=1%% or tcp.min_rto=1s",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help="print only JSON")
+
+
+def print_json(value: Any) -> None:
+    """Print JSON on stdout."""
+    utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    print(json.dumps(value, indent=2, ensure_ascii=not utf8, allow_nan=False))
+
+
+def last_hop(options: argparse.Namespace) -> dict[str, str]:
+    """The options of the last hop that were given."""
+    return {k: getattr(options, k) for k in LAST_HOP if getattr(options, k) is not None}
+
+
+def settings(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """The settings of `--set`."""
+    return [quantities.key_value(s, "--set") for s in options.set]
+
+
+def split_list(text: str, option: str) -> list[str]:
+    """Split a list option at its commas; raises `InputError` for an empty item."""
+    items = quantities.split(text)
+    if items and len(items) < len(quantities.split(text, keep_empty=True)):
+        raise InputError(f"{option} has an empty item: `{text}`")
+    return items

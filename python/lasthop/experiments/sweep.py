@@ -1,0 +1,426 @@
+"""Sweeps: the runs of many points, schemes and seeds, kept in a folder and resumed there."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lasthop.analysis import metrics, paired, statistics
+from lasthop.errors import InputError
+from lasthop.experiments import parts, plan, stop_rule
+from lasthop.experiments.chunks import CaseWork, Chunk, Finished
+from lasthop.experiments.store import OTHER_INPUT, write_whole
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lasthop.experiments.plan import Plan
+    from lasthop.experiments.stop_rule import StopRule
+
+SCHEMA_VERSION = 1
+DESCRIPTION = "sweep.json"
+# CPU time of a chunk, in seconds: enough that its overhead is small, and little to lose.
+CHUNK_S = (10.0, 60.0)
+# CPU time of a run without frames, for estimates.
+RUN_OVERHEAD_S = 4e-4
+
+#: A run: number of the case, and seed.
+Run = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class SweepCase:
+    """A case as `sweep.json` describes it."""
+
+    point: int
+    set: Mapping[str, str]
+    label: str
+    key: str
+    deterministic: bool
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep consists of. It is written to `sweep.json`, and suffices to read its parts."""
+
+    cases: Sequence[SweepCase]
+    #: All seeds that may be used; with a stop rule each point uses the first of them.
+    seeds: range
+    metrics: tuple[str, ...]
+    until: StopRule | None
+    first_round: int
+    #: Everything else in the document: scenario, build, command, …
+    about: Mapping[str, Any] = field(default_factory=dict)
+    #: Number of this shard, from 1, and number of shards.
+    shard: tuple[int, int] = (1, 1)
+
+    @cached_property
+    def id(self) -> str:
+        """Digest of all runs of the sweep, the same for all its shards."""
+        parts_ = [[c.point, c.label, c.key] for c in self.cases]
+        rule = None if self.until is None else list(vars(self.until).values())
+        what = [parts_, self.seeds.start, self.seeds.stop, self.first_round, rule, self.metrics]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
+
+    @cached_property
+    def points(self) -> dict[int, list[int]]:
+        """Numbers of the cases by point."""
+        found: dict[int, list[int]] = {}
+        for number, case in enumerate(self.cases):
+            found.setdefault(case.point, []).append(number)
+        return found
+
+    @cached_property
+    def number_of(self) -> dict[tuple[str, str], int]:
+        """Number of a case by its key and label."""
+        return {(c.key, c.label): n for n, c in enumerate(self.cases)}
+
+    def has(self, point: int, seed: int) -> bool:
+        """True if the runs of a point with this seed belong to this shard.
+
+        With a stop rule whole points do, otherwise pairs of point and seed.
+        """
+        n = point if self.until is not None else point * len(self.seeds) + seed - self.seeds[0]
+        return n % self.shard[1] == self.shard[0] - 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document `sweep.json`."""
+        until = self.until
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **self.about,
+            "id": self.id,
+            "shard": list(self.shard),
+            "seeds": [self.seeds[0], self.seeds[-1]],
+            "until": None
+            if until is None
+            else {"metric": until.metric, "half_width": until.half, "is_share": until.is_share},
+            "first_round": self.first_round,
+            "metrics": list(self.metrics),
+            "cases": [
+                {
+                    "point": c.point,
+                    "set": dict(c.set),
+                    "label": c.label,
+                    "key": c.key,
+                    "deterministic": c.deterministic,
+                }
+                for c in self.cases
+            ],
+        }
+
+
+_OWN_KEYS = {"schema_version", "id", "shard", "seeds", "until", "first_round", "metrics", "cases"}
+
+
+def read(folder: Path) -> Sweep:
+    """Read `sweep.json` of a folder; raises `InputError`."""
+    path = folder / DESCRIPTION
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        until = found["until"]
+        first, last = found["seeds"]
+        return Sweep(
+            [SweepCase(**case) for case in found["cases"]],
+            range(first, last + 1),
+            tuple(found["metrics"]),
+            None if until is None else stop_rule.StopRule(*until.values()),
+            found["first_round"],
+            {k: v for k, v in found.items() if k not in _OWN_KEYS},
+            (found["shard"][0], found["shard"][1]),
+        )
+    except OSError as error:
+        raise InputError(
+            f"{folder} is no folder of a sweep: {path.name}: {error.strerror}"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is not the description of a sweep: {error}") from None
+
+
+def names_of(the_plan: Plan) -> tuple[str, ...]:
+    """The metrics of a sweep, in the order of its files."""
+    return (*metrics.METRICS, *metrics.names_of_groups(the_plan.groups))
+
+
+def describe(
+    the_plan: Plan,
+    *,
+    until: StopRule | None,
+    first_round: int,
+    about: Mapping[str, Any],
+    shard: tuple[int, int] = (1, 1),
+) -> Sweep:
+    """The sweep of a plan."""
+    seeds = the_plan.seeds
+    return Sweep(
+        [
+            SweepCase(c.point, dict(c.set), c.label, c.key, not (the_plan.random and c.random))
+            for c in the_plan.cases
+        ],
+        range(seeds[0], seeds[-1] + 1),
+        names_of(the_plan),
+        until,
+        min(first_round, len(seeds)),
+        about,
+        shard,
+    )
+
+
+class Runs:
+    """The finished runs of a sweep."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+        self.values: dict[Run, npt.NDArray[np.float64]] = {}
+        self.failed: dict[Run, str] = {}
+        self._rounds: dict[int, int] = {}
+
+    def load(self, folder: Path, clean: bool = True) -> Counter[str]:
+        """Add the runs in the parts of a folder; returns the number left out, by reason.
+
+        `clean` deletes unfinished files; it needs the lock of the folder.
+        """
+        left_out: Counter[str] = Counter()
+        for part in parts.read(folder, self.sweep.metrics, left_out, clean=clean):
+            for i, (key, scheme, seed) in enumerate(
+                zip(part.keys, part.schemes, part.seeds, strict=True)
+            ):
+                case = self.sweep.number_of.get((key, scheme))
+                if case is None or seed not in self.sweep.seeds:
+                    left_out[OTHER_INPUT] += 1
+                elif not part.errors[i]:  # failed runs are repeated
+                    self.values[(case, seed)] = part.values[i]
+        return left_out
+
+    def add(self, finished: Finished) -> None:
+        """Add the runs of a chunk."""
+        for i, run in enumerate(zip(finished.cases, finished.seeds, strict=True)):
+            if finished.errors[i]:
+                self.failed[run] = finished.errors[i]
+            else:
+                self.values[run] = finished.values[i]
+                self.failed.pop(run, None)
+
+    def _wanted_seeds(self, point: int) -> int:
+        """Number of seeds that a point needs, as far as its finished rounds tell."""
+        sweep, most = self.sweep, len(self.sweep.seeds)
+        if sweep.until is None:
+            return most
+        runs = self._rounds.get(point, sweep.first_round)
+        while runs < most and self._complete(point, runs):
+            following = stop_rule.next_round(sweep.until, runs, self._worst(point, runs), most)
+            if following == runs:
+                break
+            runs = following
+        self._rounds[point] = runs
+        return runs
+
+    def _complete(self, point: int, runs: int) -> bool:
+        return all(
+            (case, seed) in self.values or (case, seed) in self.failed
+            for case in self.sweep.points[point]
+            for seed in self._seeds(case, runs)
+        )
+
+    def _seeds(self, case: int, runs: int) -> range:
+        return self.sweep.seeds[: 1 if self.sweep.cases[case].deterministic else runs]
+
+    def _worst(self, point: int, runs: int) -> float:
+        """The largest factor by which an interval of a point is wider than the rule allows."""
+        rule = self.sweep.until
+        assert rule is not None
+        column, worst = self.sweep.metrics.index(rule.metric), 0.0
+        for case in self.sweep.points[point]:
+            if self.sweep.cases[case].deterministic:
+                continue
+            found = [self.values.get((case, s)) for s in self._seeds(case, runs)]
+            s = statistics.summarise([float(v[column]) for v in found if v is not None])
+            if s.mean is None or s.ci95 is None:
+                return math.inf
+            worst = max(worst, rule.factor(s.mean, (s.ci95[1] - s.ci95[0]) / 2))
+        return worst
+
+    def wanted(self) -> Iterator[Run]:
+        """All runs of this shard that the sweep needs, as far as finished rounds tell."""
+        for point, cases in self.sweep.points.items():
+            if self.sweep.until is not None and not self.sweep.has(point, 0):
+                continue
+            needed = self._wanted_seeds(point)
+            for case in cases:
+                for seed in self._seeds(case, needed):
+                    if self.sweep.until is not None or self.sweep.has(point, seed):
+                        yield case, seed
+
+    def missing(self) -> list[Run]:
+        """The runs that are wanted, but neither finished nor failed in this call."""
+        return [r for r in self.wanted() if r not in self.values and r not in self.failed]
+
+
+class Cutter:
+    """Cuts runs into chunks of the wanted CPU time; finished chunks correct the estimates."""
+
+    def __init__(self, the_plan: Plan, sweep: Sweep, names: Sequence[str], build: str) -> None:
+        self._plan, self._sweep, self._build = the_plan, sweep, build
+        self._names = names  # schemes as on the command line, in the order of the labels
+        self._scale = 1.0
+        self._number = itertools.count(1)
+        self._costs = [self._cost(c) for c in the_plan.cases]
+
+    @staticmethod
+    def _cost(case: plan.Case) -> float:
+        rate = plan.PYTHON_FRAMES_PER_SECOND if case.python_rule else plan.FRAMES_PER_SECOND
+        return RUN_OVERHEAD_S + case.scenario.estimated_frames / rate
+
+    def seconds(self, runs: Sequence[Run]) -> float:
+        """Estimated CPU time of runs."""
+        return self._scale * sum(self._costs[case] for case, _ in runs)
+
+    def learn(self, chunk: Chunk, cpu_s: float) -> None:
+        """Correct the estimate by a finished chunk."""
+        expected = sum(self._costs[c.case] * len(c.seeds) for c in chunk.cases)
+        if expected > 0 and cpu_s > 0:
+            self._scale = 0.5 * self._scale + 0.5 * cpu_s / expected
+
+    def cut(self, runs: list[Run], wanted_s: float) -> Chunk:
+        """Remove the next chunk from `runs`, which are in reverse order."""
+        spent, taken = 0.0, dict[int, list[int]]()
+        while runs and (not taken or spent < wanted_s):
+            case, seed = runs.pop()
+            taken.setdefault(case, []).append(seed)
+            spent += self._scale * self._costs[case]
+        works = tuple(self._work(case, tuple(seeds)) for case, seeds in taken.items())
+        return Chunk(next(self._number), self._build, self._sweep.metrics, works)
+
+    def _work(self, case: int, seeds: tuple[int, ...]) -> CaseWork:
+        found = self._plan.cases[case]
+        return CaseWork(
+            case,
+            self._names[case % len(self._names)],
+            found.source,
+            found.key,
+            seeds,
+        )
+
+
+def part_of(finished: Finished, sweep: Sweep) -> parts.Part:
+    """The runs of a chunk as the part to write."""
+    cases = [sweep.cases[n] for n in finished.cases]
+    return parts.Part(
+        [c.key for c in cases],
+        [c.label for c in cases],
+        finished.seeds,
+        finished.values,
+        finished.errors,
+    )
+
+
+def write_description(folder: Path, sweep: Sweep) -> None:
+    """Write `sweep.json`."""
+    write_whole(folder / DESCRIPTION, json.dumps(sweep.to_dict(), indent=1) + "\n")
+
+
+def write_tables(folder: Path, runs: Runs) -> list[Path]:
+    """Write `runs.parquet`, `table.parquet` and `table.csv`, in the order of the sweep.
+
+    Their bytes depend on the results alone, not on the order in which runs ended.
+    """
+    polars = parts.import_polars()
+    sweep, names = runs.sweep, list(runs.sweep.metrics)
+    order = sorted(set(runs.values) | set(runs.failed))
+    unknown = np.full(len(names), math.nan)
+    matrix = np.array([runs.values.get(r, unknown) for r in order], dtype=float)
+    cases = [sweep.cases[case] for case, _ in order]
+    keys = list(sweep.cases[0].set)
+    frame = polars.DataFrame(
+        {
+            "point": polars.Series([c.point for c in cases], dtype=polars.Int64),
+            **{k: polars.Series([c.set[k] for c in cases], dtype=polars.String) for k in keys},
+            "scheme": polars.Series([c.label for c in cases], dtype=polars.String),
+            "seed": polars.Series([seed for _, seed in order], dtype=polars.Int64),
+            **parts.numbers(matrix.reshape(len(order), len(names)), names),
+            "error": polars.Series([runs.failed.get(r) for r in order], dtype=polars.String),
+        }
+    )
+    table = _table(runs)
+    files = [folder / n for n in ("runs.parquet", "table.parquet", "table.csv")]
+    for file, content in zip(
+        files, (parts.parquet(frame), parts.parquet(table), table.write_csv().encode()), strict=True
+    ):
+        write_whole(file, content)
+    return files
+
+
+def samples_of(runs: Runs) -> list[paired.Sample]:
+    """The finished runs of each case."""
+    seeds: dict[int, list[int]] = {n: [] for n in range(len(runs.sweep.cases))}
+    for case, seed in sorted(runs.values):
+        seeds[case].append(seed)
+    width = len(runs.sweep.metrics)
+    return [
+        paired.Sample(
+            c.point,
+            c.label,
+            seeds[n],
+            np.array([runs.values[(n, s)] for s in seeds[n]], dtype=float).reshape(-1, width),
+            c.deterministic,
+        )
+        for n, c in enumerate(runs.sweep.cases)
+    ]
+
+
+def _table(runs: Runs) -> Any:
+    """Statistics: one row per point, scheme and metric."""
+    polars = parts.import_polars()
+    sweep = runs.sweep
+    found = paired.Statistics(samples_of(runs), sweep.metrics)
+    rows = np.concatenate([found.table_values(c.point, c.label) for c in sweep.cases])
+    count = len(sweep.metrics)
+    repeated = [c for c in sweep.cases for _ in range(count)]
+    return polars.DataFrame(
+        {
+            "point": [c.point for c in repeated],
+            **{k: [c.set[k] for c in repeated] for k in sweep.cases[0].set},
+            "scheme": [c.label for c in repeated],
+            "metric": list(sweep.metrics) * len(sweep.cases),
+            **parts.numbers(rows, paired.TABLE_COLUMNS),
+        }
+    )
+
+
+def chunk_seconds(total_s: float, workers: int) -> float:
+    """CPU time of a chunk: so that each worker gets several, within the limits of `CHUNK_S`."""
+    even = max(total_s / workers, 1e-9)
+    if even < 2 * CHUNK_S[0]:  # too little work for several chunks of full length
+        return even / 2
+    return min(max(even / 8, CHUNK_S[0]), CHUNK_S[1])
+
+
+def ids_differ(one: Sweep, other: Sweep) -> str:
+    """What distinguishes two sweeps, as a phrase; empty if they are the same."""
+    if one.id == other.id:
+        return ""
+    if one.about.get("build") != other.about.get("build"):
+        return "they were made by different builds of lasthop"
+    if [c.set for c in one.cases] != [c.set for c in other.cases]:
+        return "they vary other keys or values"
+    if [c.label for c in one.cases] != [c.label for c in other.cases]:
+        return "they compare other schemes"
+    if one.seeds != other.seeds or one.until != other.until or one.first_round != other.first_round:
+        return "they use other seeds or another stop rule"
+    return "they have other scenarios, traces or rules"
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of all parts in a folder."""
+    return sum(os.stat(p).st_size for p in (folder / parts.FOLDER).glob(f"*{parts.SUFFIX}"))
