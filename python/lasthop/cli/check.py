@@ -15,7 +15,7 @@ from lasthop.errors import InputError
 if TYPE_CHECKING:
     from lasthop.experiments.baseline import Setup
 
-_RUNS = ("file", "schemes", "seeds", *common.LAST_HOP)
+_RUNS = ("schemes", "seeds", *common.LAST_HOP)
 
 
 def add_parser(commands: Any) -> None:
@@ -50,10 +50,15 @@ def add_parser(commands: Any) -> None:
     check.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML")
     check.add_argument(
         "--update",
-        action="store_true",
-        help="write the baseline: with the runs given here, or else those that it has",
+        nargs="?",
+        const="",
+        metavar="FILE.toml",
+        help=(
+            "write the baseline: with this scenario or the last hop given here, or else with the"
+            " runs that it has"
+        ),
     )
-    common.add_scenario(check)
+    common.add_last_hop(check)
     check.add_argument("--schemes", metavar="S1,S2,…", help="schemes to run (with --update)")
     check.add_argument(
         "--seeds", type=int, metavar="N", help="use seeds 1 to N (with --update; default 10)"
@@ -74,8 +79,8 @@ def check(options: argparse.Namespace, words: list[str]) -> int:
     given = bool(options.vary or options.set) or any(
         getattr(options, name) is not None for name in _RUNS
     )
-    if options.update:
-        return _update(options, words, given)
+    if options.update is not None:
+        return _update(options, words, given or bool(options.update))
     if given:
         raise InputError("the baseline says what to run; a scenario is given only with --update")
     return _check(options, words)
@@ -162,7 +167,7 @@ def _setup(options: argparse.Namespace) -> Setup:
 
     schemes = common.split_list(options.schemes, "--schemes") if options.schemes else []
     return baseline.setup(
-        options.file,
+        options.update or None,
         common.settings(options),
         common.last_hop(options),
         schemes,

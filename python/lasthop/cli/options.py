@@ -28,6 +28,11 @@ def add_scenario(parser: argparse.ArgumentParser, or_also: str = "") -> None:
         metavar="FILE.toml",
         help=f"scenario file{or_also}; if omitted, the last-hop options define the scenario",
     )
+    add_last_hop(parser)
+
+
+def add_last_hop(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a last hop."""
     hop = parser.add_argument_group(
         "last hop", "define the last hop without a file, or override the file's [last_hop]"
     )
