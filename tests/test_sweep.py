@@ -50,6 +50,10 @@ def parts_of(folder: Path) -> list[Path]:
     return [p for p in (folder / "parts").glob("*.parquet") if not p.name.startswith(".")]
 
 
+def more_parts_than(folder: Path, count: int) -> Callable[[], bool]:
+    return lambda: len(parts_of(folder)) > count
+
+
 def tables(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in TABLES}
 
@@ -229,7 +233,7 @@ def test_ten_kills_while_parts_are_written(whole: Path, tmp_path: Path) -> None:
         before = len(parts_of(out))
         process = started(*words)
         # After one or two new parts, as soon as another part is being written.
-        wait_for(lambda b=before, m=moment: len(parts_of(out)) > b + m % 2, process)
+        wait_for(more_parts_than(out, before + moment % 2), process)
         deadline = time.monotonic() + 2
         while time.monotonic() < deadline and process.poll() is None:
             if folder.exists() and any(n.endswith(".partial") for n in os.listdir(folder)):
@@ -395,7 +399,7 @@ def test_wrong_shards(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_sweep_ends_when_intervals_are_narrow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [*SMALL[:-2], "--until", "goodput ± 4 %", "--max-seeds", "40"]
+    words = [*SMALL[:-2], "--until", "goodput ± 8 %", "--max-seeds", "40"]
     assert main([*words, "--out", str(tmp_path / "a"), "--quiet"]) == 0
     rows = rows_of(tmp_path / "a")
     goodput = [r for r in rows if r["metric"] == "goodput_bps"]
@@ -403,14 +407,14 @@ def test_a_sweep_ends_when_intervals_are_narrow(
     counts = {r["point"]: int(float(r["runs"])) for r in goodput}
     for row in goodput:
         half = (float(row["ci95_high"]) - float(row["ci95_low"])) / 2
-        assert half <= 0.04 * float(row["mean"]) or counts[row["point"]] == 40
+        assert half <= 0.08 * float(row["mean"]) or counts[row["point"]] == 40
         assert float(row["runs"]) == counts[row["point"]]  # paired: equally many of each scheme
     assert all(10 <= n <= 40 for n in counts.values())
     assert len(set(counts.values())) > 1
     shards = [str(tmp_path / f"s{i}") for i in (1, 2)]
     for i, folder in enumerate(shards, 1):
         process = started(*words, "--shard", f"{i}/2", "--out", folder, "--chunk", "1us")
-        wait_for(lambda f=folder: len(parts_of(Path(f))) >= 4, process)
+        wait_for(more_parts_than(Path(folder), 3), process)
         process.kill()
         process.communicate()
         assert main([*words, "--shard", f"{i}/2", "--out", folder, "--quiet"]) == 0

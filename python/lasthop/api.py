@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.figures import FigureResult, Reproduction
 
+# Version of the JSON document of a run, see `lasthop schema run`.
+RUN_SCHEMA_VERSION = 1
+
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
 
 
@@ -165,7 +168,7 @@ def run(
     scenario: Any = plan.load(where, scheme)
     if events is None and pcap is None:
         return RunResult(
-            json.loads(_interruptible(lambda cancel: scenario.run(seed, cancel))),
+            _document(_interruptible(lambda cancel: scenario.run(seed, cancel)), scenario),
             scenario.slots,
             scenario.assumed,
             scenario,
@@ -180,7 +183,7 @@ def run(
         run_json, columns = _interruptible(
             lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel)
         )
-    result = json.loads(run_json)
+    result = _document(run_json, scenario)
     if events is not None:
         from lasthop.experiments import recording
 
@@ -273,6 +276,12 @@ def _inspect(
     return inspection.from_runs(
         runs, seed=seed, version=_native.version(), shortest_s=least, command=command
     )
+
+
+def _document(run_json: str, scenario: plan.Scenario) -> dict[str, Any]:
+    """The document of a run: what the simulator returns, its version and the assumptions."""
+    found: dict[str, Any] = json.loads(run_json)
+    return {"schema_version": RUN_SCHEMA_VERSION, **found, "assumed": list(scenario.assumed)}
 
 
 def replay(

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lasthop.cli import check, sweep
+from lasthop.cli import check, schema, sweep
 from lasthop.cli import options as common
 from lasthop.errors import InputError
 
@@ -317,6 +317,7 @@ def parser() -> Parser:
 
     sweep.add_parsers(commands)
     check.add_parser(commands)
+    schema.add_parser(commands)
 
     doctor = commands.add_parser(
         "doctor",

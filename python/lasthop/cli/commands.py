@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lasthop import congestion, quantities
-from lasthop.cli import check, sweep
+from lasthop.cli import check, schema, sweep
 from lasthop.cli import options as common
 from lasthop.errors import InputError, traceback_outside
 from lasthop.experiments import plan
@@ -162,6 +164,7 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
 
     if options.no_figure and options.out is None:
         raise InputError("--no-figure needs --out DIR, the folder for the tables")
+    start = time.monotonic()
     result = api.compare(
         options.file,
         schemes=_schemes(options.schemes, "--schemes"),
@@ -180,7 +183,9 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
     )
     with api.tables_of(result, options.out):
         if options.json:
-            common.print_json(result.to_dict())
+            elapsed = round(time.monotonic() - start, 3)
+            about = {"command": shlex.join(words), "elapsed_s": elapsed}
+            common.print_json({**result.to_dict(), **about})
         elif result.rows:
             print(result)
     if options.out is not None and not options.json:
@@ -288,6 +293,7 @@ COMMANDS: dict[str, Command] = {
     "sweep": sweep.sweep,
     "merge": sweep.merge,
     "check": check.check,
+    "schema": schema.schema,
     "doctor": doctor,
 }
 

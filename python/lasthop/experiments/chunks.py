@@ -21,14 +21,14 @@ from lasthop.errors import InputError, Interrupted
 from lasthop.experiments import plan, provenance
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     import numpy.typing as npt
 
     from lasthop.experiments.plan import Scenario, Source
 
 # Parsed scenarios that a worker keeps for later chunks.
 _MAX_SCENARIOS = 64
-# Seconds between the checks of a worker whether its sweep still exists.
-_WATCH_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,15 @@ _scenarios_lock = threading.Lock()
 _cancel: Any = None
 
 
-def start_worker(stop: Any) -> None:
+def start_worker(alive: Connection) -> None:
     """Prepare a local worker process.
 
-    `stop` is an event: when it is set, running simulations are cancelled. The process exits when
-    the process that started it is gone.
+    When the pipe `alive` ends, running simulations are cancelled. The process exits when the
+    process that started it is gone.
     """
     import multiprocessing
     import signal
+    from multiprocessing.connection import wait
 
     from lasthop import _native
 
@@ -97,12 +98,10 @@ def start_worker(stop: Any) -> None:
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
-        while not stop.wait(_WATCH_S):
-            if parent is not None and not parent.is_alive():
-                os._exit(1)
+        wait([alive])
         _cancel.cancel()
-        while parent is None or parent.is_alive():
-            time.sleep(_WATCH_S)
+        if parent is not None:
+            parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # Does one run and returns its metrics.
 Observe = Callable[[Job, Cancel | None], Metrics]
 
+# Version of the JSON document, see `lasthop schema compare`.
+SCHEMA_VERSION = 1
 TABLE_METRICS = ("goodput_bps", "one_way_delay_s_p95", "retransmissions", "timeouts")
 
 
@@ -165,12 +167,18 @@ class Comparison:
                 )
             points.append({"set": dict(point), "schemes": schemes})
         return {
+            "schema_version": SCHEMA_VERSION,
             "lasthop": self.version,
             "scenario": self.plan.title,
             "scenario_sha256": self.plan.sha256,
             "seeds": list(self.plan.seeds),
+            "assumed": [f"{at}: {line}" if at else line for at, line in self.plan.assumed],
             "points": points,
             **({"claims": [v.to_dict() for v in self.verdicts]} if self.verdicts else {}),
+            "failed": [
+                {"point": r.case.point, "scheme": r.case.label, "seed": r.seed, "error": r.error}
+                for r in self.failed
+            ],
         }
 
     @property

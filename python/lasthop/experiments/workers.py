@@ -36,12 +36,14 @@ class Processes:
         self._count = count
         # A forked child would inherit locks of the threads that Parquet uses.
         self._context = multiprocessing.get_context("spawn")
-        self._stop = self._context.Event()
+        # Workers see the end of this pipe when it is closed here, or when this process is gone. A
+        # semaphore would block if a worker were killed while it holds it.
+        self._alive, self._open = self._context.Pipe(duplex=False)
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
-            self._count, self._context, initializer=start_worker, initargs=(self._stop,)
+            self._count, self._context, initializer=start_worker, initargs=(self._alive,)
         )
 
     def slots(self) -> int:
@@ -68,9 +70,9 @@ class Processes:
 
     def stop(self) -> None:
         """Cancel the running simulations; their chunks end with the runs that are finished."""
-        self._stop.set()
+        self._open.close()
 
     def close(self) -> None:
         """End all processes."""
-        self._stop.set()
+        self._open.close()
         self._pool.shutdown(wait=True, cancel_futures=True)

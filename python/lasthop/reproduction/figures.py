@@ -134,7 +134,11 @@ class Reproduction:
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `lasthop reproduce --json` prints."""
-        return {"lasthop": self.version, "figures": [f.to_dict() for f in self.figures]}
+        return {
+            "schema_version": 1,
+            "lasthop": self.version,
+            "figures": [f.to_dict() for f in self.figures],
+        }
 
     def plot(
         self, file: str | Path | None = None, *, figure: str = "", style: str = "", ax: Any = None

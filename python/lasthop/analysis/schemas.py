@@ -1,0 +1,261 @@
+"""JSON Schemas (2020-12) of what the commands print with `--json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lasthop.analysis import limits, metrics, paired
+
+#: Version of the documents. Keys may be added to a version; none is removed or changes its meaning.
+VERSION = 1
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_NUMBER: Schema = {"type": "number"}
+_POSITIVE: Schema = {"type": "number", "minimum": 0}
+_FLAG: Schema = {"type": "boolean"}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _object(required: Schema, optional: Schema | None = None, about: str = "") -> Schema:
+    found: Schema = {"type": "object", "required": list(required)}
+    found["properties"] = {**required, **(optional or {})}
+    return {"description": about, **found} if about else found
+
+
+def _list(items: Schema, about: str = "") -> Schema:
+    found: Schema = {"type": "array", "items": items}
+    return {"description": about, **found} if about else found
+
+
+def _counts(*keys: str) -> Schema:
+    return _object(dict.fromkeys(keys, _COUNT))
+
+
+_SPREAD = _object(
+    dict.fromkeys(("mean", "p50", "p95", "p99"), _or_null(_POSITIVE)),
+    about="mean and percentiles, in seconds",
+)
+_INTERVAL = _or_null({"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2})
+_ERROR: Schema = {"type": "array", "description": "runs that failed", "items": {"type": "object"}}
+_ASSUMED = {**_TEXTS, "description": "assumptions for what the scenario does not specify"}
+_COMMAND = {**_TEXT, "description": "the command that was called"}
+_ELAPSED = {**_POSITIVE, "description": "wall-clock time of the command, in seconds"}
+_VERSION: Schema = {"const": VERSION, "description": "version of this schema"}
+
+
+def _flow() -> Schema:
+    required = {
+        **dict.fromkeys(("id", "group", "app", "from", "to", "scheme", "slots"), _TEXT),
+        "goodput_bps": _or_null(_POSITIVE),
+        "delivered_bytes": _COUNT,
+        "completed_s": _or_null(_POSITIVE),
+        "first_byte_s": _or_null(_POSITIVE),
+        "sent_segments": _COUNT,
+        "retransmissions": _counts("total", "spurious"),
+        "timeouts": _counts("total", "spurious", "ack_loss"),
+        "fast_retransmits": _counts("total", "spurious"),
+        "cwnd_reductions": _COUNT,
+        "burst_segments": _or_null(_COUNT),
+        "limited_by": _or_null(
+            _object({key: {**_POSITIVE, "maximum": 1} for key in limits.NAMES}, about="shares")
+        ),
+        "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
+        "rtt_s": _SPREAD,
+        "one_way_delay_s": _SPREAD,
+    }
+    notices = _counts("ersn", "eln", "ignored", "held_timeouts")
+    return _object(required, {"acknowledged_undelivered_bytes": _COUNT, "notices": notices})
+
+
+def _link() -> Schema:
+    counts = ("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue")
+    required = {
+        **dict.fromkeys(("from", "to"), _TEXT),
+        "radio": _FLAG,
+        **dict.fromkeys((*counts, "marked_frames"), _COUNT),
+        "utilisation": _or_null(_POSITIVE),
+        "capacity_bps": _or_null(_POSITIVE),
+        "busy_s": _POSITIVE,
+        "queue_delay_s": _SPREAD,
+    }
+    more = ("attempts", "arq_discards", "collisions", "lost_in_collision", "queue_peak_frames")
+    return _object(required, dict.fromkeys(more, _or_null(_COUNT)))
+
+
+def _run() -> Schema:
+    traffic: tuple[str, ...] = (
+        "before",
+        "offered",
+        "injected",
+        "data",
+        "duplicates",
+        "acks",
+        "control",
+    )
+    traffic += ("bit_errors", "collisions", "queue_drops", "at_agents", "in_flight")
+    agent = {"node": _TEXT, "scheme": _TEXT, "counters": {"type": "object"}}
+    required = {
+        "schema_version": _VERSION,
+        **dict.fromkeys(("lasthop", "scenario", "scheme"), _TEXT),
+        "seed": _COUNT,
+        "duration_s": _POSITIVE,
+        "measured_s": _POSITIVE,
+        "assumed": _ASSUMED,
+        "warnings": _TEXTS,
+        "flows": _list(_flow()),
+        "links": _list(_link(), "one-way links"),
+        "agents": _list(_object(agent)),
+        "traffic_bits": _counts(*traffic),
+        "classifier": _or_null({"type": "object"}),
+    }
+    lists = {"clicks": _list({"type": "object"}), "handovers": _list({"type": "object"})}
+    return _object(required, lists)
+
+
+def _metric(name: str) -> Schema:
+    label, _, meaning = metrics.METRICS[name]
+    quantile = _object({"value": _or_null(_NUMBER), "ci95": _INTERVAL})
+    mean = {"mean": _or_null(_NUMBER), "ci95": _INTERVAL}
+    difference = {
+        **mean,
+        "p": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
+        "p_holm": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
+        "seeds_needed": _or_null(_COUNT),
+    }
+    return _object(
+        {
+            **mean,
+            "sd": _or_null(_POSITIVE),
+            "quantiles": _object(dict.fromkeys(paired.QUANTILES, quantile)),
+            "ratio_to_first": _object({**mean, "bootstrap_ci95": _INTERVAL}),
+            "difference_to_first": _object(difference),
+            "correlation_to_first": _or_null({"type": "number", "minimum": -1, "maximum": 1}),
+        },
+        about=f"{label}: {meaning}",
+    )
+
+
+def _compare() -> Schema:
+    scheme = {
+        **dict.fromkeys(("label", "name"), _TEXT),
+        "settings": {"type": "object"},
+        **dict.fromkeys(("slots", "warnings", "assumed"), _TEXTS),
+        "deterministic": _FLAG,
+        "runs": _COUNT,
+        **{name: _metric(name) for name in metrics.METRICS},
+    }
+    groups = _list(_object({"name": _TEXT, "flows": _COUNT}))
+    point = {
+        "set": {"type": "object", "additionalProperties": _TEXT},
+        "schemes": _list(_object(scheme, {"needs": {"type": "object"}, "groups": groups})),
+    }
+    return _object(
+        {
+            "schema_version": _VERSION,
+            **dict.fromkeys(("lasthop", "scenario", "scenario_sha256"), _TEXT),
+            "command": _COMMAND,
+            "seeds": _list(_COUNT),
+            "assumed": _ASSUMED,
+            "points": _list(_object(point)),
+            "failed": _ERROR,
+            "elapsed_s": _ELAPSED,
+        }
+    )
+
+
+def _sweep() -> Schema:
+    return _object(
+        {
+            "schema_version": _VERSION,
+            **dict.fromkeys(("lasthop", "build", "scenario", "scenario_sha256", "id"), _TEXT),
+            "command": _COMMAND,
+            "schemes": _TEXTS,
+            "warnings": _TEXTS,
+            "assumed": _ASSUMED,
+            "shard": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
+            "points": _COUNT,
+            "runs": {**_COUNT, "description": "finished runs"},
+            "reused": {**_COUNT, "description": "runs of earlier calls"},
+            "missing": _COUNT,
+            "failed": _list(
+                _object({"point": _COUNT, "scheme": _TEXT, "seed": _COUNT, "error": _TEXT})
+            ),
+            "elapsed_s": _ELAPSED,
+        }
+    )
+
+
+def _check() -> Schema:
+    result = {
+        "gate": _TEXT,
+        "scheme": _TEXT,
+        "set": {"type": "object", "additionalProperties": _TEXT},
+        "ratio": _or_null(_NUMBER),
+        "ci95": _INTERVAL,
+        "runs": _COUNT,
+        "verdict": {"enum": ["ok", "worse", "undecided"]},
+        "why": _TEXT,
+    }
+    return _object(
+        {
+            "schema_version": _VERSION,
+            **dict.fromkeys(("lasthop", "scenario", "baseline", "baseline_build"), _TEXT),
+            "command": _COMMAND,
+            "ok": _FLAG,
+            "results": _list(_object(result)),
+            "assumed": _ASSUMED,
+            "failed": _ERROR,
+            "elapsed_s": _ELAPSED,
+        }
+    )
+
+
+def _reproduce() -> Schema:
+    claim = {"id": _TEXT, "kind": _TEXT, "text": _TEXT}
+    claim["verdict"] = {"enum": ["holds", "differs", "undecided"]}
+    figure = {
+        **dict.fromkeys(("id", "title"), _TEXT),
+        "modified": _FLAG,
+        "runs": _COUNT,
+        "claims": _list({"type": "object", "properties": claim}),
+        "files": _TEXTS,
+    }
+    return _object(
+        {
+            "schema_version": _VERSION,
+            "lasthop": _TEXT,
+            "figures": _list(_object(figure)),
+        }
+    )
+
+
+_OUTPUTS = {
+    "run": _run,
+    "compare": _compare,
+    "sweep": _sweep,
+    "check": _check,
+    "reproduce": _reproduce,
+}
+#: Documents that have a schema.
+NAMES = (*_OUTPUTS, "scenario")
+
+
+def schema(name: str) -> Schema:
+    """The JSON Schema of a document: one of `NAMES`."""
+    if name == "scenario":
+        import lasthop
+
+        found: Schema = lasthop.schema()
+        return found
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"lasthop {name} --json, version {VERSION}",
+        **_OUTPUTS[name](),
+    }

@@ -1,0 +1,33 @@
+"""The command `lasthop schema`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from lasthop.cli import options as common
+
+# As `lasthop.analysis.schemas.NAMES`, which imports numpy.
+NAMES = ("run", "compare", "sweep", "check", "reproduce", "scenario")
+
+
+def add_parser(commands: Any) -> None:
+    """Add `schema` to the command line."""
+    schema = commands.add_parser(
+        "schema",
+        help="print the JSON Schema of an output or of scenario files",
+        description=(
+            "Print the JSON Schema (2020-12) of what a command prints with --json, or of scenario"
+            " files."
+        ),
+        **common.examples("lasthop schema compare", "lasthop schema scenario"),
+    )
+    schema.add_argument("document", choices=NAMES, help="a command, or scenario")
+
+
+def schema(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop schema`."""
+    from lasthop.analysis import schemas
+
+    common.print_json(schemas.schema(options.document))
+    return 0
