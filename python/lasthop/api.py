@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import quantities
+from lasthop import extras, quantities
 from lasthop.analysis import metrics
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import experiment, plan, pool
@@ -57,6 +57,7 @@ class RunResult:
     @property
     def flows(self) -> polars.DataFrame:
         """One row per flow."""
+        extras.require("tables")
         import polars
 
         return polars.DataFrame([_flat(f) for f in self.data["flows"]])
@@ -64,6 +65,7 @@ class RunResult:
     @property
     def links(self) -> polars.DataFrame:
         """One row per unidirectional link."""
+        extras.require("tables")
         import polars
 
         return polars.DataFrame([_flat(x) for x in self.data["links"]])
@@ -83,6 +85,7 @@ class RunResult:
         `file` (.svg, .png or .pdf), if given, is written. `style` names a preset of
         `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each series.
         """
+        extras.require("plots")
         from lasthop.analysis import series
         from lasthop.plotting import plots, series_panels, styles
 
@@ -162,6 +165,8 @@ def run(
 
     Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
     """
+    if events is not None:
+        extras.require("tables")
     if seed < 0:
         raise InputError(f"--seed must not be negative, found {seed}")
     where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
@@ -363,6 +368,8 @@ def compare(
     Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
     the finished runs. Raises `InputError` for wrong input.
     """
+    if out is not None:
+        extras.require("tables", "plots")
     from lasthop import _native
     from lasthop.experiments import comparison, provenance, store
     from lasthop.plotting import styles
@@ -465,6 +472,7 @@ def reproduce(
 
     Raises `InputError` for wrong input.
     """
+    extras.require("tables", "plots")
     from lasthop import _native
     from lasthop.analysis import report
     from lasthop.experiments import store

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from lasthop.experiments.pool import cores
+from lasthop.extras import EXTRAS
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ def _package(name: str, needed_for: str) -> Check:
         return Check(name, True, f"{version(name)} ({needed_for})")
     except PackageNotFoundError:
         return Check(name, True, needed_for)
+
+
+def _extra(extra: str) -> Check:
+    module, what = EXTRAS[extra]
+    if find_spec(module) is None:
+        return Check(module, False, "not installed", f"pip install 'lasthop[{extra}]'   ({what})")
+    return _package(module, what)
 
 
 def _program(name: str, argument: str, package: str, needed_for: str) -> Check:
@@ -114,8 +122,7 @@ def run_checks() -> list[Check]:
         _native(),
         Check("processors", True, f"{cores()}; one run per processor at a time"),
         _package("numpy", "comparisons, figures"),
-        _package("polars", "tables, Parquet"),
-        _package("matplotlib", "figures"),
+        *(_extra(name) for name in EXTRAS),
         _writable(),
         _program("tshark", "--version", "tshark", "to inspect captures"),
         _program("ns", "-version", "ns2", "to repeat the reference runs"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lasthop import extras
 from lasthop.analysis import metrics, paired
 from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
@@ -189,6 +190,7 @@ class Comparison:
     @property
     def runs(self) -> polars.DataFrame:
         """One row per run."""
+        extras.require("tables")
         import polars
 
         rows = [
@@ -217,6 +219,7 @@ class Comparison:
     @property
     def table(self) -> polars.DataFrame:
         """One row per point, scheme and metric: mean, 95 % CI, ratio to the first scheme."""
+        extras.require("tables")
         import polars
 
         header, rows = self._long()
@@ -254,6 +257,7 @@ class Comparison:
         `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each panel. `file`
         (.svg, .png or .pdf), if given, is written. Raises `InputError` for unknown words.
         """
+        extras.require("plots")
         from lasthop.plotting import chart_spec, charts, styles
 
         names = [metrics] if isinstance(metrics, str) else list(metrics)

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from lasthop import extras
 from lasthop.errors import InputError
 from lasthop.experiments.chunks import Chunk, Finished, run_chunk, worker_build
 
@@ -15,10 +16,9 @@ _FIRST_WORKER_S = 600
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ModuleNotFoundError:
-        raise InputError("--dask needs the extra `dask`: pip install 'lasthop[dask]'") from None
+    extras.require("dask")
+    import distributed
+
     return distributed
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop.errors import InputError
+from lasthop import extras
 from lasthop.experiments.store import DAMAGED, OTHER_INPUT, write_whole, writing
 
 if TYPE_CHECKING:
@@ -25,12 +25,9 @@ SUFFIX = ".parquet"
 
 def import_polars() -> Any:
     """The module polars; raises `InputError` that names the extra if it is missing."""
-    try:
-        import polars
-    except ModuleNotFoundError:
-        raise InputError(
-            "Parquet tables need the extra `tables`: pip install 'lasthop[tables]'"
-        ) from None
+    extras.require("tables")
+    import polars
+
     return polars
 
 
