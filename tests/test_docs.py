@@ -22,13 +22,13 @@ import pytest
 from lasthop import _native, catalogue, congestion, quantities
 from lasthop.analysis import metrics
 from lasthop.cli import arguments
-from lasthop.experiments import experiment, plan
+from lasthop.experiments import experiment, plan, sweep_table
 from lasthop.plotting import chart_spec, styles
 from lasthop.reproduction import figures
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-KINDS = {"python", "rust", "sh", "toml", "text", "mermaid"}
+KINDS = {"python", "rust", "sh", "toml", "text", "mermaid", "yaml"}
 
 #: Command lines that are not run, and why. Targets of `make` must exist all the same.
 NOT_RUN = {
@@ -53,6 +53,13 @@ ONLY_READ = {
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100": "600 runs",
     "lasthop reproduce --quick": "all figures",
+    "lasthop sweep --rate 2Mbps --rtt 40ms --schemes cubic,bbr --vary "
+    "'last_hop.loss=logspace(0.1 %, 10 %, 7)' --until 'goodput ± 2 %' --out results": "2000 runs",
+    "lasthop sweep --out results --status": "needs the folder of a sweep",
+    "lasthop merge results-1 results-2 --out results": "needs the folders of shards",
+    "lasthop check baseline.json": "needs a baseline",
+    "lasthop check baseline.json --gate 'goodput >= 0.98' --gate 'delay <= 1.05' --junit "
+    "check.xml": "needs a baseline",
 }
 #: Values for the placeholders in those.
 PLACEHOLDERS = {
@@ -330,14 +337,22 @@ def test_the_page_of_figures_has_every_key() -> None:
     assert all(f"`{name}`" in text for name in styles.PRESETS)
 
 
+def test_the_table_of_sweeps_is_read() -> None:
+    text = of("docs/sweeps.md", "toml").text
+    found = sweep_table.read(text, "sweeps.md", experiment.Experiment())
+    assert list(found.vary) == ["last_hop.loss", "last_hop.rate & last_hop.rtt"]
+    assert found.vary["last_hop.loss"][0] == "0.1 %"
+    assert (found.until, found.max_seeds) == ("goodput ± 2 %", 100)
+
+
 def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
     where = {
         kind: {block.page.name for block in all_of(kind)}
         for kind in ("toml", "python", "text", "mermaid")
     }
     assert where == {
-        "toml": {"scenario.md", "CONTRIBUTING.md", "figures.md"},
-        "python": {"README.md", "own-schemes.md", "traces.md", "figures.md"},
+        "toml": {"scenario.md", "CONTRIBUTING.md", "figures.md", "sweeps.md"},
+        "python": {"README.md", "own-schemes.md", "traces.md", "figures.md", "sweeps.md"},
         "text": {"README.md", "own-schemes.md", "traces.md", "architecture.md"},
         "mermaid": {"architecture.md"},
     }

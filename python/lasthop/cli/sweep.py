@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from lasthop.experiments.plan import Plan
     from lasthop.experiments.sweep import Runs, Sweep
     from lasthop.experiments.workers import Workers
+
+
+# With more cases, and more assumptions about some cases, they are counted instead of described.
+MAX_DESCRIBED = 200
 
 
 def add_parsers(commands: Any) -> None:
@@ -187,7 +192,7 @@ def _prepare(options: argparse.Namespace, words: Sequence[str]) -> tuple[Plan, S
         "vary": {k: list(v) for k, v in the_plan.vary.items()},
         "schemes": list(wanted.schemes),
         "warnings": the_plan.warnings,
-        "assumed": [f"{at}: {line}" if at else line for at, line in the_plan.assumed],
+        "assumed": _assumed(the_plan),
     }
     described = sweep.describe(
         the_plan,
@@ -199,6 +204,18 @@ def _prepare(options: argparse.Namespace, words: Sequence[str]) -> tuple[Plan, S
         shard=_shard(options.shard),
     )
     return the_plan, described, list(wanted.schemes)
+
+
+def _assumed(the_plan: Plan) -> list[str]:
+    """The assumptions; with many cases, those about some cases only name how many these are."""
+    if len(the_plan.cases) <= MAX_DESCRIBED:
+        return [f"{at}: {line}" if at else line for at, line in the_plan.assumed]
+    held = Counter(line for c in the_plan.cases for line in dict.fromkeys(c.scenario.assumed))
+    total = len(the_plan.cases)
+    lines = [line for line, count in held.items() if count == total]
+    some = [f"for {n} of {total} cases: {line}" for line, n in held.items() if n < total]
+    more = len(some) - MAX_DESCRIBED
+    return [*lines, *some[:MAX_DESCRIBED], *([f"for some cases: {more} more"] if more > 0 else [])]
 
 
 def sweep(options: argparse.Namespace, words: list[str]) -> int:

@@ -193,17 +193,15 @@ class Comparison:
         extras.require("tables")
         import polars
 
-        rows = [
-            {
-                "point": r.case.point,
-                **r.case.set,
-                "scheme": r.case.label,
-                "seed": r.seed,
-                **{m: r.metrics.get(m) for m in self.metrics},
-                "error": r.error or None,
-            }
-            for r in self.rows
-        ]
+        rows = self.rows
+        columns: dict[str, list[Any]] = {
+            "point": [r.case.point for r in rows],
+            **{k: [r.case.set[k] for r in rows] for k in self.plan.vary},
+            "scheme": [r.case.label for r in rows],
+            "seed": [r.seed for r in rows],
+            **{m: [r.metrics.get(m) for r in rows] for m in self.metrics},
+            "error": [r.error or None for r in rows],
+        }
         numbers = dict.fromkeys(self.metrics, polars.Float64)
         varied = dict.fromkeys(self.plan.vary, polars.String)
         schema = {
@@ -214,7 +212,7 @@ class Comparison:
             **numbers,
             "error": polars.String,
         }
-        return polars.DataFrame(rows, schema=schema)
+        return polars.DataFrame(columns, schema=schema)
 
     @property
     def table(self) -> polars.DataFrame:

@@ -472,7 +472,7 @@ def plan(
                     source,
                 )
             )
-        _check_labels_unique([c.label for c in cases if c.point == number])
+        _check_labels_unique([c.label for c in cases[-len(schemes) :]])
     _check_points_differ(cases, vary)
     random = any(c.random for c in cases)
     return Plan(

@@ -162,8 +162,8 @@ class Store:
             CHECKSUM,
         ]
         self.rows: dict[tuple[int, str, int], Row] = {}
-        #: Metrics of reused rows as they are written in the file.
-        self._written: dict[tuple[int, str, int], list[str]] = {}
+        # Reused rows as the file has them; formatting their numbers again takes time.
+        self._as_read: dict[tuple[int, str, int], list[str]] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with writing(self.path):
@@ -235,28 +235,27 @@ class Store:
             left_out[OTHER_INPUT] += 1
         elif not record["error"]:  # failed runs are repeated
             metrics = {m: float(record[m]) if record[m] else None for m in self.metrics}
-            place = (case.point, case.label, int(record["seed"]))
-            self.rows[place] = Row(case, place[2], metrics)
-            self._written[place] = [record[m] for m in self.metrics]
+            row = Row(case, int(record["seed"]), metrics)
+            place = (case.point, case.label, row.seed)
+            self.rows[place] = row
+            if fields[: len(self._place(row))] == self._place(row):
+                self._as_read[place] = list(fields)
 
     def _write(self, fields: Sequence[str]) -> None:
         self._file.write(table(fields, []))
 
-    def _fields(self, row: Row) -> list[str]:
+    def _place(self, row: Row) -> list[str]:
+        """The first fields of a row: point, varied values, scheme, seed."""
         varied = [row.case.set[k] for k in self.plan.vary]
-        values = self._written.get((row.case.point, row.case.label, row.seed)) or [
-            number(row.metrics.get(m)) for m in self.metrics
-        ]
+        return [str(row.case.point), *varied, row.case.label, str(row.seed)]
+
+    def _fields(self, row: Row) -> list[str]:
+        place = (row.case.point, row.case.label, row.seed)
+        if place in self._as_read and self.rows.get(place) is row:
+            return self._as_read[place]
+        values = [number(row.metrics.get(m)) for m in self.metrics]
         error = " ".join(row.error.split())
-        fields = [
-            str(row.case.point),
-            *varied,
-            row.case.label,
-            str(row.seed),
-            *values,
-            error,
-            row.case.key,
-        ]
+        fields = [*self._place(row), *values, error, row.case.key]
         return [*fields, checksum(fields)]
 
     def has(self, job: Job) -> bool:
