@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -111,6 +112,31 @@ def test_errors_of_workers_come_back(
     with pytest.raises(InputError, match="has another build of lasthop"):
         DaskWorkers(file, "0" * 64)
     DaskWorkers(file, provenance.build_id()).close()
+
+
+def test_an_interrupt_keeps_finished_chunks(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    file, _ = cluster
+    wait_for_file(file)
+    out = tmp_path / "out"
+    words = [*SWEEP, "--out", str(out), "--dask", file, "--chunk", "1us", "--json"]
+    process = lasthop(*words)
+    deadline = time.monotonic() + 120
+    while len(list((out / "parts").glob("*.parquet"))) < 5:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "repeat the command to continue" in stderr
+    again = lasthop(*words)
+    stdout, stderr = again.communicate(timeout=120)
+    assert again.returncode == 0, stderr
+    found = json.loads(stdout)
+    assert (found["runs"], found["missing"]) == (120, 0)
+    assert found["reused"] >= 5
 
 
 def test_a_wrong_address(tmp_path: Path) -> None:

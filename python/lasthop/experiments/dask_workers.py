@@ -73,8 +73,8 @@ class DaskWorkers:
         return isinstance(error, self._killed)
 
     def stop(self) -> None:
-        """Cancel the chunks that no worker has begun; the results of the others are not used."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Cancel all chunks in flight; workers end those that they have begun, for nothing."""
+        self._pool.shutdown(wait=False)
 
     def close(self) -> None:
         """Leave the cluster; its workers go on for others."""
