@@ -47,9 +47,10 @@ def test_compare_takes_a_python_rule(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     newreno, half = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
     assert half["label"] == "Half"
-    assert half["goodput_bps"] == newreno["goodput_bps"] | {
-        "ratio_to_first": half["goodput_bps"]["ratio_to_first"]
-    }
+    for key in ("mean", "sd", "ci95", "quantiles", "correlation_to_first"):
+        assert half["goodput_bps"][key] == newreno["goodput_bps"][key]
+    gap = half["goodput_bps"]["difference_to_first"]
+    assert (gap["mean"], gap["ci95"], gap["p"]) == (0.0, [0.0, 0.0], 1.0)
 
 
 def test_an_exception_ends_only_its_runs(
