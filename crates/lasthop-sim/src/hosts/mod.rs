@@ -68,32 +68,20 @@ pub struct Hosts {
 impl Hosts {
     /// A frame arrives at a node: at its agent, its TCP stack, or on its way to the next link.
     #[inline(always)]
-    pub(crate) fn receive<P: Probe>(
-        &mut self,
-        net: &mut Net<P>,
-        node: NodeId,
-        handle: Handle,
-        segment: &Segment,
-    ) {
-        if !self.handovers.is_empty() && self.hold_for_state(node, handle) {
-            return;
+    pub(crate) fn receive<P: Probe>(&mut self, net: &mut Net<P>, node: NodeId, handle: Handle) {
+        if self.handovers.is_empty() || !self.hold_for_state(node, handle) {
+            self.pass_on(net, node, handle);
         }
-        self.pass_on(net, node, handle, segment);
     }
 
     #[inline(always)]
-    fn pass_on<P: Probe>(
-        &mut self,
-        net: &mut Net<P>,
-        node: NodeId,
-        handle: Handle,
-        segment: &Segment,
-    ) {
-        match self.agents.at(net, node, segment) {
+    fn pass_on<P: Probe>(&mut self, net: &mut Net<P>, node: NodeId, handle: Handle) {
+        let segment = *net.pool.get(handle);
+        match self.agents.at(net, node, &segment) {
             Some(a) => self.receive_at_agent(a, handle, net),
             None if segment.to == node => {
                 net.pool.free(handle);
-                self.deliver(segment, handle, net);
+                self.deliver(&segment, handle, net);
             }
             None => net.forward(node, handle),
         }
@@ -389,8 +377,7 @@ impl Hosts {
             self.call(self.relays[r].connections().1, Input::Resume, net);
         }
         for handle in held_frames {
-            let segment = *net.pool.get(handle);
-            self.pass_on(net, node, handle, &segment);
+            self.pass_on(net, node, handle);
         }
     }
 }

@@ -194,29 +194,29 @@ impl<P: Probe> Net<P> {
         self.pending.extend(notification.map(Pending::LinkEvent));
     }
 
-    /// A frame arrives at the far end of the link `l`, unless bit errors of its connection hit it.
+    /// A frame arrives at the far end of the link `l`. Returns false if bit errors of its connection
+    /// hit it; it is then discarded.
     #[inline(always)]
-    pub(crate) fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) -> Option<Segment> {
-        let segment = *self.pool.get(handle);
-        if !self.errors.is_empty() && segment.to == node && self.has_bit_errors(&segment) {
+    pub(crate) fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) -> bool {
+        if !self.errors.is_empty() && self.has_bit_errors(node, handle) {
             self.drop_corrupted(l, node, handle);
-            return None;
-        }
-        self.emit_frame(Kind::Arrived, node, Some(l as u32), handle, "");
-        Some(segment)
-    }
-
-    /// Returns true if bit errors hit a packet that has arrived at its destination node.
-    #[inline(never)]
-    fn has_bit_errors(&mut self, segment: &Segment) -> bool {
-        if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             return false;
         }
-        let now = self.now;
+        self.emit_frame(Kind::Arrived, node, Some(l as u32), handle, "");
+        true
+    }
+
+    /// Returns true if bit errors hit a packet that has arrived at a node: its destination.
+    #[inline(never)]
+    fn has_bit_errors(&mut self, node: NodeId, handle: Handle) -> bool {
+        let segment = self.pool.get(handle);
+        if segment.to != node || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
+            return false;
+        }
         self.errors
             .get_mut(segment.flow as usize)
             .and_then(Option::as_mut)
-            .is_some_and(|e| e.corrupts(now, segment))
+            .is_some_and(|e| e.corrupts(self.now, segment))
     }
 
     /// Discards a packet with bit errors.

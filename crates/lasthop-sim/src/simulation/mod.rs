@@ -148,8 +148,8 @@ impl<R: Observer> Simulation<R> {
     /// A frame arrives at the far end of a link.
     #[inline(always)]
     fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) {
-        if let Some(segment) = self.net.arrived(l, node, handle) {
-            self.hosts.receive(&mut self.net, node, handle, &segment);
+        if self.net.arrived(l, node, handle) {
+            self.hosts.receive(&mut self.net, node, handle);
         }
     }
 
