@@ -13,7 +13,7 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //!
-//! use lasthop::scenario::{NoFiles, Overrides, load};
+//! use lasthop::scenario::{Overrides, load};
 //! use lasthop_sim::events::{Event, Kind, Observer};
 //!
 //! /// Counts timeouts.
@@ -25,6 +25,13 @@
 //!     }
 //! }
 //!
+//! # use lasthop::scenario::Files;
+//! # struct NoFiles;
+//! # impl Files for NoFiles {
+//! #     fn open(&self, _: &std::path::Path) -> std::io::Result<Box<dyn std::io::Read>> {
+//! #         Err(std::io::ErrorKind::NotFound.into())
+//! #     }
+//! # }
 //! let text = r#"
 //!     duration = "10 s"
 //!     last_hop = { rate = "2 Mbps", rtt = "100 ms", loss = "10 %" }
@@ -101,8 +108,15 @@ pub fn run_with<R: Observer>(
 /// # Examples
 ///
 /// ```
-/// use lasthop::scenario::{NoFiles, Overrides, load};
+/// use lasthop::scenario::{Overrides, load};
 ///
+/// # use lasthop::scenario::Files;
+/// # struct NoFiles;
+/// # impl Files for NoFiles {
+/// #     fn open(&self, _: &std::path::Path) -> std::io::Result<Box<dyn std::io::Read>> {
+/// #         Err(std::io::ErrorKind::NotFound.into())
+/// #     }
+/// # }
 /// let text = "last_hop = { rate = '2 Mbps', rtt = '100 ms' }";
 /// let scenario = load(text, None, &Overrides::default(), &NoFiles).unwrap();
 /// let plan = lasthop_sim::explain(&scenario.network, false).unwrap();
