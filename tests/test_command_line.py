@@ -114,6 +114,33 @@ def test_run_prints_text_or_json() -> None:
     assert again["flows"][0]["goodput_bps"] > 0
 
 
+def explained(*words: str) -> dict[tuple[str, str], str]:
+    done = lasthop("run", *SHORT, *words, "--explain", "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert {"ground truth", "traffic ledger"} <= set(plan["probes"])
+    assert all(link["why"] for link in plan["links"])
+    return {(link["from"], link["to"]): link["mode"] for link in plan["links"]}
+
+
+def test_run_explain_shows_how_links_are_computed(tmp_path: Path) -> None:
+    down, up = ("bs", "phone"), ("bs", "server")
+    plain = explained("--scheme", "reno")
+    assert (plain["server", "bs"], plain[down], plain[up]) == ("computed", "chained", "chained")
+    # Snoop handles every segment at the base station, and sends packets from there.
+    agent = explained("--scheme", "snoop")
+    assert (agent[down], agent[up]) == ("computed", "computed")
+    # A discipline decides when a frame leaves; events are read at their time.
+    codel = explained("--scheme", "reno", "--set", 'link.radio.queue={discipline="codel"}')
+    assert codel[down] == "evented"
+    events = tmp_path / "events"
+    assert explained("--scheme", "reno", "--events", str(events))[down] == "computed"
+    assert not events.exists(), "nothing is simulated"
+    text = lasthop("run", *SHORT, "--scheme", "snoop", "--explain").stdout
+    assert "bs>phone" in text
+    assert "not chained: its frames have several origins" in text
+
+
 def test_run_with_seed_k_reproduces_row_k(tmp_path: Path) -> None:
     done = lasthop(
         "compare",

@@ -289,6 +289,27 @@ def _document(run_json: str, scenario: plan.Scenario) -> dict[str, Any]:
     return {"schema_version": RUN_SCHEMA_VERSION, **found, "assumed": list(scenario.assumed)}
 
 
+def explain(
+    file: str | Path | None = None,
+    *,
+    text: str | None = None,
+    scheme: Scheme | None = None,
+    settings: Settings = (),
+    last_hop: Mapping[str, str] | None = None,
+    observed: bool = False,
+) -> dict[str, Any]:
+    """How a run would be computed, without running it. Arguments as for `run`.
+
+    The result has `links` (for each one-way link `from`, `to`, the `mode` in which it is computed
+    and `why`) and `probes`, the names of what measures the run. `observed` is for a run that writes
+    events or a capture: each event then happens at its time.
+    """
+    where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
+    scenario: Any = plan.load(where, scheme)
+    explained: dict[str, Any] = json.loads(scenario.explain(observed))
+    return explained
+
+
 def replay(
     capture: str | Path, *, mobile: str, scheme: str, out: str | Path, interface: str | None = None
 ) -> tuple[str, dict[str, Any]]:

@@ -253,6 +253,21 @@ impl Scenario {
         self.inputs.clone()
     }
 
+    /// JSON: how each link is computed and why, and what measures the run. `observed`: for a run
+    /// whose events are written.
+    #[pyo3(signature = (observed=false))]
+    fn explain(&self, py: Python<'_>, observed: bool) -> PyResult<String> {
+        let failure = Arc::new(Failure::new(Arc::default()));
+        let foreign_network = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));
+        let network = foreign_network.as_ref().unwrap_or(&self.loaded.network);
+        let plan = py.detach(|| lasthop_sim::explain(network, observed));
+        if let Some(error) = failure.take() {
+            return Err(error);
+        }
+        let plan = plan.map_err(|e| InputError::new_err(e.to_string()))?;
+        serde_json::to_string(&plan).map_err(|e| InputError::new_err(e.to_string()))
+    }
+
     /// Runs the scenario once; returns the result as JSON.
     #[pyo3(signature = (seed, cancel=None))]
     fn run(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>) -> PyResult<String> {

@@ -53,6 +53,16 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
     return "\n".join(lines)
 
 
+def explanation(explained: Mapping[str, Any]) -> str:
+    """How a run is computed: a line for each link, and the probes."""
+    rows = [
+        (f"{link['from']}>{link['to']}", link["mode"], link["why"]) for link in explained["links"]
+    ]
+    name, mode = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
+    lines = [f"  {row[0]:{name}}  {row[1]:{mode}}  {row[2]}" for row in rows]
+    return "\n".join(["links:", *lines, f"probes: {', '.join(explained['probes'])}"])
+
+
 def _distribution(d: Mapping[str, Any]) -> str:
     return (
         f"{time(d['mean'])} mean, {time(d['p50'])} median, {time(d['p95'])} p95"

@@ -182,6 +182,11 @@ def parser() -> Parser:
     run.add_argument(
         "--pcap", metavar="FILE", help="write a packet capture (pcapng), for example for Wireshark"
     )
+    run.add_argument(
+        "--explain",
+        action="store_true",
+        help="print how each link would be computed and what measures the run; simulate nothing",
+    )
     common.add_json(run)
 
     _add_inspect(commands)

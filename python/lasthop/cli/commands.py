@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lasthop import congestion, quantities
 from lasthop.cli import check, schema, sweep
@@ -46,6 +46,9 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
 
     scheme = None if options.scheme is None else congestion.load_scheme(options.scheme)
     try:
+        if options.explain:
+            _explain(options, scheme)
+            return 0
         result = api.run(
             options.file,
             scheme=scheme,
@@ -110,6 +113,24 @@ def inspect(options: argparse.Namespace, words: list[str]) -> int:
         written = [x for x in (options.out, options.qlog, options.pcap) if x is not None]
         print(f"\nwritten: {', '.join(written)}")
     return 0
+
+
+def _explain(options: argparse.Namespace, scheme: Any) -> None:
+    """`lasthop run --explain`."""
+    from lasthop import api
+    from lasthop.analysis import summary
+
+    explained = api.explain(
+        options.file,
+        scheme=scheme,
+        settings=common.settings(options),
+        last_hop=common.last_hop(options),
+        observed=options.events is not None or options.pcap is not None,
+    )
+    if options.json:
+        common.print_json(explained)
+    else:
+        print(summary.explanation(explained))
 
 
 def _schemes(text: str | None, option: str) -> list[plan.Scheme] | None:
