@@ -8,19 +8,11 @@
 //! a part of it only (`tcp_fragment`), and probes the tail with its last segment alone; here both
 //! send the whole frame.
 
-use crate::recovery::sack_state::{Phase, SackState};
-use crate::sender::Sender;
-use crate::window::WindowRule;
-use lasthop_core::units::{Duration, Rate, Time};
+use lasthop_core::units::{Duration, Rate};
 
 /// Payload bytes of a frame at most: 64 KiB less the largest header (`GSO_LEGACY_MAX_SIZE`,
 /// `MAX_TCP_HEADER`).
 const MAX_FRAME: f64 = 65_535.0 - 320.0;
-/// Segments of a frame at least, where so many may be sent (sysctl `net.ipv4.tcp_min_tso_segs`).
-const MIN_SEGMENTS: u32 = 2;
-/// After this time without a frame the next one is not put off.
-const RECENT: Duration = Duration::millis(1);
-
 /// Payload bytes of a frame at this rate: what 1/1024 s takes and, where the round trip is short,
 /// 64 KiB halved for each 512 us of it; whole segments of `mss` bytes, at least `min_segments`
 /// (Linux `tcp_tso_autosize`, `bbr_tso_segs_generic`).
@@ -29,66 +21,6 @@ pub fn autosize(rate: Rate, min_rtt: Option<Duration>, mss: f64, min_segments: u
     let short = if halvings < 32 { 65_536 >> halvings } else { 0 };
     let bytes = ((rate.0 / 8 / 1024 + short) as f64).min(MAX_FRAME);
     mss * libm::floor(bytes / mss).max(f64::from(min_segments))
-}
-
-impl<W: WindowRule> Sender<W> {
-    /// Payload bytes of the next frame of new data, of which `room` bytes fit into the window:
-    /// whole segments, at least one, and at most half of cwnd (Linux `tcp_cwnd_test`).
-    pub(super) fn frame_bytes(&self, room: u64, s: &SackState) -> u32 {
-        let mss = u64::from(self.config.mss.max(1));
-        let usable = self.rwnd.saturating_sub(self.snd_nxt - self.snd_una);
-        let half = self.window.bytes(0.0) / 2;
-        let most = u64::from(self.largest_frame(s)).min(room).min(usable).min(half);
-        (most / mss * mss).max(mss) as u32
-    }
-
-    /// New data wait, although `room` bytes fit into the window, for the next ACK to make room for
-    /// a whole frame (Linux `tcp_tso_should_defer`). Not in recovery, not 1 ms after the last frame
-    /// might have been followed, not if a third of the window is free, and not if no ACK is to be
-    /// expected within half of the round-trip time.
-    pub(super) fn defers(&self, now: Time, room: u64, s: &SackState) -> bool {
-        let last = self.pacer.as_ref().map_or(self.last_sent, |p| p.next());
-        if s.phase != Phase::Open || now > last + RECENT {
-            return false;
-        }
-        let room = room.min(self.rwnd.saturating_sub(self.snd_nxt - self.snd_una));
-        let third = self.rwnd.min(self.window.bytes(0.0)) / 3;
-        let all = self.written.saturating_sub(self.snd_nxt);
-        if room >= u64::from(self.largest_frame(s)).min(all).min(third) {
-            return false;
-        }
-        let (Some(head), Some(srtt)) = (self.board.at(0), self.rto.srtt()) else { return false };
-        now - head.last_sent >= Duration(srtt.0 / 2)
-    }
-
-    fn largest_frame(&self, s: &SackState) -> u32 {
-        self.rule.burst().unwrap_or_else(|| {
-            let rate = self.rule.pacing().unwrap_or_else(|| self.rate_by_window());
-            autosize(rate, s.rack.min_rtt(), f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32
-        })
-    }
-
-    /// The rate of a sender that does not pace: 1.2 windows in a round trip, 2 in the first half of
-    /// slow start (Linux `tcp_update_pacing_rate`).
-    fn rate_by_window(&self) -> Rate {
-        let Some(srtt) = self.rto.srtt().filter(|s| *s > Duration::ZERO) else {
-            return Rate(u64::MAX);
-        };
-        let share = if self.window.cwnd < self.window.ssthresh / 2.0 { 2.0 } else { 1.2 };
-        Rate((8.0 * share * self.window.cwnd.max(self.flight() as f64) / srtt.as_secs()) as u64)
-    }
-
-    /// Header bytes of all segments of a frame but the first: each has its own on the wire, and
-    /// queues and rates count them (Linux `qdisc_pkt_len_init`).
-    pub(super) fn further_headers(&self, len: u32) -> u32 {
-        let stamp = if self.profile.timestamps { self.profile.timestamp_bytes } else { 0 };
-        (len.div_ceil(self.config.mss.max(1)).max(1) - 1) * (self.config.headers + stamp)
-    }
-
-    /// Segments that `bytes` of payload make.
-    pub(super) fn segments_of(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(u64::from(self.config.mss.max(1)))
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Pacing: segments leave at the rate that the window rule asks for, instead of when ACKs come in.
 
-use crate::sender::{Output, SendReason, Sender};
-use crate::window::WindowRule;
 use lasthop_core::units::{Duration, Rate, Time};
 
 /// From this rate on segments leave in pairs (Linux: `bbr_min_tso_rate`).
@@ -70,87 +68,21 @@ impl Pacer {
         self.next
     }
 
+    /// A segment waits for the pacer.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        self.waiting
+    }
+
+    /// A segment waits for the pacer, or no segment does.
+    #[inline]
+    pub fn set_waiting(&mut self, waiting: bool) {
+        self.waiting = waiting;
+    }
+
     /// When the segment that waits may leave; `NEVER` if none does.
     pub fn deadline(&self) -> Time {
         if self.waiting { self.next } else { Time::NEVER }
-    }
-}
-
-impl<W: WindowRule> Sender<W> {
-    /// Its window rule has a say in when segments leave.
-    pub fn is_paced(&self) -> bool {
-        self.pacer.is_some()
-    }
-
-    /// A segment waits already, and has to wait on.
-    #[inline]
-    pub(super) fn waits_for_pacer(&self, now: Time) -> bool {
-        self.pacer.as_ref().is_some_and(|p| p.waiting && !p.ready(now))
-            && self.rule.pacing().is_some()
-    }
-
-    /// A segment may leave as far as pacing goes; otherwise it waits.
-    #[inline]
-    pub(super) fn paced(&mut self, now: Time) -> bool {
-        let Some(pacer) = &mut self.pacer else { return true };
-        pacer.waiting = !pacer.ready(now) && self.rule.pacing().is_some();
-        !pacer.waiting
-    }
-
-    /// Nothing waits for the pacer any more; whoever sends now finds out again.
-    #[inline]
-    pub(super) fn stop_waiting(&mut self) {
-        if let Some(pacer) = &mut self.pacer {
-            pacer.waiting = false;
-        }
-    }
-
-    /// `bytes` of payload have left.
-    pub(super) fn charge_pacer(&mut self, now: Time, bytes: u32) {
-        if let (Some(pacer), Some(rate)) = (&mut self.pacer, self.rule.pacing()) {
-            if self.offload {
-                return pacer.on_frame_sent(now, bytes, rate);
-            }
-            pacer.on_sent(now, bytes, rate, self.rule.burst());
-        }
-    }
-
-    /// When the segment that waits may leave; `NEVER` if none does.
-    #[inline]
-    pub(super) fn pacing_deadline(&self) -> Time {
-        self.pacer.as_ref().map_or(Time::NEVER, |p| p.deadline())
-    }
-
-    /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not
-    /// wait.
-    #[inline(never)]
-    pub(super) fn fill_paced(
-        &mut self,
-        now: Time,
-        limit: u32,
-        mut reason: SendReason,
-        out: &mut impl Output,
-    ) {
-        let window = self.window.bytes(self.inflation);
-        let urgent = |reason| matches!(reason, SendReason::FastRetransmit | SendReason::Timeout);
-        let limit = if urgent(reason) || !self.waits_for_pacer(now) { limit } else { 0 };
-        if limit > 0 {
-            self.stop_waiting();
-        }
-        let (first, wanted) = (self.snd_max, self.written > self.snd_max);
-        for _ in 0..limit {
-            let Some(next) = self.next_to_send(window) else { break };
-            if !urgent(reason) && !self.paced(now) {
-                break;
-            }
-            self.send_this(now, next, reason, out);
-            reason = SendReason::Recovery;
-        }
-        if wanted {
-            self.note_cwnd_usage(self.snd_max > first, self.flight());
-        }
-        self.set_aux_deadline(now, self.other_deadline());
-        self.watch_window(now);
     }
 }
 

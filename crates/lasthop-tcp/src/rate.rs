@@ -6,8 +6,7 @@
 //! for samples have a sampler.
 
 use crate::scoreboard::Sent;
-use crate::sender::Sender;
-use crate::window::{Lost, WindowRule};
+use crate::window::Lost;
 use lasthop_core::ring::{Ring, Span};
 use lasthop_core::units::{Duration, Time};
 
@@ -233,6 +232,22 @@ impl RateSampler {
         })
     }
 
+    /// All that is outstanding is lost; `report` is called with each segment.
+    pub fn lose_all(&mut self, now: Time, mut report: impl FnMut(&Lost)) {
+        for place in 0..self.snapshots.len() {
+            if let Some(lost) = self.lose(now, place) {
+                report(&lost);
+            }
+        }
+        self.anonymous = 0;
+    }
+
+    /// The application, which has written all that it has, leaves room in a window of `cwnd` bytes
+    /// (draft-ietf-ccwg-bbr, section 4.1.2.4).
+    pub fn leaves_room(&self, cwnd: f64) -> bool {
+        self.gone == 0 && (self.in_flight() as f64) < cwnd
+    }
+
     /// Nothing that is outstanding is lost after all.
     pub fn lose_nothing(&mut self) {
         for place in 0..self.snapshots.len() {
@@ -283,80 +298,6 @@ impl RateSampler {
             lost: self.lost - s.lost,
             newly_lost,
         })
-    }
-}
-
-impl<W: WindowRule> Sender<W> {
-    /// Bytes in the network, as well as is known.
-    pub(super) fn in_network(&self) -> u64 {
-        self.rate.as_ref().map_or(self.flight(), |r| r.in_flight())
-    }
-
-    /// Notes what is known when a segment leaves.
-    #[inline]
-    pub(super) fn snapshot(&mut self, now: Time, segment: &Sent) {
-        if let Some(rate) = &mut self.rate {
-            let idle = segment.seq == self.snd_una
-                && segment.end() == self.snd_max
-                && segment.transmissions == 1;
-            rate.on_sent(now, segment, idle);
-        }
-    }
-
-    /// An ACK that newly delivers `delivered` bytes has been taken in.
-    pub(super) fn sample_rate(&mut self, now: Time, delivered: u64) -> Option<RateSample> {
-        let rate = self.rate.as_mut()?;
-        rate.on_acknowledged(self.snd_una);
-        rate.finish(now, delivered)
-    }
-
-    /// The rule has been told of an ACK: if it holds back, what follows says less than the path
-    /// could do.
-    pub(super) fn mark_if_held_back(&mut self) {
-        if let Some(rate) = self.rate.as_mut().filter(|_| self.rule.is_app_limited_by_rule()) {
-            rate.mark_app_limited();
-        }
-    }
-
-    /// A segment is newly held to be lost. Costs nothing where nobody counts.
-    #[inline]
-    pub(super) fn note_lost(&mut self, now: Time, seq: u64) {
-        if let Some(rate) = &mut self.rate
-            && let Some(lost) = rate.on_lost(now, seq)
-        {
-            self.rule.on_lost(&mut self.window, &lost);
-        }
-    }
-
-    /// All that is outstanding is held to be lost: the retransmission timer fired.
-    pub(super) fn note_all_lost(&mut self, now: Time) {
-        let Some(rate) = &mut self.rate else { return };
-        for place in 0..rate.snapshots.len() {
-            if let Some(lost) = rate.lose(now, place) {
-                self.rule.on_lost(&mut self.window, &lost);
-            }
-        }
-        rate.anonymous = 0;
-    }
-
-    /// A reduction was uncalled for: nothing that is outstanding is lost after all.
-    pub(super) fn note_none_lost(&mut self) {
-        if let Some(rate) = &mut self.rate {
-            rate.lose_nothing();
-        }
-    }
-
-    /// The application has nothing to send although the window would let it (draft-ietf-ccwg-bbr,
-    /// section 4.1.2.4). To be asked before an ACK, a timer or a write is taken in.
-    #[inline]
-    pub(super) fn check_app_limited(&mut self) {
-        if let Some(rate) = &mut self.rate {
-            let nothing = self.written.saturating_sub(self.snd_nxt) < u64::from(self.config.mss)
-                && self.snd_nxt == self.snd_max;
-            if nothing && rate.gone == 0 && (rate.in_flight() as f64) < self.window.cwnd {
-                rate.mark_app_limited();
-            }
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use lasthop_core::diagnostics::hint;
 use lasthop_tcp::profile::{DefaultRecovery, PapersOwn, Profile};
 use lasthop_tcp::receiver::ReceiverRule;
 use lasthop_tcp::recovery::packet_list::SmartAcks;
-use lasthop_tcp::recovery::{Eifel, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::Needs;
 
 /// A scheme as a scenario or a command line names it.
@@ -165,8 +165,8 @@ impl SchemeChoice {
 
 /// What is needed of a connection, with what this recovery needs.
 fn with_recovery(needs: Needs, recovery: &Recovery) -> Needs {
-    let stamped = recovery.eifel != Eifel::Off || recovery.kind == RecoveryKind::SelectiveRepeat;
-    Needs { sack: recovery.uses_sack(), timestamps: needs.timestamps || stamped, ..needs }
+    let timestamps = needs.timestamps || recovery.needs_timestamps();
+    Needs { sack: recovery.uses_sack(), timestamps, ..needs }
 }
 
 /// What a sender runs: which scheme's window rule, over which recovery.

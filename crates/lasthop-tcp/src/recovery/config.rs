@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::elsn::ElsnRules;
+use super::hints::ElsnRules;
 
 /// What finds losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,17 @@ impl Recovery {
     /// It heeds what the link layer says of losses.
     pub const fn accepts_eln(&self) -> bool {
         self.elsn.is_some()
+    }
+
+    /// After a spurious reduction the window of before is restored as a whole, as in Linux, whose
+    /// recovery is RACK.
+    pub const fn restores_all(&self) -> bool {
+        matches!(self.kind, RecoveryKind::Rack)
+    }
+
+    /// It needs the timestamps option to tell the answers to retransmissions apart.
+    pub const fn needs_timestamps(&self) -> bool {
+        !matches!(self.eifel, Eifel::Off) || matches!(self.kind, RecoveryKind::SelectiveRepeat)
     }
 
     /// It works on SACK blocks.

@@ -1,166 +1,309 @@
-//! Loss recovery by duplicate ACKs: Tahoe, Reno, NewReno, and what a timeout does.
+//! Loss recovery by duplicate ACKs: Tahoe, Reno, NewReno (RFC 5681, RFC 6582), and what a
+//! retransmission timeout does (RFC 6298).
 
+use super::defer::Additions;
+use super::hints::LinkHints;
+use super::notices::first_is_held;
+use super::spurious::{After, Evidence, Verdict};
+use super::{Recovery, RecoveryKind};
 use crate::profile::{GrowthBase, IdleRestart, NewRenoTimer};
-use crate::recovery::RecoveryKind;
-use crate::scoreboard::Marks;
-use crate::sender::{LastAction, Output, SendReason, Sender, bytes_of, timestamp};
+use crate::sender::stream::Stream;
+use crate::sender::{Output, SendReason};
 use crate::window::{LossKind, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
 
-impl<W: WindowRule> Sender<W> {
-    #[inline]
-    pub(crate) fn on_dupack_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        let same_window = u64::from(segment.window) == self.rwnd;
-        if segment.ack >= self.snd_una {
-            self.set_rwnd(u64::from(segment.window));
+/// What a fast retransmit is followed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Response {
+    /// Slow start from one segment.
+    Tahoe,
+    /// Fast recovery until the first ACK of new data.
+    Reno,
+    /// Fast recovery through partial ACKs.
+    Newreno,
+}
+
+/// The last reduction (ns-2's `last_cwnd_action_`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastAction {
+    None,
+    DuplicateAcks,
+    Timeout,
+    /// Fast recovery was left.
+    Exited,
+}
+
+/// What is sent after a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterTimeout {
+    /// Nothing.
+    Nothing,
+    /// Up to `limit` segments from snd_una on.
+    Send {
+        /// Segments.
+        limit: u32,
+    },
+}
+
+/// Recovery by duplicate ACKs of one connection.
+#[derive(Clone, Debug)]
+pub struct DupackRecovery {
+    response: Response,
+    dupacks: u32,
+    /// snd_max at the last reduction. Nothing is fast-retransmitted before an ACK passes it, if the
+    /// guard is on.
+    recover: Option<u64>,
+    last_action: LastAction,
+    /// A partial ACK was seen in this recovery.
+    partial_seen: bool,
+    /// The rule classified the loss of the last fast retransmit and kept its window, at `target`
+    /// bytes.
+    cwnd_preserved: bool,
+    target: f64,
+    hints: Option<Box<LinkHints>>,
+    additions: Option<Box<Additions>>,
+}
+
+impl DupackRecovery {
+    /// At the start of a connection. `guarded`: the guard is on before the first reduction.
+    pub fn new(recovery: &Recovery, guarded: bool) -> Self {
+        DupackRecovery {
+            response: match recovery.kind {
+                RecoveryKind::Tahoe => Response::Tahoe,
+                RecoveryKind::Reno => Response::Reno,
+                _ => Response::Newreno,
+            },
+            dupacks: 0,
+            recover: guarded.then_some(0),
+            last_action: LastAction::None,
+            partial_seen: false,
+            cwnd_preserved: false,
+            target: 0.0,
+            hints: recovery.elsn.map(|rules| Box::new(LinkHints::new(rules))),
+            additions: Additions::of(recovery),
         }
-        if segment.ack > self.snd_una {
-            if self.additions.is_some() {
-                self.new_ack_with_additions(now, segment, out);
-            } else if self.last_action == LastAction::DuplicateAcks || self.inflation > 0.0 {
-                self.new_ack_after_reduction(now, segment, out);
-            } else {
-                self.new_ack(now, segment, false);
-            }
-        } else if segment.ack == self.snd_una
-            && segment.is_duplicate_ack(same_window)
-            && self.snd_una < self.snd_max
-            && !segment.flags.has(Flags::ELN.with(Flags::NAMED))
-        {
-            self.duplicate_ack(now, segment, out);
-        }
-        self.send_after_ack(now, out);
     }
 
-    /// ns-2 sends nothing by the window between the first duplicate ACK and the threshold, except
-    /// in Tahoe.
+    /// Duplicate ACKs in a row.
     #[inline]
-    pub(crate) fn send_after_ack(&mut self, now: Time, out: &mut impl Output) {
-        let mut limit = u32::MAX;
-        if self.dupacks != 0 && self.config.recovery.kind != RecoveryKind::Tahoe {
-            if self.dupacks < self.profile.dupack_threshold {
-                return;
-            }
-            if self.config.recovery.kind == RecoveryKind::Newreno && self.profile.recovery_burst > 0
-            {
-                limit = self.profile.recovery_burst;
-            }
-        }
-        if self.profile.timeout_burst > 0 && self.snd_nxt < self.snd_max {
-            limit = limit.min(self.profile.timeout_burst);
-        }
-        self.fill(now, limit, SendReason::Recovery, out);
+    pub fn dupacks(&self) -> u32 {
+        self.dupacks
     }
 
-    /// An ACK of new data after a fast retransmit: a partial one, or the end of recovery, or later.
-    #[inline(never)]
-    pub(super) fn new_ack_after_reduction(
+    /// What is known from the link layer, if hints are accepted.
+    pub fn hints_mut(&mut self) -> Option<&mut LinkHints> {
+        self.hints.as_deref_mut()
+    }
+
+    /// The earliest deadline besides the retransmission timer.
+    fn aux_deadline<W: WindowRule>(&self, stream: &Stream<W>) -> Time {
+        let deferred = self.additions.as_ref().map_or(Time::NEVER, |a| a.deadline());
+        stream.other_deadline().min(deferred)
+    }
+
+    /// Sends what the windows allow, at most `limit` segments.
+    #[inline(always)]
+    pub fn fill<W: WindowRule>(
+        &self,
+        stream: &mut Stream<W>,
+        now: Time,
+        limit: u32,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        if !stream.may_send() {
+            return;
+        }
+        if stream.congestion().is_paced() {
+            stream.fill_paced(now, limit, reason, out);
+            let at = self.aux_deadline(stream);
+            stream.timers_mut().set_aux_deadline(now, at);
+            return stream.watch_window(now);
+        }
+        stream.fill(now, limit, reason, out);
+    }
+
+    /// An ACK of an established connection.
+    #[inline]
+    pub fn on_ack<W: WindowRule>(
         &mut self,
+        stream: &mut Stream<W>,
         now: Time,
         segment: &Segment,
         out: &mut impl Output,
     ) {
-        if self.config.recovery.kind == RecoveryKind::Newreno && self.is_partial(segment.ack) {
-            return self.partial_ack(now, segment, out);
+        let una = stream.snd_una();
+        let same_window = u64::from(segment.window) == stream.rwnd();
+        if segment.ack >= una {
+            stream.set_rwnd(u64::from(segment.window));
         }
-        let recovering = self.inflation > 0.0 || self.in_recovery();
+        if segment.ack > una {
+            if self.additions.is_some() {
+                self.on_new_ack_with_additions(stream, now, segment, out);
+            } else {
+                self.on_new_ack(stream, now, segment, out);
+            }
+        } else if segment.ack == una
+            && segment.is_duplicate_ack(same_window)
+            && una < stream.snd_max()
+            && !segment.flags.has(Flags::ELN.with(Flags::NAMED))
+        {
+            self.on_duplicate_ack(stream, now, segment, out);
+        }
+        self.send_after_ack(stream, now, out);
+    }
+
+    /// Sends what the window allows after an ACK or a deadline. ns-2 sends nothing between the
+    /// first duplicate ACK and the threshold, except in Tahoe.
+    #[inline]
+    pub fn send_after_ack<W: WindowRule>(
+        &self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        let mut limit = u32::MAX;
+        let profile = stream.profile();
+        if self.dupacks != 0 && self.response != Response::Tahoe {
+            if self.dupacks < profile.dupack_threshold {
+                return;
+            }
+            if self.response == Response::Newreno && profile.recovery_burst > 0 {
+                limit = profile.recovery_burst;
+            }
+        }
+        if profile.timeout_burst > 0 && stream.snd_nxt() < stream.snd_max() {
+            limit = limit.min(profile.timeout_burst);
+        }
+        self.fill(stream, now, limit, SendReason::Recovery, out);
+    }
+
+    // ACKs of new data.
+
+    #[inline(always)]
+    fn on_new_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
+        if self.last_action == LastAction::DuplicateAcks || stream.congestion().inflation() > 0.0 {
+            self.on_new_ack_after_reduction(stream, now, segment, out);
+        } else {
+            self.process_new_ack(stream, now, segment, false);
+        }
+    }
+
+    /// An ACK of new data after a fast retransmit: a partial one, or the end of recovery, or later.
+    #[inline(never)]
+    fn on_new_ack_after_reduction<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
+        if self.response == Response::Newreno && self.is_partial(segment.ack) {
+            return self.on_partial_ack(stream, now, segment, out);
+        }
+        let inflated = stream.congestion().inflation() > 0.0;
+        let recovering = inflated || self.in_recovery(stream.snd_una());
         if recovering {
-            self.leave_recovery();
+            if self.last_action == LastAction::DuplicateAcks
+                && (inflated || stream.profile().exit_sets_cwnd)
+            {
+                self.last_action = LastAction::Exited;
+            }
+            stream.congestion_mut().set_inflation(0.0);
         }
-        self.new_ack(now, segment, recovering);
+        self.process_new_ack(stream, now, segment, recovering);
     }
 
     /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with
     /// it.
     #[inline(always)]
-    pub(super) fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
-        let limited = self.is_cwnd_limited(self.flight());
-        let (bytes, rtt) = self.take_new(now, segment);
+    pub fn process_new_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        recovering: bool,
+    ) {
+        let limited = stream.is_cwnd_limited(stream.flight());
+        let (bytes, rtt) = self.advance_and_sample(stream, now, segment);
         if recovering && self.cwnd_preserved {
-            self.window.cwnd = self.target;
-        } else if recovering && self.profile.exit_sets_cwnd && !self.rule.steers_recovery() {
-            let mss = f64::from(self.config.mss);
-            self.window.cwnd = self.window.ssthresh.min((self.flight() as f64).max(mss) + mss);
-        }
-        if (!recovering || self.profile.exit_ack_opens_window) && limited && !self.is_echo(segment)
+            stream.congestion_mut().set_cwnd(self.target);
+        } else if recovering
+            && stream.profile().exit_sets_cwnd
+            && !stream.congestion().steers_recovery()
         {
-            let ack = self.report(now, segment, bytes, rtt, recovering);
-            self.rule.on_ack(&mut self.window, &ack);
+            let mss = f64::from(stream.mss());
+            let cwnd = stream.window().ssthresh.min((stream.flight() as f64).max(mss) + mss);
+            stream.congestion_mut().set_cwnd(cwnd);
+        }
+        if (!recovering || stream.profile().exit_ack_opens_window)
+            && limited
+            && !stream.is_echo(segment)
+        {
+            let ack = stream.report(now, segment, bytes, rtt, recovering);
+            stream.congestion_mut().on_ack(&ack);
         }
         if recovering {
-            self.rule.on_recovered(&mut self.window, now);
+            stream.congestion_mut().on_recovered(now);
         }
-        self.check_done();
+        stream.check_done();
     }
 
-    /// Takes an ACK of new data in: the bytes by which the window may open and its round-trip time.
-    /// The window is left as it is.
+    /// Processes an ACK of new data: the bytes by which the window may grow and its round-trip
+    /// time. The window is left as it is.
     #[inline(always)]
-    pub(super) fn take_new(&mut self, now: Time, segment: &Segment) -> (u64, Option<Duration>) {
+    fn advance_and_sample<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+    ) -> (u64, Option<Duration>) {
         self.partial_seen = false;
-        self.dupacks = 0;
-        self.limited = 0;
-        let bytes = segment.ack - self.snd_una;
-        let newest =
-            if self.config.needs.every_ack { self.newest_rtt(now, segment.ack) } else { None };
-        self.advance(segment.ack);
-        let timed = self.sample(now, segment);
+        self.reset_dupacks(stream);
+        let bytes = segment.ack - stream.snd_una();
+        let newest = if stream.config().needs.every_ack {
+            stream.newest_rtt(now, segment.ack)
+        } else {
+            None
+        };
+        self.advance(stream, segment.ack);
+        let timed = stream.sample(now, segment);
         let rtt = newest.or(timed);
-        self.rearm_after_ack(now);
-        let delivered = self.tell_delivery(now, segment, bytes, rtt);
-        (if self.profile.growth_base == GrowthBase::Delivered { delivered } else { bytes }, rtt)
+        stream.rearm_after_ack(now);
+        let delivered = stream.report_delivery(now, segment, bytes, rtt);
+        let by_delivery = stream.profile().growth_base == GrowthBase::Delivered;
+        (if by_delivery { delivered } else { bytes }, rtt)
+    }
+
+    /// The next duplicate ACK is the first one.
+    #[inline(always)]
+    pub fn reset_dupacks<W: WindowRule>(&mut self, stream: &mut Stream<W>) {
+        self.dupacks = 0;
+        stream.reset_limited();
+    }
+
+    /// `ack` acknowledges what lies below it.
+    #[inline]
+    pub fn advance<W: WindowRule>(&mut self, stream: &mut Stream<W>, ack: u64) {
+        stream.advance(ack);
+        if let Some(hints) = &mut self.hints {
+            hints.on_acknowledged(stream.board(), ack);
+        }
+        stream.board_mut().acknowledge(ack);
     }
 
     /// In fast recovery, as far as the last reduction tells.
-    pub(super) fn in_recovery(&self) -> bool {
+    fn in_recovery(&self, snd_una: u64) -> bool {
         self.last_action == LastAction::DuplicateAcks
-            && self.config.recovery.kind != RecoveryKind::Tahoe
-            && self.recover.is_some_and(|r| self.snd_una <= r)
-    }
-
-    fn leave_recovery(&mut self) {
-        if self.last_action == LastAction::DuplicateAcks
-            && (self.inflation > 0.0 || self.profile.exit_sets_cwnd)
-        {
-            self.last_action = LastAction::Exited;
-        }
-        self.inflation = 0.0;
-    }
-
-    #[inline]
-    pub(super) fn advance(&mut self, ack: u64) {
-        self.snd_una = ack;
-        self.snd_nxt = self.snd_nxt.max(ack);
-        if self.elsn.is_some() {
-            self.tell_deliveries(ack);
-        }
-        self.board.acknowledge(ack);
-    }
-
-    /// Round-trip time: from the timestamp, or of the one segment being timed (Karn's rule: none
-    /// that was sent again).
-    #[inline(always)]
-    pub(super) fn sample(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
-        let mut rtt = None;
-        if segment.flags.has(Flags::TIMESTAMPS) && self.profile.timestamps {
-            let micros = timestamp(now).wrapping_sub(segment.ts_echo);
-            let sample = Duration::micros(u64::from(micros));
-            self.take_rtt(now, sample, now - sample, true);
-            self.rto.end_back_off();
-            rtt = Some(sample);
-        }
-        if let Some((end, sent)) = self.timing
-            && segment.ack >= end
-        {
-            self.timing = None;
-            self.rto.end_back_off();
-            if rtt.is_none() {
-                rtt = Some(now - sent);
-                self.take_rtt(now, now - sent, sent, false);
-            }
-        }
-        rtt
+            && self.response != Response::Tahoe
+            && self.recover.is_some_and(|r| snd_una <= r)
     }
 
     /// NewReno: an ACK of new data below `recover`, in recovery.
@@ -171,153 +314,542 @@ impl<W: WindowRule> Sender<W> {
 
     /// RFC 6582, section 3.2 step 5.
     #[inline(never)]
-    fn partial_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        let mss = f64::from(self.config.mss);
-        let bytes = (segment.ack - self.snd_una) as f64;
-        let first = !self.partial_seen;
-        self.partial_seen = true;
-        if !self.profile.partial_window_deflation {
-            self.inflation = 0.0;
+    fn on_partial_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
+        let mss = f64::from(stream.mss());
+        let bytes = (segment.ack - stream.snd_una()) as f64;
+        let first = !std::mem::replace(&mut self.partial_seen, true);
+        let mut inflation = stream.congestion().inflation();
+        if !stream.profile().partial_window_deflation {
+            inflation = 0.0;
         } else {
-            // What is inflated goes first, cwnd only when that is used up; one segment comes back
-            // for the one now sent.
-            let from_inflation = bytes.min(self.inflation);
-            self.inflation -= from_inflation;
-            if !self.rule.steers_recovery() {
-                self.window.cwnd = (self.window.cwnd - (bytes - from_inflation)).max(mss);
+            // The inflation is used up first, then cwnd; one segment is added for the
+            // retransmission.
+            let from_inflation = bytes.min(inflation);
+            inflation -= from_inflation;
+            if !stream.congestion().steers_recovery() {
+                let cwnd = (stream.window().cwnd - (bytes - from_inflation)).max(mss);
+                stream.congestion_mut().set_cwnd(cwnd);
             }
             if bytes >= mss {
-                self.inflation += mss;
+                inflation += mss;
             }
         }
-        self.advance(segment.ack);
-        self.note_lost(now, self.snd_una);
-        self.tell_delivery(now, segment, bytes as u64, None);
-        if self.timing.is_some_and(|(end, _)| segment.ack >= end) {
-            self.timing = None;
-            self.rto.end_back_off();
+        stream.congestion_mut().set_inflation(inflation);
+        self.advance(stream, segment.ack);
+        let una = stream.snd_una();
+        stream.congestion_mut().note_lost(now, una);
+        stream.report_delivery(now, segment, bytes as u64, None);
+        stream.timers_mut().take_timed(segment.ack);
+        if first || stream.profile().newreno_timer == NewRenoTimer::SlowButSteady {
+            stream.timers_mut().arm(now);
         }
-        if first || self.profile.newreno_timer == NewRenoTimer::SlowButSteady {
-            self.arm(now);
-        }
-        if !self.knows_of_copy(now) {
-            self.retransmit(now, self.snd_una, SendReason::Recovery, out);
+        let rto = stream.timers().rto().rto();
+        if !self.hints.as_ref().is_some_and(|h| h.has_copy_in_flight(una, now, rto)) {
+            stream.retransmit(now, una, SendReason::Recovery, out);
         }
     }
 
+    // Duplicate ACKs.
+
     #[inline(never)]
-    fn duplicate_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        if self.elsn.is_some() {
-            self.end_holds(now, None);
-            if self.is_excused(now, segment)
-                || self.board.at(0).is_some_and(|s| s.marks.any(Marks::HELD))
-            {
+    fn on_duplicate_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
+        if let Some(hints) = &mut self.hints {
+            hints.end_holds(stream.board_mut(), now);
+            let rto = stream.timers().rto().rto();
+            if hints.excuses(segment, stream.snd_una(), now, rto) || first_is_held(stream) {
                 return;
             }
         }
-        self.dupacks += 1;
-        self.tell_delivery(now, segment, 0, None);
-        self.rule.on_dupack(&mut self.window, now, self.dupacks);
-        if self.additions.is_some() && self.duplicate_with_additions(now, segment, out) {
+        self.count_duplicate(stream, now, segment, true);
+        if self.additions.is_some() && self.duplicate_with_additions(stream, now, segment, out) {
             return;
         }
-        let threshold = self.profile.dupack_threshold;
-        let mss = f64::from(self.config.mss);
-        let tahoe = self.config.recovery.kind == RecoveryKind::Tahoe;
+        let threshold = stream.profile().dupack_threshold;
+        let mss = f64::from(stream.mss());
+        let tahoe = self.response == Response::Tahoe;
+        let (inflate, when_blocked) =
+            (stream.profile().inflate && !tahoe, stream.profile().inflate_when_blocked);
         if self.dupacks == threshold {
-            if self.may_fast_retransmit() {
-                self.fast_retransmit(now, segment.flags, out);
+            if self.may_fast_retransmit(stream) {
+                self.fast_retransmit(stream, now, segment.flags, out);
             }
-            if self.profile.inflate_when_blocked && self.profile.inflate && !tahoe {
-                self.inflation = f64::from(threshold) * mss;
+            if when_blocked && inflate {
+                stream.congestion_mut().set_inflation(f64::from(threshold) * mss);
             }
         } else if self.dupacks > threshold {
-            if !tahoe
-                && self.profile.inflate
-                && (self.profile.inflate_when_blocked
-                    || self.last_action == LastAction::DuplicateAcks)
-            {
-                self.inflation += mss;
+            if inflate && (when_blocked || self.last_action == LastAction::DuplicateAcks) {
+                let inflation = stream.congestion().inflation() + mss;
+                stream.congestion_mut().set_inflation(inflation);
             }
         } else {
-            self.limited_transmit(now, out);
+            stream.limited_transmit(now, self.dupacks, out);
         }
+    }
+
+    /// Counts a duplicate ACK and passes it to the rule; with what it delivers, if `delivers`.
+    pub fn count_duplicate<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        delivers: bool,
+    ) {
+        self.dupacks += 1;
+        if delivers {
+            stream.report_delivery(now, segment, 0, None);
+        }
+        stream.congestion_mut().on_dupack(now, self.dupacks);
     }
 
     /// The guard against a second reduction for one window (ns-2 rules 4 and 11; RFC 6582, section
     /// 3.2 step 2).
-    pub(super) fn may_fast_retransmit(&self) -> bool {
-        !self.profile.guard_after_rto
-            || self.recover.is_none_or(|recover| self.snd_una > recover)
-            || self.reno_may_halve_again()
+    fn may_fast_retransmit<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
+        // Reno before the `Exited` state had an effect in ns-2: the last reduction was a fast
+        // retransmit, over or not.
+        let halves_again = || {
+            stream.profile().reno_halves_again
+                && self.response == Response::Reno
+                && matches!(self.last_action, LastAction::DuplicateAcks | LastAction::Exited)
+        };
+        !stream.profile().guard_after_rto
+            || self.recover.is_none_or(|recover| stream.snd_una() > recover)
+            || halves_again()
     }
 
-    /// Reno before the `Exited` state had an effect in ns-2: the last reduction was a fast
-    /// retransmit, over or not.
-    fn reno_may_halve_again(&self) -> bool {
-        self.profile.reno_halves_again
-            && self.config.recovery.kind == RecoveryKind::Reno
-            && matches!(self.last_action, LastAction::DuplicateAcks | LastAction::Exited)
+    fn fast_retransmit<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        flags: Flags,
+        out: &mut impl Output,
+    ) {
+        self.reduce_for_loss(stream, now, flags, out);
+        let mss = f64::from(stream.mss());
+        if self.response == Response::Tahoe {
+            stream.congestion_mut().set_cwnd(mss);
+            stream.go_back();
+            return self.fill(stream, now, 1, SendReason::FastRetransmit, out);
+        }
+        self.target = stream.window().cwnd;
+        stream.retransmit(now, stream.snd_una(), SendReason::FastRetransmit, out);
+        // Each duplicate ACK stands for a segment that has left the network.
+        if stream.profile().inflate {
+            stream.congestion_mut().set_inflation(f64::from(self.dupacks) * mss);
+        }
     }
 
-    pub(super) fn fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
-        self.recover = Some(self.snd_max);
+    /// A fast retransmit begins: the window is reduced, and the timer restarts.
+    pub fn reduce_for_loss<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        flags: Flags,
+        out: &mut impl Output,
+    ) {
+        self.recover = Some(stream.snd_max());
         self.last_action = LastAction::DuplicateAcks;
-        self.counters.fast_retransmits += 1;
-        self.note_lost(now, self.snd_una);
-        self.reduce(now, LossKind::DuplicateAcks, flags, None, out);
-        self.timing = None;
-        self.arm(now);
-        if self.config.recovery.kind == RecoveryKind::Tahoe {
-            self.window.cwnd = f64::from(self.config.mss);
-            self.snd_nxt = self.snd_una;
-            self.fill_window(now, 1, SendReason::FastRetransmit, out);
-            return;
-        }
-        self.target = self.window.cwnd;
-        self.retransmit(now, self.snd_una, SendReason::FastRetransmit, out);
-        // As many segments have left the network.
-        if self.profile.inflate {
-            self.inflation = f64::from(self.dupacks) * f64::from(self.config.mss);
-        }
+        stream.counters_mut().fast_retransmits += 1;
+        let una = stream.snd_una();
+        stream.congestion_mut().note_lost(now, una);
+        self.reduce(stream, now, LossKind::DuplicateAcks, flags, out);
+        stream.timers_mut().stop_timing();
+        stream.timers_mut().arm(now);
     }
 
-    /// The timer fired and nothing is outstanding, as in ns-2 (rule 12). Nothing is lost, so
-    /// nothing is backed off or repaired.
-    pub(super) fn idle_timeout(&mut self, now: Time) -> bool {
-        let idle = self.snd_una == self.snd_max;
-        if idle && self.profile.idle_restart == IdleRestart::Timer {
-            self.recover = Some(self.snd_max);
-            if !self.rule.steers_recovery() {
-                self.window.cwnd = bytes_of(self.profile.restart_window, self.config.mss);
-            }
-            self.arm(now);
-            self.timing = None;
+    /// The window rule reduces its window.
+    pub fn reduce<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        kind: LossKind,
+        flags: Flags,
+        out: &mut impl Output,
+    ) {
+        if let Some(a) = &mut self.additions {
+            a.remember(stream, now, kind);
         }
-        idle
+        self.cwnd_preserved = stream.reduce(now, kind, flags, None, false, out);
     }
 
-    /// The retransmission timer fired (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
-    pub(crate) fn on_dupack_timeout(&mut self, now: Time, out: &mut impl Output) {
-        if self.elsn.is_some() && self.timeout_is_forborne(now, out) {
-            return;
-        }
-        self.inflation = 0.0;
+    /// ns-2's guard of `TCP/Sack1`: no fast retransmit before an ACK has passed the last reduction.
+    pub fn is_guarded<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
+        let profile = stream.profile();
+        let on = profile.guard_after_rto && (stream.snd_una() > 0 || profile.guard_first_segment);
+        on && self.recover.is_some_and(|recover| stream.snd_una() <= recover)
+    }
+
+    /// The byte that an ACK must pass for recovery to end.
+    pub fn recover(&self) -> Option<u64> {
+        self.recover
+    }
+
+    /// Recovery was left, and nothing guards the next fast retransmit.
+    pub fn leave(&mut self) {
+        (self.recover, self.last_action) = (None, LastAction::Exited);
+    }
+
+    // The retransmission timer.
+
+    /// The retransmission timer expired (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
+    /// Returns what the caller sends.
+    pub fn on_timeout<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) -> AfterTimeout {
+        stream.congestion_mut().set_inflation(0.0);
         self.dupacks = 0;
         self.last_action = LastAction::Timeout;
-        if self.idle_timeout(now) {
-            return;
+        if stream.idle_timeout(now) {
+            if stream.profile().idle_restart == IdleRestart::Timer {
+                self.recover = Some(stream.snd_max());
+            }
+            return AfterTimeout::Nothing;
         }
-        let recovering = self.recover.replace(self.snd_max).is_some_and(|r| self.snd_una < r);
-        self.counters.timeouts += 1;
-        self.note_all_lost(now);
-        self.reduce(now, LossKind::Timeout, Flags::NONE, None, out);
-        let first_only = (self.additions.is_some() && self.timeout_with_additions(now, recovering))
-            || self.profile.timeout_burst > 0;
-        self.rto.back_off();
-        self.arm(now);
-        self.snd_nxt = self.snd_una;
-        self.timing = None;
-        self.fill_window(now, if first_only { 1 } else { u32::MAX }, SendReason::Timeout, out);
+        let una = stream.snd_una();
+        let recovering = self.recover.replace(stream.snd_max()).is_some_and(|r| una < r);
+        stream.counters_mut().timeouts += 1;
+        stream.congestion_mut().note_all_lost(now);
+        self.reduce(stream, now, LossKind::Timeout, Flags::NONE, out);
+        let first_only = self.timeout_with_additions(stream, now, recovering)
+            || stream.profile().timeout_burst > 0;
+        let timers = stream.timers_mut();
+        timers.back_off();
+        timers.arm(now);
+        timers.stop_timing();
+        stream.go_back();
+        AfterTimeout::Send { limit: if first_only { 1 } else { u32::MAX } }
+    }
+
+    /// The deadline of a deferred response or of the pacer has come.
+    pub fn on_aux_timer<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        let over = |a: &Additions| a.dcr().is_some_and(|d| d.is_over(now));
+        if self.additions.as_deref().is_some_and(over) && self.dupacks > 0 {
+            self.respond(stream, now, out);
+        }
+        self.send_after_ack(stream, now, out);
+    }
+
+    /// The path has failed and stands again, or a relay lets the sender continue, and what was in
+    /// flight is lost: duplicate ACKs of what had arrived mean nothing, as after a timeout.
+    pub fn on_resumed<W: WindowRule>(&mut self, stream: &mut Stream<W>) {
+        self.reset_dupacks(stream);
+        stream.congestion_mut().set_inflation(0.0);
+        (self.last_action, self.recover) = (LastAction::None, Some(stream.snd_max()));
+    }
+
+    // Link hints.
+
+    /// Retransmits a segment without considering it lost by congestion.
+    pub fn retransmit_notified<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        // What is behind a hole cannot be timed: its ACK waits for the hole.
+        stream.timers_mut().stop_timing_above(seq);
+        stream.retransmit(now, seq, reason, out);
+        if let Some(hints) = &mut self.hints {
+            hints.on_resent(seq, now);
+        }
+        if seq == stream.snd_una() {
+            // The copy has a whole timeout.
+            stream.timers_mut().arm(now);
+        }
+    }
+
+    // Additions.
+
+    /// An ACK of new data.
+    #[inline(never)]
+    fn on_new_ack_with_additions<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
+        let evidence = evidence(stream, segment);
+        let verdict = self.judge(stream, &evidence);
+        self.sample_fine_timer(stream, now, segment.ack);
+        self.end_response_wait(stream, now);
+        if verdict == Verdict::Spurious {
+            self.advance_and_sample(stream, now, segment);
+            self.restore(stream, now, &evidence);
+            stream.check_done();
+        } else if self.ncr_is_active() {
+            self.advance_and_sample(stream, now, segment);
+            if let Some(a) = &mut self.additions {
+                a.end_extended(stream, false);
+            }
+            stream.check_done();
+        } else {
+            self.on_new_ack(stream, now, segment, out);
+        }
+        match verdict {
+            Verdict::SendNew => {
+                if !stream.send_two_new(now, out)
+                    && let Some(a) = &mut self.additions
+                {
+                    a.spurious_mut().stop_f_rto();
+                }
+            }
+            Verdict::Confirmed => self.go_back(stream),
+            Verdict::Usual | Verdict::Spurious => {}
+        }
+        self.check_fine_timer(stream, now, out);
+    }
+
+    fn judge<W: WindowRule>(&mut self, stream: &Stream<W>, evidence: &Evidence) -> Verdict {
+        let Some(a) = &mut self.additions else { return Verdict::Usual };
+        a.spurious_mut().judge(evidence, stream.snd_max())
+    }
+
+    fn ncr_is_active(&self) -> bool {
+        self.additions.as_ref().and_then(|a| a.ncr()).is_some_and(|n| n.is_active())
+    }
+
+    /// A duplicate ACK. True if it has been dealt with.
+    #[inline(never)]
+    fn duplicate_with_additions<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> bool {
+        if self.judge(stream, &evidence(stream, segment)) == Verdict::Confirmed {
+            self.go_back(stream);
+            return true;
+        }
+        let open = self.open_to_loss(stream);
+        let Some(a) = &mut self.additions else { return false };
+        if a.fine_mut().is_some() {
+            return self.retransmit_overdue(stream, now, segment, out);
+        }
+        if !open || !a.defers() {
+            return false;
+        }
+        let (flight, mss) = (stream.flight(), stream.mss());
+        let Some(ncr) = a.ncr_mut() else {
+            if a.wait_for_repair(stream, now) {
+                self.respond(stream, now, out);
+            } else {
+                stream.send_one_new(now, out);
+                let at = self.aux_deadline(stream);
+                stream.timers_mut().set_aux_deadline(now, at);
+            }
+            return true;
+        };
+        ncr.begin(flight);
+        if self.dupacks < ncr.loss_threshold(flight, mss, stream.profile().dupack_threshold) {
+            let delivered = u64::from(self.dupacks) * u64::from(mss);
+            // Segments sent meanwhile are in the network, too.
+            let mut pipe = flight.saturating_sub(delivered);
+            while ncr.room(0, pipe) >= u64::from(mss) {
+                let sent = stream.send_one_new(now, out);
+                if sent == 0 {
+                    break;
+                }
+                pipe += sent;
+                ncr.on_sent(sent);
+            }
+        } else {
+            ncr.leave();
+            self.fast_retransmit(stream, now, segment.flags, out);
+        }
+        true
+    }
+
+    /// The wait of delayed congestion response is over: fast retransmit and reduction.
+    fn respond<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time, out: &mut impl Output) {
+        self.end_response_wait(stream, now);
+        if self.open_to_loss(stream) && stream.flight() > 0 {
+            self.fast_retransmit(stream, now, Flags::NONE, out);
+            self.dupacks = self.dupacks.max(stream.profile().dupack_threshold);
+            self.fill(stream, now, u32::MAX, SendReason::Recovery, out);
+        }
+    }
+
+    /// The retransmission timer expired and the window was reduced. True if only the first segment
+    /// is to be retransmitted.
+    fn timeout_with_additions<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        recovering: bool,
+    ) -> bool {
+        self.end_response_wait(stream, now);
+        let Some(a) = &mut self.additions else { return false };
+        a.leave_extended();
+        if let Some(fine) = a.fine_mut() {
+            fine.on_timeout(now);
+        }
+        a.spurious_mut().enter_f_rto(recovering, stream.snd_max())
+    }
+
+    /// F-RTO, step 3a: everything outstanding is retransmitted in slow start.
+    fn go_back<W: WindowRule>(&mut self, stream: &mut Stream<W>) {
+        self.dupacks = 0;
+        stream.go_back();
+        stream.confirm_timeout();
+    }
+
+    /// The last reduction was spurious, as an ACK shows that has been processed. New data are sent
+    /// next, and the window is restored unless the ACK carries an ECN echo (RFC 4015, step 8).
+    fn restore<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time, ack: &Evidence) {
+        stream.congestion_mut().set_inflation(0.0);
+        self.last_action = LastAction::None;
+        // RFC 5682, step 3b.
+        self.recover = Some(stream.snd_una());
+        (self.partial_seen, self.cwnd_preserved) = (false, false);
+        if let Some(a) = &mut self.additions {
+            restore(a, stream, now, ack);
+        }
+    }
+
+    fn end_response_wait<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        let Some(a) = self.additions.as_mut().filter(|a| a.dcr().is_some()) else { return };
+        a.end_wait();
+        let at = self.aux_deadline(stream);
+        stream.timers_mut().set_aux_deadline(now, at);
+    }
+
+    /// Outside of recovery, and free to begin one.
+    fn open_to_loss<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
+        stream.congestion().inflation() == 0.0
+            && !self.in_recovery(stream.snd_una())
+            && self.may_fast_retransmit(stream)
+    }
+
+    // Vegas' timer.
+
+    /// An ACK of new data is about to be processed.
+    fn sample_fine_timer<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time, ack: u64) {
+        let Some(fine) = self.additions.as_mut().and_then(|a| a.fine_mut()) else { return };
+        let last = ack.checked_sub(1).and_then(|seq| stream.board().get(seq));
+        if let Some(last) = last.filter(|s| s.transmissions == 1) {
+            fine.sample(now - last.last_sent);
+        }
+    }
+
+    /// An ACK of new data was processed: one of the first two after a retransmission checks the
+    /// next segment.
+    fn check_fine_timer<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        let Some(fine) = self.additions.as_mut().and_then(|a| a.fine_mut()) else { return };
+        let first = stream.board().get(stream.snd_una());
+        if let Some(first) = first.filter(|first| fine.check(now, first)) {
+            stream.retransmit(now, first.seq, SendReason::Recovery, out);
+            self.dupacks = stream.profile().dupack_threshold;
+        }
+    }
+
+    /// A duplicate ACK. True if it made a retransmission; the window is reduced only if the segment
+    /// was sent after the last reduction.
+    fn retransmit_overdue<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> bool {
+        let (threshold, outstanding) = (stream.profile().dupack_threshold, stream.board().len());
+        let blocked = self.last_action == LastAction::Timeout && !self.may_fast_retransmit(stream);
+        let first = stream.board().get(stream.snd_una()).filter(|_| !blocked);
+        let Some(first) = first else { return false };
+        let Some(fine) = self.additions.as_mut().and_then(|a| a.fine_mut()) else {
+            return false;
+        };
+        if !fine.is_overdue(now, &first) && self.dupacks != threshold {
+            return false;
+        }
+        fine.on_resent(first.transmissions, outstanding);
+        if fine.cuts(now, first.last_sent) {
+            // The inflation of an earlier recovery is not reduced.
+            stream.congestion_mut().set_inflation(0.0);
+            self.fast_retransmit(stream, now, segment.flags, out);
+        } else {
+            stream.retransmit(now, first.seq, SendReason::FastRetransmit, out);
+            stream.timers_mut().arm(now);
+        }
+        if first.transmissions == 1 && self.response != Response::Tahoe {
+            self.dupacks = threshold;
+        }
+        true
+    }
+}
+
+/// The last reduction was spurious: new data are sent next, the window and the estimates are
+/// restored.
+pub fn restore<W: WindowRule>(
+    additions: &mut Additions,
+    stream: &mut Stream<W>,
+    now: Time,
+    ack: &Evidence,
+) {
+    stream.skip_to(stream.snd_max());
+    let mss = stream.mss();
+    let after = After {
+        window: stream.window(),
+        flight: stream.flight(),
+        acked: ack.acked,
+        initial_window: stream.profile().initial_window.bytes(mss),
+        mss,
+    };
+    let Some(restored) = additions.spurious_mut().undo(&after) else { return };
+    stream.counters_mut().undone += 1;
+    if !ack.ece {
+        stream.congestion_mut().on_undo(&restored.window, now);
+    }
+    if let Some((above, estimates)) = restored.reseed {
+        stream.timers_mut().reseed_above(above, estimates);
+    }
+}
+
+/// An ACK that is about to be processed, for the detection of spurious reductions.
+fn evidence<W: WindowRule>(stream: &Stream<W>, segment: &Segment) -> Evidence {
+    let stamped = stream.profile().timestamps && segment.flags.has(Flags::TIMESTAMPS);
+    let mut place = 0;
+    let fresh = loop {
+        match stream.board().at(place).filter(|s| s.end() <= segment.ack) {
+            Some(sent) if sent.transmissions == 1 => break Some(sent.end()),
+            Some(_) => place += 1,
+            None => break None,
+        }
+    };
+    Evidence {
+        ack: segment.ack,
+        acked: segment.ack - stream.snd_una(),
+        fresh_end: fresh,
+        highest: segment.ack,
+        echo: stamped.then_some(segment.ts_echo),
+        ece: segment.flags.has(Flags::ECE),
+        dsack: segment.flags.has(Flags::DSACK),
     }
 }

@@ -13,10 +13,7 @@
 //! passes them.
 
 use crate::receiver::{ReceiverRule, Reply};
-use crate::recovery::sack_state::{Phase, SackState};
 use crate::scoreboard::{Marks, Scoreboard};
-use crate::sender::Sender;
-use crate::window::WindowRule;
 use lasthop_core::ring::{Ring, Span};
 use lasthop_core::segment::{Flags, Options, SackBlocks, Segment};
 use lasthop_core::units::Time;
@@ -71,7 +68,7 @@ pub struct PacketList {
 
 impl PacketList {
     /// New data on the scoreboard go to the tail.
-    pub(super) fn take_new(&mut self, board: &Scoreboard) {
+    pub fn take_new(&mut self, board: &Scoreboard) {
         let known = self.segments.back().map_or(0, |s| s.end);
         if board.end() <= known {
             return;
@@ -96,7 +93,7 @@ impl PacketList {
     }
 
     /// The segment at `seq` is sent again: to the tail.
-    pub(super) fn sent_again(&mut self, seq: u64) {
+    pub fn sent_again(&mut self, seq: u64) {
         let number = self.sent + 1;
         let Some(listed) = self.find(seq) else { return };
         (listed.number, listed.overtaken) = (number, 0);
@@ -106,7 +103,7 @@ impl PacketList {
     }
 
     /// The ACK being taken in reports the segment at `seq`.
-    pub(super) fn arrived(&mut self, seq: u64) {
+    pub fn arrived(&mut self, seq: u64) {
         if let Some(listed) = self.find(seq) {
             let number = std::mem::replace(&mut listed.number, OFF);
             self.newest = self.newest.max(number);
@@ -114,7 +111,7 @@ impl PacketList {
     }
 
     /// Everything below `ack` is acknowledged.
-    pub(super) fn acknowledged(&mut self, ack: u64) {
+    pub fn acknowledged(&mut self, ack: u64) {
         while self.segments.front().is_some_and(|s| s.end <= ack) {
             self.segments.pop();
         }
@@ -122,12 +119,7 @@ impl PacketList {
 
     /// The ACK has been taken in: counts, and tells which segments are lost by it, in the order of
     /// their sending. Those that are `held` are overtaken with good reason.
-    pub(super) fn count(
-        &mut self,
-        threshold: u32,
-        held: impl Fn(u64) -> bool,
-        mut lost: impl FnMut(u64),
-    ) {
+    pub fn count(&mut self, threshold: u32, held: impl Fn(u64) -> bool, mut lost: impl FnMut(u64)) {
         let newest = std::mem::take(&mut self.newest);
         while let Some(&sending) = self.rest.front().filter(|s| s.number <= newest) {
             self.rest.pop();
@@ -158,8 +150,21 @@ impl PacketList {
         });
     }
 
+    /// The segments that the last ACK shows to be lost, in the order of their transmission.
+    pub fn find_lost(&mut self, board: &Scoreboard, threshold: u32) -> &[u64] {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        self.count(
+            threshold,
+            |seq| board.get(seq).is_some_and(|s| s.marks.any(Marks::HELD)),
+            |seq| found.push(seq),
+        );
+        self.found = found;
+        &self.found
+    }
+
     /// The timer has fired: nothing is under way.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         (0..self.segments.len())
             .for_each(|i| self.segments.get_mut(i).into_iter().for_each(|s| s.number = OFF));
         (self.rest, self.newest) = (Ring::default(), 0);
@@ -185,38 +190,17 @@ impl ReceiverRule for SmartAcks {
     }
 }
 
-impl SackState {
-    /// Finds what the list says is lost by the ACK that has been taken in. Each loss is a reason to
-    /// reduce, but for those on the way back up after a timeout.
-    pub(super) fn lose_overtaken(&mut self, board: &mut Scoreboard, threshold: u32) {
-        let Some(mut list) = self.list.take() else { return };
-        let mut found = std::mem::take(&mut list.found);
-        found.clear();
-        list.count(
-            threshold,
-            |seq| board.get(seq).is_some_and(|s| s.marks.any(Marks::HELD)),
-            |seq| found.push(seq),
-        );
-        found.iter().for_each(|&seq| self.lose_copy(board, seq));
-        self.reductions_due = if self.phase == Phase::Loss { 0 } else { found.len() as u32 };
-        list.found = found;
-        self.list = Some(list);
+/// The block that a SMART ACK stands for: the segment that it names.
+pub fn smart_block(board: &Scoreboard, segment: &Segment, options: &Options) -> SackBlocks {
+    let mut blocks = SackBlocks::NONE;
+    if segment.flags.has(Flags::NAMED)
+        && !segment.flags.has(Flags::ELN)
+        && options.named >= segment.ack
+        && let Some(sent) = board.get(options.named)
+    {
+        blocks.push(sent.seq, sent.end());
     }
-}
-
-impl<W: WindowRule> Sender<W> {
-    /// The block that a SMART ACK stands for: the segment that it names.
-    pub(super) fn smart_block(&self, segment: &Segment, options: &Options) -> SackBlocks {
-        let mut blocks = SackBlocks::NONE;
-        if segment.flags.has(Flags::NAMED)
-            && !segment.flags.has(Flags::ELN)
-            && options.named >= segment.ack
-            && let Some(sent) = self.board.get(options.named)
-        {
-            blocks.push(sent.seq, sent.end());
-        }
-        blocks
-    }
+    blocks
 }
 
 #[cfg(test)]

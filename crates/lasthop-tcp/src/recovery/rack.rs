@@ -15,15 +15,15 @@ const MIN_RTT_AGE: Duration = Duration::secs(10);
 #[derive(Clone, Debug, Default)]
 pub struct Rack {
     /// The segment sent last among those delivered: when it was sent, and its end.
-    pub newest: Option<(Time, u64)>,
+    newest: Option<(Time, u64)>,
     /// Its round-trip time.
-    pub rtt: Duration,
+    rtt: Duration,
     /// Which segment gives it.
-    pub rtt_of: RackRtt,
+    rtt_of: RackRtt,
     /// The highest byte delivered.
     fack: u64,
     /// Something was delivered after what had been sent later.
-    pub reordering_seen: bool,
+    reordering_seen: bool,
     /// By how many bytes at most.
     reordering: u64,
     multiplier: u32,
@@ -78,6 +78,29 @@ pub fn sent_after(a: (Time, u64), b: (Time, u64)) -> bool {
 }
 
 impl Rack {
+    /// At the start of a connection; `rtt_of` says which segment gives the round-trip time.
+    pub fn new(rtt_of: RackRtt) -> Rack {
+        Rack { rtt_of, ..Rack::default() }
+    }
+
+    /// The segment sent last among those delivered: when it was sent, and its end.
+    #[inline]
+    pub fn newest(&self) -> Option<(Time, u64)> {
+        self.newest
+    }
+
+    /// The round-trip time of that segment, or of the one delivered last.
+    #[inline]
+    pub fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// Sets the round-trip time that counts.
+    #[inline]
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
     /// A segment was delivered, as told by an ACK that echoes the stamp `echo` if it has one
     /// (section 6.2, steps 1 to 3).
     pub fn on_delivered(&mut self, now: Time, sent: &Sent, echo_is_older: bool) {

@@ -15,21 +15,26 @@
 //!   one and at a timeout; after a timeout duplicate ACKs mean nothing until new data are
 //!   acknowledged.
 
-use crate::sender::{LastAction, Output, SendReason, Sender};
-use crate::window::{LossKind, WindowRule};
+use crate::recovery::Recovery;
+use crate::recovery::dupack::{AfterTimeout, DupackRecovery};
+use crate::sender::stream::Stream;
+use crate::sender::{Output, SendReason};
+use crate::window::WindowRule;
 use lasthop_core::segment::{Block, Flags, Options, Segment};
 use lasthop_core::units::Time;
 
-/// What this recovery remembers beside the sender's own state.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SackNs2 {
+/// The recovery of one connection.
+#[derive(Clone, Debug)]
+pub struct SackNs2Recovery {
+    /// Duplicate ACKs, reductions and timeouts, as without SACK.
+    base: DupackRecovery,
     /// In fast recovery.
-    pub(crate) recovering: bool,
+    recovering: bool,
     /// No new data have been acknowledged since the last timeout.
     after_timeout: bool,
-    /// Segments held to be under way; counts only in recovery.
+    /// Segments considered in flight; counts only in recovery.
     pipe: i64,
-    /// No hole that begins before this byte is sent again.
+    /// No hole that begins before this byte is retransmitted.
     holes_from: u64,
     reported: Reported,
 }
@@ -93,7 +98,34 @@ impl Reported {
     }
 }
 
-impl SackNs2 {
+impl SackNs2Recovery {
+    /// At the start of a connection. `guarded`: the guard is on before the first reduction.
+    pub fn new(recovery: &Recovery, guarded: bool) -> Self {
+        SackNs2Recovery {
+            base: DupackRecovery::new(recovery, guarded),
+            recovering: false,
+            after_timeout: false,
+            pipe: 0,
+            holes_from: 0,
+            reported: Reported::default(),
+        }
+    }
+
+    /// In fast recovery.
+    pub fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
+    /// Duplicate ACKs in a row.
+    pub fn dupacks(&self) -> u32 {
+        self.base.dupacks()
+    }
+
+    /// Recovery as without SACK.
+    pub fn base_mut(&mut self) -> &mut DupackRecovery {
+        &mut self.base
+    }
+
     fn forget(&mut self) {
         self.reported.ranges.clear();
         self.holes_from = 0;
@@ -107,210 +139,225 @@ impl SackNs2 {
         Some(hole)
     }
 
-    /// The hole that ends at `end` has been sent again.
+    /// The hole that ends at `end` has been retransmitted.
     fn filled(&mut self, end: u64) {
         self.holes_from = self.holes_from.max(end);
     }
-}
 
-impl<W: WindowRule> Sender<W> {
-    fn ns2(&mut self) -> &mut SackNs2 {
-        self.sack_ns2.get_or_insert_default()
-    }
-
-    pub(crate) fn on_sack_ns2_ack(
+    /// An ACK of an established connection.
+    pub fn on_ack<W: WindowRule>(
         &mut self,
+        stream: &mut Stream<W>,
         now: Time,
         segment: &Segment,
         options: &Options,
         out: &mut impl Output,
     ) {
         let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { &[] };
-        if segment.ack >= self.snd_una {
-            self.set_rwnd(u64::from(segment.window));
+        if segment.ack >= stream.snd_una() {
+            stream.set_rwnd(u64::from(segment.window));
         }
-        if self.ns2().recovering {
-            self.ns2_ack_in_recovery(now, segment, blocks);
-            self.fill_sack_ns2(now, SendReason::Recovery, out);
-            return;
+        if self.recovering {
+            self.on_ack_in_recovery(stream, now, segment, blocks);
+            return self.fill(stream, now, SendReason::Recovery, out);
         }
-        if segment.ack > self.snd_una {
-            self.new_ack(now, segment, false);
-            self.ns2().after_timeout = false;
-            self.ns2().forget();
-        } else if segment.ack == self.snd_una && !self.ns2().after_timeout {
-            self.ns2_duplicate_ack(now, segment, blocks, out);
+        if segment.ack > stream.snd_una() {
+            self.base.process_new_ack(stream, now, segment, false);
+            self.after_timeout = false;
+            self.forget();
+        } else if segment.ack == stream.snd_una() && !self.after_timeout {
+            self.on_duplicate_ack(stream, now, segment, blocks, out);
         }
-        if self.dupacks == 0 {
-            self.fill(now, u32::MAX, SendReason::Recovery, out);
+        if self.base.dupacks() == 0 {
+            self.base.fill(stream, now, u32::MAX, SendReason::Recovery, out);
         }
     }
 
     /// A duplicate ACK outside of recovery.
     #[inline(never)]
-    fn ns2_duplicate_ack(
+    fn on_duplicate_ack<W: WindowRule>(
         &mut self,
+        stream: &mut Stream<W>,
         now: Time,
         segment: &Segment,
         blocks: &[Block],
         out: &mut impl Output,
     ) {
-        if !self.ns2_news(now, segment, blocks) {
+        if !self.has_news(stream, now, segment, blocks) {
             return;
         }
-        self.dupacks += 1;
-        self.rule.on_dupack(&mut self.window, now, self.dupacks);
-        if self.dupacks < self.profile.dupack_threshold {
-            self.limited_transmit(now, out);
-        } else if self.dupacks == self.profile.dupack_threshold {
-            self.ns2_fast_retransmit(now, segment.flags, out);
+        self.base.count_duplicate(stream, now, segment, false);
+        let (dupacks, threshold) = (self.base.dupacks(), stream.profile().dupack_threshold);
+        if dupacks < threshold {
+            stream.limited_transmit(now, dupacks, out);
+        } else if dupacks == threshold {
+            self.fast_retransmit(stream, now, segment.flags, out);
         }
     }
 
-    /// Takes in SACK blocks. True if they report anything new.
-    fn ns2_update_scoreboard(&mut self, blocks: &[Block]) -> bool {
-        let (una, max) = (self.snd_una, self.snd_max);
-        self.ns2().reported.update(una, max, blocks)
+    /// Processes SACK blocks. True if they report anything new.
+    fn update_scoreboard<W: WindowRule>(&mut self, stream: &Stream<W>, blocks: &[Block]) -> bool {
+        self.reported.update(stream.snd_una(), stream.snd_max(), blocks)
     }
 
-    /// The same for a duplicate ACK, of which the rule is told if it counts.
-    fn ns2_news(&mut self, now: Time, segment: &Segment, blocks: &[Block]) -> bool {
-        let news = self.ns2_update_scoreboard(blocks);
-        if news && self.config.needs.every_ack {
-            self.tell(now, segment, 0, None);
+    /// The same for a duplicate ACK, which is passed to the rule if it counts.
+    fn has_news<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+    ) -> bool {
+        let news = self.update_scoreboard(stream, blocks);
+        if news && stream.config().needs.every_ack {
+            stream.report_any_ack(now, segment, 0, None);
         }
         news
     }
 
-    fn ns2_fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
-        let guarded =
-            self.profile.guard_after_rto && (self.snd_una > 0 || self.profile.guard_first_segment);
-        if guarded && self.recover.is_some_and(|recover| self.snd_una <= recover) {
+    fn fast_retransmit<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        flags: Flags,
+        out: &mut impl Output,
+    ) {
+        if self.base.is_guarded(stream) {
             return;
         }
-        self.recover = Some(self.snd_max);
-        self.last_action = LastAction::DuplicateAcks;
-        self.counters.fast_retransmits += 1;
-        self.note_lost(now, self.snd_una);
-        self.reduce(now, LossKind::DuplicateAcks, flags, None, out);
-        self.timing = None;
-        self.arm(now);
-        let outstanding = self.board.len() as i64;
-        let threshold = i64::from(self.profile.dupack_threshold);
-        let first = self.board.at(0).map_or(self.snd_una, |s| s.end());
-        let state = self.ns2();
-        state.recovering = true;
-        state.pipe = outstanding - threshold;
-        state.filled(first);
-        self.retransmit(now, self.snd_una, SendReason::FastRetransmit, out);
+        self.base.reduce_for_loss(stream, now, flags, out);
+        let outstanding = stream.board().len() as i64;
+        let first = stream.board().at(0).map_or(stream.snd_una(), |s| s.end());
+        self.recovering = true;
+        self.pipe = outstanding - i64::from(stream.profile().dupack_threshold);
+        self.filled(first);
+        stream.retransmit(now, stream.snd_una(), SendReason::FastRetransmit, out);
     }
 
-    fn ns2_ack_in_recovery(&mut self, now: Time, segment: &Segment, blocks: &[Block]) {
-        self.ns2().pipe -= 1;
-        let bytes = segment.ack.saturating_sub(self.snd_una);
-        if self.recover.is_none_or(|recover| segment.ack >= recover) {
-            self.ns2_leave(now, segment, bytes);
+    fn on_ack_in_recovery<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+    ) {
+        self.pipe -= 1;
+        let bytes = segment.ack.saturating_sub(stream.snd_una());
+        if self.base.recover().is_none_or(|recover| segment.ack >= recover) {
+            self.leave(stream, now, segment, bytes);
         } else if bytes > 0 {
-            self.advance(segment.ack);
-            if self.config.needs.every_ack {
-                self.tell(now, segment, bytes, None);
+            self.base.advance(stream, segment.ack);
+            if stream.config().needs.every_ack {
+                stream.report_any_ack(now, segment, bytes, None);
             }
-            self.ns2_update_scoreboard(blocks);
-            self.ns2().pipe -= 1;
-            self.arm(now);
-            self.rto.end_back_off();
-        } else if self.ns2_news(now, segment, blocks) {
-            self.dupacks += 1;
-            self.rule.on_dupack(&mut self.window, now, self.dupacks);
+            self.update_scoreboard(stream, blocks);
+            self.pipe -= 1;
+            stream.timers_mut().arm(now);
+            stream.timers_mut().end_back_off();
+        } else if self.has_news(stream, now, segment, blocks) {
+            self.base.count_duplicate(stream, now, segment, false);
         }
     }
 
     /// Everything that was outstanding when recovery began has been acknowledged.
-    fn ns2_leave(&mut self, now: Time, segment: &Segment, bytes: u64) {
-        self.recover = None;
-        self.last_action = LastAction::Exited;
-        self.dupacks = 0;
-        self.limited = 0;
-        self.advance(segment.ack);
-        let rtt = self.sample(now, segment);
-        self.rearm_after_ack(now);
-        if self.config.needs.every_ack {
-            self.tell(now, segment, bytes, rtt);
+    fn leave<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        bytes: u64,
+    ) {
+        self.base.leave();
+        self.base.reset_dupacks(stream);
+        self.base.advance(stream, segment.ack);
+        let rtt = stream.sample(now, segment);
+        stream.rearm_after_ack(now);
+        if stream.config().needs.every_ack {
+            stream.report_any_ack(now, segment, bytes, rtt);
         }
-        self.rule.on_recovered(&mut self.window, now);
-        let state = self.ns2();
-        state.recovering = false;
-        state.forget();
-        self.check_done();
+        stream.congestion_mut().on_recovered(now);
+        self.recovering = false;
+        self.forget();
+        stream.check_done();
     }
 
     /// Sends while the pipe, or outside of recovery the window, has room: holes first, then what
     /// comes next.
     #[inline(never)]
-    pub(crate) fn fill_sack_ns2(
+    pub fn fill<W: WindowRule>(
         &mut self,
+        stream: &mut Stream<W>,
         now: Time,
         mut reason: SendReason,
         out: &mut impl Output,
     ) {
-        self.stop_waiting();
-        while self.may_send() && (reason == SendReason::Timeout || self.paced(now)) {
-            let mss = u64::from(self.config.mss);
-            let cwnd = self.window.bytes(0.0);
-            let state = self.ns2();
-            let recovering = state.recovering;
-            if recovering && state.pipe >= (cwnd / mss.max(1)) as i64 {
+        stream.congestion_mut().stop_waiting();
+        while stream.may_send()
+            && (reason == SendReason::Timeout || stream.congestion_mut().paced(now))
+        {
+            let mss = u64::from(stream.mss());
+            let cwnd = stream.window().bytes(0.0);
+            let recovering = self.recovering;
+            if recovering && self.pipe >= (cwnd / mss.max(1)) as i64 {
                 break;
             }
-            let window = if recovering { self.rwnd } else { cwnd.min(self.rwnd) };
-            let sent = match self.ns2().next_hole() {
+            let window = if recovering { stream.rwnd() } else { cwnd.min(stream.rwnd()) };
+            let sent = match self.next_hole() {
                 Some(hole) => {
-                    (recovering || self.snd_nxt + mss <= self.snd_una + window)
-                        && self.ns2_fill_hole(now, hole, out)
+                    (recovering || stream.snd_nxt() + mss <= stream.snd_una() + window)
+                        && self.fill_hole(stream, now, hole, out)
                 }
                 // What was sent before was inside the receiver's window once.
-                None if self.snd_nxt < self.snd_max && !recovering => {
-                    self.send_next(now, cwnd, reason, out)
+                None if stream.snd_nxt() < stream.snd_max() && !recovering => {
+                    stream.send_next(now, cwnd, reason, out)
                 }
-                None => self.send_next(now, window, reason, out),
+                None => stream.send_next(now, window, reason, out),
             };
             if !sent {
                 break;
             }
-            self.ns2().pipe += 1;
+            self.pipe += 1;
             reason = SendReason::Recovery;
         }
-        self.set_aux_deadline(now, self.other_deadline());
-        if self.may_send() {
-            self.watch_window(now);
+        let at = stream.other_deadline();
+        stream.timers_mut().set_aux_deadline(now, at);
+        if stream.may_send() {
+            stream.watch_window(now);
         }
     }
 
-    fn ns2_fill_hole(&mut self, now: Time, hole: u64, out: &mut impl Output) -> bool {
-        let Some(segment) = self.board.get(hole) else { return false };
-        if self.recover.is_none_or(|recover| recover == 0)
-            || segment.end() > self.snd_una + self.rwnd
+    fn fill_hole<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        hole: u64,
+        out: &mut impl Output,
+    ) -> bool {
+        let Some(segment) = stream.board().get(hole) else { return false };
+        if self.base.recover().is_none_or(|recover| recover == 0)
+            || segment.end() > stream.snd_una() + stream.rwnd()
         {
             return false;
         }
-        self.ns2().filled(segment.end());
-        self.note_lost(now, hole);
-        self.retransmit(now, hole, SendReason::Recovery, out);
-        self.snd_nxt = self.snd_nxt.max(segment.end());
+        self.filled(segment.end());
+        stream.congestion_mut().note_lost(now, hole);
+        stream.retransmit(now, hole, SendReason::Recovery, out);
+        stream.skip_to(segment.end());
         true
     }
 
-    /// The retransmission timer fired.
-    pub(crate) fn on_sack_ns2_timeout(&mut self, now: Time, out: &mut impl Output) {
-        let state = self.ns2();
-        state.recovering = false;
-        state.after_timeout = true;
-        state.forget();
-        self.on_dupack_timeout(now, out);
-    }
-
-    /// In fast recovery under this recovery.
-    pub(crate) fn in_ns2_recovery(&self) -> bool {
-        self.sack_ns2.as_ref().is_some_and(|s| s.recovering)
+    /// The retransmission timer expired.
+    pub fn on_timeout<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        self.recovering = false;
+        self.after_timeout = true;
+        self.forget();
+        if self.base.on_timeout(stream, now, out) != AfterTimeout::Nothing {
+            self.fill(stream, now, SendReason::Timeout, out);
+        }
     }
 }

@@ -1,80 +1,75 @@
-//! The timers: retransmission, the probe of a closed window, idle restart, and when to be woken for
-//! all of them.
+//! The timers of a sender: retransmission, zero-window probe, and one deadline for everything else
+//! (pacing, recovery, a frozen sender); with the estimates that they are derived from.
 
-use super::{Output, SendReason, Sender, State};
-use crate::profile::{IdleRestart, PersistRule};
-use crate::window::WindowRule;
-use lasthop_core::segment::Flags;
+use crate::profile::Profile;
+use crate::rto::RtoEstimator;
 use lasthop_core::units::{Duration, Time};
 
-impl<W: WindowRule> Sender<W> {
-    /// The deadline has come.
-    pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
-        if self.held {
-            return self.on_timer_while_held(now, out);
-        }
-        if now >= self.aux_deadline {
-            self.aux_deadline = Time::NEVER;
-            self.check_app_limited();
-            if self.is_shut_out() {
-                // Nothing is looked for or probed for behind a closed window; the ACK that opens it
-                // sets these timers again.
-            } else if self.sack.is_some() {
-                self.on_sack_timer(now, out);
-            } else if self.sack_ns2.is_some() {
-                self.fill_sack_ns2(now, SendReason::Recovery, out);
-            } else {
-                self.on_response_timer(now, out);
-                self.send_after_ack(now, out);
-            }
-        }
-        if now < self.deadline {
-            return;
-        }
-        self.deadline = Time::NEVER;
-        self.check_app_limited();
-        if let Some(probes) = self.persist {
-            let room = u64::from(self.config.mss)
-                .min(self.rwnd)
-                .min(self.written - self.snd_nxt.min(self.written));
-            if room > 0 && self.snd_nxt < self.snd_max {
-                // What a timeout has gone back to was inside the window once.
-                self.send_next(now, u64::MAX, SendReason::Recovery, out);
-                return;
-            }
-            if room > 0 && self.flight() + room > self.rwnd {
-                // It is full of what is in flight, and not closed.
-                return self.watch_zero_window(now);
-            }
-            if room > 0 {
-                // A window that stays below half of what it was is used as it is in the end (RFC
-                // 1122, section 4.2.3.4).
-                return self.emit(now, room as u32, false, SendReason::New, out);
-            }
-            self.persist = Some(probes + 1);
-            self.counters.probes += 1;
-            self.send_control(self.snd_una.wrapping_sub(1), Flags::ACK, now, out);
-            let doublings = if self.profile.persist_doubles_at_once {
-                (probes + 1).min(10)
-            } else {
-                probes.min(6)
-            };
-            let wait = Duration(self.rto.rto().0 << doublings).min(self.profile.max_rto);
-            self.arm_at(now, wait);
-        } else if self.state == State::SynSent {
-            self.on_syn_timeout(now, out);
-        } else if self.state == State::Established {
-            if self.sack.is_some() {
-                self.on_sack_timeout(now, out);
-            } else if self.sack_ns2.is_some() {
-                self.on_sack_ns2_timeout(now, out);
-            } else {
-                self.on_dupack_timeout(now, out);
-            }
+/// Deadlines and round-trip times of one connection.
+#[derive(Clone, Debug)]
+pub struct Timers {
+    rto: RtoEstimator,
+    /// The one segment being timed: (its end, when it was sent).
+    timing: Option<(u64, Time)>,
+    /// The retransmission timer or the zero-window probe, and when it was set.
+    deadline: Time,
+    armed: Time,
+    /// The earliest of the other deadlines, and when it was set.
+    aux_deadline: Time,
+    aux_armed: Time,
+    /// The deadline is that of a zero-window probe; the number of probes sent.
+    persist: Option<u32>,
+    /// When a frozen sender resumes without a notice; `NEVER` if it is not frozen.
+    frozen_until: Time,
+    /// Segments sent before this time give no round-trip time.
+    rtt_from: Time,
+    last_rtt: Option<Duration>,
+    /// The first round-trip time of data above this byte restarts the estimates from these (RFC
+    /// 4015, step 9).
+    reseed: Option<(u64, (Duration, Duration))>,
+}
+
+impl Timers {
+    /// No timer runs.
+    pub fn new(profile: &Profile, clock_phase: Duration) -> Timers {
+        Timers {
+            rto: RtoEstimator::new(profile, clock_phase),
+            timing: None,
+            deadline: Time::NEVER,
+            armed: Time::ZERO,
+            aux_deadline: Time::NEVER,
+            aux_armed: Time::ZERO,
+            persist: None,
+            frozen_until: Time::NEVER,
+            rtt_from: Time::ZERO,
+            last_rtt: None,
+            reseed: None,
         }
     }
 
-    /// When `on_timer` wants to be called, and when that was decided.
+    /// The estimates.
+    #[inline]
+    pub fn rto(&self) -> &RtoEstimator {
+        &self.rto
+    }
+
+    /// Doubles the retransmission timeout.
+    pub fn back_off(&mut self) {
+        self.rto.back_off();
+    }
+
+    /// Ends the back-off of the retransmission timeout.
+    #[inline]
+    pub fn end_back_off(&mut self) {
+        self.rto.end_back_off();
+    }
+
+    /// The SYN was lost (RFC 6298, section 5.7).
+    pub fn after_syn_loss(&mut self) {
+        self.rto.after_syn_loss();
+    }
+
+    /// The earliest deadline, and when it was set.
     #[inline]
     pub fn deadline(&self) -> (Time, Time) {
         if self.aux_deadline < self.deadline {
@@ -84,119 +79,163 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// When the retransmission timer is due.
-    pub(crate) fn rto_deadline(&self) -> Time {
+    /// When the retransmission timer expires.
+    pub fn rto_deadline(&self) -> Time {
         self.deadline
     }
 
-    /// The earliest deadline of pacing and of what is added to the recovery.
-    pub(crate) fn other_deadline(&self) -> Time {
-        self.pacing_deadline().min(self.response_due()).min(self.frozen_until)
+    /// (Re)starts the retransmission timer.
+    #[inline]
+    pub fn arm(&mut self, now: Time) {
+        self.persist = None;
+        self.arm_at(now, self.rto.rto());
     }
 
-    /// Sets the earliest of the other deadlines; one that has passed while the sender was held is
-    /// due now.
-    pub(crate) fn set_aux_deadline(&mut self, now: Time, at: Time) {
+    /// Sets the deadline `wait` from now, and leaves open which timer it is.
+    #[inline]
+    pub fn arm_at(&mut self, now: Time, wait: Duration) {
+        self.deadline = now + wait;
+        self.armed = now;
+    }
+
+    /// A segment leaves: (re)starts the retransmission timer if it does not run.
+    #[inline(always)]
+    pub fn on_sent(&mut self, now: Time, nothing_outstanding: bool) {
+        if self.deadline == Time::NEVER || nothing_outstanding || self.persist.is_some() {
+            self.arm(now);
+        }
+    }
+
+    /// A segment is retransmitted: starts the retransmission timer if no timer runs.
+    #[inline]
+    pub fn on_retransmitted(&mut self, now: Time) {
+        if self.deadline == Time::NEVER {
+            self.arm(now);
+        }
+    }
+
+    /// Stops the retransmission timer.
+    pub fn stop(&mut self) {
+        self.deadline = Time::NEVER;
+    }
+
+    /// Stops the retransmission timer and the zero-window probe.
+    #[inline]
+    pub fn stop_and_end_persist(&mut self) {
+        // A window that was closed over the data in flight is probed from the start if it still is.
+        (self.deadline, self.persist) = (Time::NEVER, None);
+    }
+
+    /// Stops all timers.
+    pub fn stop_all(&mut self) {
+        (self.deadline, self.aux_deadline) = (Time::NEVER, Time::NEVER);
+    }
+
+    /// Sets the earliest of the other deadlines; one that has passed while the sender was held
+    /// expires now.
+    pub fn set_aux_deadline(&mut self, now: Time, at: Time) {
         let at = at.max(now);
         if at != self.aux_deadline {
             (self.aux_deadline, self.aux_armed) = (at, now);
         }
     }
 
-    /// (Re)starts the retransmission timer.
+    /// Clears the earliest of the other deadlines if it has come.
+    pub fn take_aux(&mut self, now: Time) -> bool {
+        let due = now >= self.aux_deadline;
+        if due {
+            self.aux_deadline = Time::NEVER;
+        }
+        due
+    }
+
+    /// Zero-window probes sent, if the sender persists.
     #[inline]
-    pub(crate) fn arm(&mut self, now: Time) {
-        self.persist = None;
+    pub fn persist(&self) -> Option<u32> {
+        self.persist
+    }
+
+    /// Sets the number of zero-window probes sent.
+    pub fn set_persist(&mut self, probes: Option<u32>) {
+        self.persist = probes;
+    }
+
+    /// Begins to persist: the first probe is sent after a retransmission timeout.
+    pub fn begin_persist(&mut self, now: Time) {
+        self.persist = Some(0);
+        self.aux_deadline = Time::NEVER;
         self.arm_at(now, self.rto.rto());
     }
 
-    #[inline]
-    pub(super) fn arm_at(&mut self, now: Time, wait: Duration) {
-        self.deadline = now + wait;
-        self.armed = now;
+    /// When a frozen sender resumes without a notice.
+    pub fn frozen_until(&self) -> Time {
+        self.frozen_until
     }
 
-    /// After an ACK: the timer runs on if something is outstanding, and in ns-2 always (rule 12).
-    #[inline]
-    pub(crate) fn rearm_after_ack(&mut self, now: Time) {
-        if self.snd_una < self.snd_max || self.profile.idle_restart == IdleRestart::Timer {
-            self.arm(now);
-        } else {
-            // A window that was closed over the data in flight is probed anew if it still is.
-            (self.deadline, self.persist) = (Time::NEVER, None);
-        }
+    /// Sets when a frozen sender resumes without a notice.
+    pub fn set_frozen_until(&mut self, at: Time) {
+        self.frozen_until = at;
     }
 
-    /// The receiver has closed its window, and this sender waits with what it has in flight.
-    pub(crate) fn is_shut_out(&self) -> bool {
-        self.persist.is_some() && self.rwnd == 0 && self.snd_una < self.snd_max
-    }
-
-    /// After sending what could be sent: a closed window is probed.
+    /// Times the segment that ends at `end`, unless another one is being timed.
     #[inline(always)]
-    pub(crate) fn watch_window(&mut self, now: Time) {
-        if self.rwnd < u64::from(self.config.mss) || self.persist.is_some() {
-            self.watch_zero_window(now);
+    pub fn time_segment(&mut self, end: u64, now: Time) {
+        if self.timing.is_none() {
+            self.timing = Some((end, now));
         }
     }
 
-    /// A closed receive window with nothing in flight, or with whatever is: probe it (RFC 1122,
-    /// section 4.2.2.17).
-    #[inline(never)]
-    pub(crate) fn watch_zero_window(&mut self, now: Time) {
-        let wants = self.written > self.snd_max || self.snd_nxt < self.snd_max;
-        let in_flight = self.snd_una < self.snd_max;
-        let shut = self.rwnd == 0
-            && in_flight
-            && self.profile.persist == PersistRule::Always
-            && self.state == State::Established;
-        let blocked = shut || (self.rwnd < u64::from(self.config.mss) && wants && !in_flight);
-        match (blocked, self.persist) {
-            (true, None) => {
-                self.persist = Some(0);
-                self.aux_deadline = Time::NEVER;
-                self.arm_at(now, self.rto.rto());
-            }
-            (false, Some(_)) => {
-                self.persist = None;
-                self.deadline = Time::NEVER;
-                if in_flight {
-                    // What waited behind the closed window gives no round-trip time.
-                    self.timing = None;
-                    self.rtt_from = now;
-                    self.arm(now);
-                }
-            }
-            _ => {}
-        }
+    /// No segment is being timed.
+    pub fn stop_timing(&mut self) {
+        self.timing = None;
     }
 
-    /// RFC 5681, section 4.1: after an RTO without sending, cwnd restarts.
-    pub(super) fn restart_if_idle(&mut self, now: Time) {
-        let idle = self.snd_una == self.snd_max
-            && self.snd_max > 0
-            && now - self.last_sent > self.rto.rto();
-        if !idle || self.rule.steers_recovery() {
+    /// A segment that ends above `seq` is no longer timed: its ACK waits for that of the
+    /// retransmission at `seq`.
+    pub fn stop_timing_above(&mut self, seq: u64) {
+        self.timing = self.timing.filter(|t| t.0 <= seq);
+    }
+
+    /// Segments sent before `now` give no round-trip time.
+    pub fn ignore_rtt_before(&mut self, now: Time) {
+        self.timing = None;
+        self.rtt_from = now;
+    }
+
+    /// Ends the timing of the timed segment if `ack` covers it; when it was sent.
+    #[inline]
+    pub fn take_timed(&mut self, ack: u64) -> Option<Time> {
+        let (_, sent) = self.timing.take_if(|t| ack >= t.0)?;
+        self.rto.end_back_off();
+        Some(sent)
+    }
+
+    /// A round-trip time sample of a segment sent at `sent`; `exact` if a timestamp gave it.
+    #[inline]
+    pub fn sample_rtt(&mut self, rtt: Duration, sent: Time, exact: bool, snd_una: u64) {
+        self.last_rtt = Some(rtt);
+        if sent < self.rtt_from {
             return;
         }
-        let (cwnd, restart) =
-            (self.window.cwnd, self.profile.restart_window.bytes(self.config.mss) as f64);
-        match self.profile.idle_restart {
-            IdleRestart::Rto => self.window.cwnd = cwnd.min(restart),
-            IdleRestart::HalvedPerRto => self.halve_per_rto(now, restart.min(cwnd)),
-            IdleRestart::Off | IdleRestart::Timer => {}
+        match self.reseed.take_if(|(above, _)| snd_una > *above) {
+            Some((_, previous)) => self.rto.reseed(previous, rtt),
+            None => self.rto.sample(rtt, sent, exact),
         }
     }
 
-    fn halve_per_rto(&mut self, now: Time, least: f64) {
-        let mss = f64::from(self.config.mss);
-        self.window.ssthresh =
-            self.window.ssthresh.max(libm::floor(0.75 * self.window.cwnd / mss) * mss);
-        let mut idle = (now - self.last_sent).saturating_sub(self.rto.rto());
-        while idle > Duration::ZERO && self.window.cwnd > least {
-            self.window.cwnd = libm::floor(self.window.cwnd / 2.0 / mss) * mss;
-            idle = idle.saturating_sub(self.rto.rto());
-        }
-        self.window.cwnd = self.window.cwnd.max(least);
+    /// The first round-trip time of data above `above` restarts the estimates from `previous`.
+    pub fn reseed_above(&mut self, above: u64, previous: (Duration, Duration)) {
+        self.reseed = Some((above, previous));
+    }
+
+    /// The last round-trip time sample, if [`Self::take_last_rtt`] has not taken it.
+    pub fn last_rtt(&self) -> Option<Duration> {
+        self.last_rtt
+    }
+
+    /// The last round-trip time sample, once.
+    #[inline]
+    pub fn take_last_rtt(&mut self) -> Option<Duration> {
+        self.last_rtt.take()
     }
 }

@@ -1,6 +1,7 @@
 //! Rules of RFCs and papers, one script each: what arrives at a sender, and what it must send. The
 //! language is described in `script.rs`.
 
+mod boundaries;
 mod dupack;
 mod ecn;
 mod eifel;

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice};
 use lasthop::segment::{Flags, Options, Payload, Segment};
 use lasthop::tcp::profile::ProfileKeys;
-use lasthop::tcp::recovery::sack_state::Phase;
+use lasthop::tcp::recovery::Phase;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::{Limit, Output, SendReason, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};

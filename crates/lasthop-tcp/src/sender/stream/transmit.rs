@@ -1,30 +1,25 @@
-//! Making segments and sending them: as many as the windows allow, new ones or again.
+//! Making segments and sending them: as many as the windows allow, new data or retransmissions.
 
-use super::{Output, SendReason, Sender, State, timestamp};
+use super::Stream;
 use crate::profile::LimitedTransmitRule;
 use crate::scoreboard::{Marks, Sent};
+use crate::sender::config::{Output, SendReason, State};
+use crate::sender::timestamp;
 use crate::window::WindowRule;
 use lasthop_core::segment::{Flags, Payload, Segment};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Duration, Time};
 
 /// What is next to be sent: payload bytes, and whether it is the FIN or was sent before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Next {
+pub struct Next {
     len: u32,
     fin: bool,
     again: bool,
 }
 
-impl<W: WindowRule> Sender<W> {
+impl<W: WindowRule> Stream<W> {
     #[inline(always)]
-    pub(super) fn make(
-        &self,
-        seq: u64,
-        len: u32,
-        flags: Flags,
-        attempt: u16,
-        now: Time,
-    ) -> Segment {
+    pub fn make(&self, seq: u64, len: u32, flags: Flags, attempt: u16, now: Time) -> Segment {
         let mut flags = if self.state == State::SynSent { flags } else { flags.with(Flags::ACK) };
         let mut size = self.config.headers + len;
         let (mut ts_value, mut ts_echo) = (0, 0);
@@ -56,47 +51,13 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The window in use: cwnd and its inflation, not above the receive window. One that is nearly
-    /// closed is no congestion.
-    pub(crate) fn window_in_use(&self) -> f64 {
-        (self.window.cwnd + self.inflation).min(self.rwnd.max(u64::from(self.config.mss)) as f64)
-    }
-
-    /// `fill`, for all but the hottest caller.
-    #[inline(never)]
-    pub(crate) fn fill_window(
-        &mut self,
-        now: Time,
-        limit: u32,
-        reason: SendReason,
-        out: &mut impl Output,
-    ) {
-        if self.sack_ns2.is_some() {
-            return self.fill_sack_ns2(now, reason, out);
-        }
-        self.fill(now, limit, reason, out);
-    }
-
     /// Sends what the windows allow, at most `limit` segments.
     #[inline(always)]
-    pub(crate) fn fill(
-        &mut self,
-        now: Time,
-        limit: u32,
-        reason: SendReason,
-        out: &mut impl Output,
-    ) {
+    pub fn fill(&mut self, now: Time, limit: u32, reason: SendReason, out: &mut impl Output) {
         if !self.may_send() {
             return;
         }
-        if self.by_pipe_or_paced {
-            return if self.sack.is_some() {
-                self.fill_pipe(now, out)
-            } else {
-                self.fill_paced(now, limit, reason, out)
-            };
-        }
-        let window = self.window.bytes(self.inflation);
+        let window = self.congestion.inflated();
         let mss = u64::from(self.config.mss);
         // Nearly always there is nothing to send but whole new segments.
         let right = (self.snd_una + window.min(self.rwnd)).min(self.written);
@@ -126,15 +87,39 @@ impl<W: WindowRule> Sender<W> {
         self.watch_window(now);
     }
 
-    /// Data may leave at all.
-    #[inline(always)]
-    pub(crate) fn may_send(&self) -> bool {
-        !self.held && self.state == State::Established
+    /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not
+    /// wait. The caller sets the deadline of the pacer and watches the window.
+    #[inline(never)]
+    pub fn fill_paced(
+        &mut self,
+        now: Time,
+        limit: u32,
+        mut reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        let window = self.congestion.inflated();
+        let urgent = |reason| matches!(reason, SendReason::FastRetransmit | SendReason::Timeout);
+        let limit = if urgent(reason) || !self.congestion.waits_for_pacer(now) { limit } else { 0 };
+        if limit > 0 {
+            self.congestion.stop_waiting();
+        }
+        let (first, wanted) = (self.snd_max, self.written > self.snd_max);
+        for _ in 0..limit {
+            let Some(next) = self.next_to_send(window) else { break };
+            if !urgent(reason) && !self.congestion.paced(now) {
+                break;
+            }
+            self.send_this(now, next, reason, out);
+            reason = SendReason::Recovery;
+        }
+        if wanted {
+            self.note_cwnd_usage(self.snd_max > first, self.flight());
+        }
     }
 
     /// The same for any kind of segment: one sent again, a small one, the FIN.
     #[inline(never)]
-    pub(super) fn fill_with_others(
+    pub fn fill_with_others(
         &mut self,
         now: Time,
         window: u64,
@@ -152,7 +137,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `reason` holds for
     /// a segment sent again.
-    pub(crate) fn send_next(
+    pub fn send_next(
         &mut self,
         now: Time,
         window: u64,
@@ -166,13 +151,13 @@ impl<W: WindowRule> Sender<W> {
 
     /// The segment at snd_nxt, if it fits into `window` bytes from snd_una.
     #[inline]
-    pub(crate) fn next_to_send(&self, window: u64) -> Option<Next> {
+    pub fn next_to_send(&self, window: u64) -> Option<Next> {
         self.next_up_to(window, self.config.mss)
     }
 
     /// The same with up to `most` bytes of new data.
     #[inline]
-    pub(crate) fn next_up_to(&self, window: u64, most: u32) -> Option<Next> {
+    pub fn next_up_to(&self, window: u64, most: u32) -> Option<Next> {
         let again = self.snd_nxt < self.snd_max;
         let (mut len, mut fin) = (0, false);
         if again {
@@ -207,25 +192,17 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends it. `reason` holds for a segment sent again.
     #[inline]
-    pub(crate) fn send_this(
-        &mut self,
-        now: Time,
-        next: Next,
-        reason: SendReason,
-        out: &mut impl Output,
-    ) {
+    pub fn send_this(&mut self, now: Time, next: Next, reason: SendReason, out: &mut impl Output) {
         self.emit(now, next.len, next.fin, if next.again { reason } else { SendReason::New }, out);
     }
 
     /// Limited transmit (RFC 3042; ns-2 rule 13): one segment beyond cwnd for this duplicate ACK.
-    pub(crate) fn limited_transmit(&mut self, now: Time, out: &mut impl Output) {
+    pub fn limited_transmit(&mut self, now: Time, dupacks: u32, out: &mut impl Output) {
         let rule = self.profile.limited_transmit_rule;
-        if !self.profile.limited_transmit
-            || (rule == LimitedTransmitRule::Rfc3042 && self.dupacks > 2)
-        {
+        if !self.profile.limited_transmit || (rule == LimitedTransmitRule::Rfc3042 && dupacks > 2) {
             return;
         }
-        let window = self.window.cwnd + f64::from(self.dupacks) * f64::from(self.config.mss);
+        let window = self.window().cwnd + f64::from(dupacks) * f64::from(self.config.mss);
         let before = self.snd_max;
         self.send_next(now, window as u64, SendReason::Recovery, out);
         self.limited += self.snd_max - before;
@@ -233,7 +210,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends the segment at snd_nxt and moves on.
     #[inline(always)]
-    pub(super) fn emit(
+    pub fn emit(
         &mut self,
         now: Time,
         len: u32,
@@ -260,9 +237,7 @@ impl<W: WindowRule> Sender<W> {
         self.board.push(sent);
         self.fin_sent |= fin;
         self.snd_max = self.snd_nxt;
-        if self.timing.is_none() {
-            self.timing = Some((self.snd_nxt, now));
-        }
+        self.timers.time_segment(self.snd_nxt, now);
         let mut flags = if fin { Flags::FIN } else { Flags::NONE };
         let mut further_headers = 0;
         if self.special {
@@ -276,42 +251,34 @@ impl<W: WindowRule> Sender<W> {
         self.last_sent = now;
         self.counters.segments += 1;
         out.send(segment, SendReason::New);
-        if self.deadline == Time::NEVER || nothing_outstanding || self.persist.is_some() {
-            self.arm(now);
-        }
+        self.timers.on_sent(now, nothing_outstanding);
     }
 
     /// What new data carry for ECN and for the window rule.
     #[inline(never)]
-    pub(super) fn extras(&mut self, now: Time, sent: &Sent) -> Flags {
+    pub fn extras(&mut self, now: Time, sent: &Sent) -> Flags {
         let mut flags = Flags::NONE;
         if self.profile.ecn {
             flags = flags.with(Flags::ECT);
-            if std::mem::take(&mut self.cwr) {
+            if self.congestion.take_cwr() {
                 flags = flags.with(Flags::CWR);
             }
         }
         self.snapshot(now, sent);
         if self.config.needs.every_send {
             let in_network = self.in_network();
-            self.rule.on_sent(&mut self.window, now, sent.len, in_network);
+            self.congestion.on_sent(now, sent.len, in_network);
         }
         if self.config.needs.marks {
-            flags = flags.with(self.rule.marks(sent.seq / u64::from(self.config.mss.max(1))));
+            flags = flags.with(self.congestion.marks(sent.seq / u64::from(self.config.mss.max(1))));
         }
-        self.charge_pacer(now, sent.len);
+        self.congestion.charge_pacer(now, sent.len, self.offload);
         flags
     }
 
     /// Sends the segment that begins at `seq` again.
     #[inline(never)]
-    pub(crate) fn retransmit(
-        &mut self,
-        now: Time,
-        seq: u64,
-        reason: SendReason,
-        out: &mut impl Output,
-    ) {
+    pub fn retransmit(&mut self, now: Time, seq: u64, reason: SendReason, out: &mut impl Output) {
         let Some(sent) = self.board.find(seq) else { return };
         sent.last_sent = now;
         sent.transmissions = sent.transmissions.saturating_add(1);
@@ -321,7 +288,7 @@ impl<W: WindowRule> Sender<W> {
         let mut further_headers = 0;
         if self.special {
             self.snapshot(now, &sent);
-            self.charge_pacer(now, len);
+            self.congestion.charge_pacer(now, len, self.offload);
             further_headers = self.further_headers(len);
         }
         let flags = if fin { Flags::FIN } else { Flags::NONE };
@@ -331,8 +298,87 @@ impl<W: WindowRule> Sender<W> {
         self.counters.segments += 1;
         self.counters.retransmissions += 1;
         out.send(segment, reason);
-        if self.deadline == Time::NEVER {
-            self.arm(now);
+        self.timers.on_retransmitted(now);
+    }
+
+    /// Records for the delivery-rate samples that a segment leaves.
+    #[inline]
+    fn snapshot(&mut self, now: Time, segment: &Sent) {
+        let (una, max) = (self.snd_una, self.snd_max);
+        self.congestion.snapshot(now, segment, || {
+            segment.seq == una && segment.end() == max && segment.transmissions == 1
+        });
+    }
+
+    /// Sends one new segment beyond the window, which does not count as flight for a reduction.
+    /// Returns its bytes.
+    pub fn send_one_new(&mut self, now: Time, out: &mut impl Output) -> u64 {
+        let before = self.snd_max;
+        if self.snd_nxt == before {
+            self.send_next(now, self.flight() + u64::from(self.config.mss), SendReason::New, out);
         }
+        self.limited += self.snd_max - before;
+        self.snd_max - before
+    }
+
+    /// Sends up to two new segments beyond the window. False if there are none.
+    pub fn send_two_new(&mut self, now: Time, out: &mut impl Output) -> bool {
+        let next = std::mem::replace(&mut self.snd_nxt, self.snd_max);
+        let window = self.flight() + 2 * u64::from(self.config.mss);
+        let before = self.snd_max;
+        while self.send_next(now, window, SendReason::New, out) {}
+        if self.snd_max == before {
+            self.snd_nxt = next;
+        }
+        self.snd_max > before
+    }
+
+    /// Sends a segment without data.
+    pub fn send_control(&mut self, seq: u64, flags: Flags, now: Time, out: &mut impl Output) {
+        let segment = self.make(seq, 0, flags, 1, now);
+        out.send(segment, SendReason::Control);
+    }
+
+    /// Sends the SYN, or once more if it was `lost`.
+    pub fn send_syn(&mut self, now: Time, lost: bool, out: &mut impl Output) {
+        self.counters.segments += 1;
+        let segment = self.make(0, 0, Flags::SYN, u16::from(lost) + 1, now);
+        out.send(segment, SendReason::Control);
+        self.timers.arm(now);
+    }
+
+    /// Sends a reset.
+    pub fn send_reset(&mut self, now: Time, out: &mut impl Output) {
+        let segment =
+            Segment { flags: Flags::RST, ..self.make(self.snd_nxt, 0, Flags::NONE, 1, now) };
+        out.send(segment, SendReason::Control);
+    }
+
+    /// The deadline of the zero-window probe has come (RFC 1122, section 4.2.2.17).
+    pub fn on_persist_timer(&mut self, now: Time, probes: u32, out: &mut impl Output) {
+        let room = u64::from(self.config.mss)
+            .min(self.rwnd)
+            .min(self.written - self.snd_nxt.min(self.written));
+        if room > 0 && self.snd_nxt < self.snd_max {
+            // What a timeout has gone back to was inside the window once.
+            self.send_next(now, u64::MAX, SendReason::Recovery, out);
+            return;
+        }
+        if room > 0 && self.flight() + room > self.rwnd {
+            // The window is not closed, but full.
+            return self.watch_zero_window(now);
+        }
+        if room > 0 {
+            // A window that stays below half of what it was is used in the end (RFC 1122, section
+            // 4.2.3.4).
+            return self.emit(now, room as u32, false, SendReason::New, out);
+        }
+        self.timers.set_persist(Some(probes + 1));
+        self.counters.probes += 1;
+        self.send_control(self.snd_una.wrapping_sub(1), Flags::ACK, now, out);
+        let doublings =
+            if self.profile.persist_doubles_at_once { (probes + 1).min(10) } else { probes.min(6) };
+        let wait = Duration(self.timers.rto().rto().0 << doublings).min(self.profile.max_rto);
+        self.timers.arm_at(now, wait);
     }
 }

@@ -2,41 +2,19 @@
 //! many bytes that leaves in the pipe. Counted as it goes; a test holds the count to RFC 6675's
 //! SetPipe.
 
+use crate::profile::RackRtt;
 use crate::recovery::RecoveryKind;
 use crate::recovery::packet_list::PacketList;
-use crate::recovery::prr::Prr;
 use crate::recovery::rack::{Rack, sent_after};
+use crate::recovery::sack::Arrival;
 use crate::scoreboard::{Marks, Scoreboard, Sent};
 use crate::sender::timestamp;
-use crate::window::Window;
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::{Block, SackBlocks};
 use lasthop_core::units::{Duration, Time};
 
 /// Blocks that the SACK option has room for (RFC 2018, section 3).
 const MAX_BLOCKS: usize = 4;
-
-/// Where a sender stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// No loss is known.
-    Open,
-    /// Losses found by SACK are being repaired.
-    Recovery,
-    /// On the way back up after a timeout.
-    Loss,
-}
-
-/// A reduction that may turn out to have been uncalled for.
-#[derive(Clone, Copy, Debug)]
-pub struct Undo {
-    /// The window before it.
-    pub before: Window,
-    /// snd_una then.
-    pub from: u64,
-    /// Retransmissions since then that no D-SACK has reported as duplicates.
-    pub unreported: u64,
-}
 
 /// A segment sent again, in the order of sending.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,147 +23,109 @@ struct Resent {
     at: Time,
 }
 
-/// What an ACK delivered.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Arrival {
-    /// When it came.
-    pub now: Time,
-    /// The stamp that it echoes, microseconds.
-    pub echo: Option<u32>,
-    /// Bytes that it newly acknowledges.
-    pub acked: u64,
-    /// Bytes that it newly acknowledges or SACKs.
-    pub delivered: u64,
-    /// Bytes that it newly SACKs.
-    pub sacked: u64,
-    /// The lowest end of a segment delivered that was sent once.
-    pub fresh_end: Option<u64>,
-    /// Round-trip time of the segment sent last among those that were sent once.
-    pub rtt: Option<Duration>,
-    /// When the one sent last of the segments delivered was sent, and its offset.
-    pub newest: Option<(Time, u64)>,
-}
-
-/// The state beside the scoreboard.
-#[derive(Clone, Debug)]
-pub struct SackState {
-    /// Where the sender stands.
-    pub phase: Phase,
-    /// Recovery ends when this byte has been acknowledged.
-    pub recovery_point: u64,
+/// The state of loss recovery beside the scoreboard.
+#[derive(Clone, Debug, Default)]
+pub struct SackBoard {
     /// The byte after the highest one SACKed.
-    pub high_sacked: u64,
-    /// The byte after the highest one sent again in this recovery (HighRxt).
-    pub high_resent: u64,
-    /// Up to where the one rescue retransmission of a recovery has served.
-    pub rescued: Option<u64>,
-    /// Duplicate ACKs that brought SACK news, in a row.
-    pub dupacks: u32,
-    /// Proportional rate reduction, while it governs.
-    pub prr: Option<Prr>,
-    /// The window comes down for an ECN echo until this byte and one more are acknowledged.
-    pub cwr_until: Option<u64>,
-    /// RACK's part, and whether that is asked: times tell of losses.
-    pub rack: Rack,
+    high_sacked: u64,
+    /// The byte after the highest one retransmitted in this recovery (HighRxt).
+    high_resent: u64,
+    /// RACK's state; it is updated only if losses are detected `by_time`.
+    rack: Rack,
     by_time: bool,
-    /// The last reduction.
-    pub undo: Option<Undo>,
-    /// When RACK looks again for losses, and when a tail loss probe is due.
-    pub reordering_deadline: Time,
-    /// See above.
-    pub probe_deadline: Time,
-    /// When the timers of the segments are to be looked at (selective repeat).
-    pub segment_deadline: Time,
-    /// Bytes SACKed; lost and not sent again; sent again without being held to be lost.
+    /// Bytes SACKed; lost and not retransmitted; retransmitted without being considered lost.
     sacked: u64,
     waiting: u64,
     extra: u64,
     sacked_segments: u64,
     /// Below it everything not SACKed counts as lost (SACK, FACK).
     loss_edge: u64,
-    /// Nothing below it is lost and waits to be sent again.
+    /// Nothing below it is lost and waits to be retransmitted.
     next_lost: u64,
-    /// Everything between these is SACKed, lost or sent again.
+    /// Everything between these is SACKed, lost or retransmitted.
     reported: (u64, u64),
-    /// Everything below it is SACKed, lost or sent again (RACK).
+    /// Everything below it is SACKed, lost or retransmitted (RACK).
     rack_from: u64,
     resent: Ring<Resent>,
-    /// The packet list, if that is what finds losses, and how many reductions are due by what it
-    /// has found.
-    pub list: Option<Box<PacketList>>,
-    /// See above.
-    pub reductions_due: u32,
-    /// Segments newly held to be lost, for a sender that wants to know each of them.
-    pub found: Option<Ring<u64>>,
+    /// The packet list, if that detects losses.
+    list: Option<Box<PacketList>>,
+    /// Segments newly considered lost, for a rule that counts each of them.
+    found: Option<Ring<u64>>,
     cache: SackBlocks,
-}
-
-impl Default for SackState {
-    fn default() -> Self {
-        SackState {
-            phase: Phase::Open,
-            recovery_point: 0,
-            high_sacked: 0,
-            high_resent: 0,
-            rescued: None,
-            dupacks: 0,
-            prr: None,
-            cwr_until: None,
-            rack: Rack::default(),
-            by_time: false,
-            undo: None,
-            reordering_deadline: Time::NEVER,
-            probe_deadline: Time::NEVER,
-            segment_deadline: Time::NEVER,
-            sacked: 0,
-            waiting: 0,
-            extra: 0,
-            sacked_segments: 0,
-            loss_edge: 0,
-            next_lost: 0,
-            reported: (0, 0),
-            rack_from: 0,
-            resent: Ring::default(),
-            list: None,
-            reductions_due: 0,
-            found: None,
-            cache: SackBlocks::NONE,
-        }
-    }
 }
 
 fn bytes(sent: &Sent) -> u64 {
     sent.end() - sent.seq
 }
 
-impl SackState {
-    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is
-    /// lost.
-    pub fn new(kind: RecoveryKind, each_loss: bool) -> Self {
-        SackState {
+impl SackBoard {
+    /// At the start of a connection. `each_loss`: the window rule counts each segment that is lost.
+    pub fn new(kind: RecoveryKind, rack_rtt: RackRtt, each_loss: bool) -> Self {
+        SackBoard {
+            rack: Rack::new(rack_rtt),
             found: each_loss.then(Ring::default),
             list: (kind == RecoveryKind::PacketList).then(Box::default),
             by_time: matches!(kind, RecoveryKind::Rack | RecoveryKind::SelectiveRepeat),
-            ..SackState::default()
+            ..SackBoard::default()
         }
+    }
+
+    /// RACK's state.
+    #[inline]
+    pub fn rack(&self) -> &Rack {
+        &self.rack
+    }
+
+    /// RACK's state, to inform it.
+    #[inline]
+    pub fn rack_mut(&mut self) -> &mut Rack {
+        &mut self.rack
+    }
+
+    /// The packet list, if that detects losses.
+    #[inline]
+    pub fn list_mut(&mut self) -> Option<&mut PacketList> {
+        self.list.as_deref_mut()
+    }
+
+    /// A packet list detects losses.
+    #[inline]
+    pub fn has_list(&self) -> bool {
+        self.list.is_some()
+    }
+
+    /// Takes the packet list out, or puts it back.
+    pub fn swap_list(&mut self, list: &mut Option<Box<PacketList>>) {
+        std::mem::swap(&mut self.list, list);
+    }
+
+    /// The byte after the highest one SACKed.
+    #[inline]
+    pub fn high_sacked(&self) -> u64 {
+        self.high_sacked
+    }
+
+    /// The byte after the highest one retransmitted in this recovery (HighRxt).
+    #[inline]
+    pub fn high_resent(&self) -> u64 {
+        self.high_resent
+    }
+
+    /// Sets HighRxt.
+    pub fn set_high_resent(&mut self, seq: u64) {
+        self.high_resent = seq;
+    }
+
+    /// A segment newly considered lost, each once; `None` if nobody counts them.
+    #[inline]
+    pub fn take_found(&mut self) -> Option<u64> {
+        self.found.as_mut()?.pop()
     }
 
     /// Bytes in the network (RFC 6675, SetPipe), of `flight` bytes not yet acknowledged.
     #[inline]
     pub fn pipe(&self, flight: u64) -> u64 {
         (flight + self.extra).saturating_sub(self.sacked + self.waiting)
-    }
-
-    /// The window is being reduced: by a recovery, or for an ECN echo (Linux
-    /// `tcp_in_cwnd_reduction`).
-    pub fn is_reducing(&self) -> bool {
-        self.phase == Phase::Recovery || self.cwr_until.is_some()
-    }
-
-    /// The reduction for an ECN echo is over, or goes on as a recovery; with what governed it, if
-    /// there was one.
-    pub fn leave_cwr(&mut self) -> Option<Prr> {
-        self.cwr_until.take().and_then(|_| self.prr.take())
     }
 
     /// Bytes SACKed and not yet acknowledged.
@@ -382,7 +322,7 @@ impl SackState {
     }
 
     /// A segment is lost; its copy under way too, if `copy`.
-    pub(super) fn lose(&mut self, sent: &mut Sent, copy: bool) {
+    pub fn lose(&mut self, sent: &mut Sent, copy: bool) {
         let (lost, resent) = (sent.marks.any(Marks::LOST), sent.marks.any(Marks::RESENT));
         match (lost, resent, copy) {
             (false, false, _) => self.waiting += bytes(sent),
@@ -419,7 +359,7 @@ impl SackState {
         now: Time,
         window: impl FnOnce(&Self) -> Duration,
     ) -> Option<Duration> {
-        let newest = self.rack.newest?;
+        let newest = self.rack.newest()?;
         // Sent once: in the order of their bytes.
         let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
         let front = board.at(0);
@@ -433,9 +373,9 @@ impl SackState {
             return None;
         }
         let window = window(self);
-        let patience = self.rack.rtt + window;
+        let patience = self.rack.rtt() + window;
         let mut wait: Option<Duration> = None;
-        let mut judge = |state: &mut SackState, sent: &mut Sent| {
+        let mut judge = |state: &mut SackBoard, sent: &mut Sent| {
             let due = sent.last_sent + patience;
             if due <= now {
                 state.lose(sent, true);
@@ -500,7 +440,7 @@ impl SackState {
         }
     }
 
-    pub(super) fn forget_sacks(&mut self, board: &mut Scoreboard) {
+    pub fn forget_sacks(&mut self, board: &mut Scoreboard) {
         let mut place = 0;
         while let Some(sent) = board.at_mut(place) {
             sent.marks = sent.marks.without(Marks::SACKED);
@@ -571,11 +511,8 @@ impl SackState {
         rest.find(|s| s.marks == Marks::NONE).map(|s| s.seq)
     }
 
-    /// RFC 6675, NextSeg (4): the last segment that is not SACKed, once in a recovery.
-    pub fn rescue(&self, board: &Scoreboard, snd_una: u64) -> Option<u64> {
-        if self.rescued.is_some_and(|r| snd_una <= r) {
-            return None;
-        }
+    /// RFC 6675, NextSeg (4): the last segment that is not SACKed.
+    pub fn last_unsacked(&self, board: &Scoreboard) -> Option<u64> {
         let last = board.len().checked_sub(1)?;
         (0..=last)
             .rev()
@@ -584,9 +521,9 @@ impl SackState {
             .map(|s| s.seq)
     }
 
-    /// The segment at `seq` has just been sent again.
-    pub fn resent(&mut self, board: &mut Scoreboard, seq: u64, now: Time) {
-        let Some(sent) = board.find(seq) else { return };
+    /// The segment at `seq` has just been retransmitted; false if there is none.
+    pub fn resent(&mut self, board: &mut Scoreboard, seq: u64, now: Time) -> bool {
+        let Some(sent) = board.find(seq) else { return false };
         if !sent.marks.any(Marks::RESENT) {
             if sent.marks.any(Marks::LOST) {
                 self.waiting -= bytes(sent);
@@ -600,11 +537,7 @@ impl SackState {
             list.take_new(board);
             list.sent_again(seq);
         }
-        if let Some(undo) = &mut self.undo
-            && self.phase != Phase::Open
-        {
-            undo.unreported += 1;
-        }
+        true
     }
 }
 
@@ -624,7 +557,7 @@ mod tests {
         ) {
             let mut board = Scoreboard::default();
             (0..SEGMENTS).for_each(|i| board.push(Sent { seq: 1000 * i, len: 1000, transmissions: 1, ..Sent::default() }));
-            let mut s = SackState::new(RecoveryKind::Sack, false);
+            let mut s = SackBoard::new(RecoveryKind::Sack, RackRtt::default(), false);
             let mut una = 0;
             for (what, n) in steps {
                 let seq = 1000 * n;

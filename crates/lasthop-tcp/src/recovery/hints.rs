@@ -1,0 +1,396 @@
+//! What a sender does about notices of the link layer: explicit link status notification (yun2009,
+//! sections 3 and 4).
+//!
+//! * ERSN, "the link layer begins to send this segment again": the segment is *held*. While that
+//!   lasts, neither duplicate ACKs nor the retransmission timer take it for lost: a timer that
+//!   fires for it is set again without back-off, a few times. A hold ends with the segment's
+//!   delivery, with an ELN, or after so many timeouts' time.
+//! * ELN, "the link layer has given this segment up": it is sent again at once, and the window
+//!   stays as it is. An unbroken run of ELNs, without anything being delivered between them, means
+//!   that the station is out of reach: then only every other ELN is answered, so that the rate
+//!   decays, and the timer sends one segment as a probe, with back-off, without touching the
+//!   window.
+//!
+//! * A SNACK, "this is missing here" (SCPS-TP): each hole is sent again at once, and the window
+//!   stays as it is; duplicate ACKs and the timer say what they always say. With ELN it is word of
+//!   losses of the radio. Once in a round trip for each segment.
+//!
+//! A notice counts once for each transmission of a segment in flight, and only if it was made after
+//! that transmission (its stamp says so; on the wire, the timestamp that it echoes). Anything else
+//! is ignored and counted: it is late, or forged.
+
+use crate::scoreboard::{Marks, Scoreboard, Sent};
+use lasthop_core::segment::{Flags, Notice, NoticeKind, Segment};
+use lasthop_core::units::{Duration, Time};
+
+/// Numbers of the answer to notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElsnRules {
+    /// ELNs in a row that noise may bring; more mean a disconnection (N of yun2009, section 4.2).
+    pub run: u32,
+    /// How many timeouts in a row are put off for a segment that the link layer is sending again.
+    pub holds: u32,
+    /// What duplicate ACKs for a segment mean that was sent again on an ELN.
+    pub after: AfterEln,
+}
+
+/// What duplicate ACKs for a segment mean that was sent again on an ELN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterEln {
+    /// Nothing: it is under way. Other losses are found as usual.
+    Nothing,
+    /// Congestion, as without the ELN: three of them cost a reduction (TCP HACK).
+    Congestion,
+    /// Nothing, and no other loss is found either until it is delivered or a timeout's time is over
+    /// (HACK-fixed).
+    Shield,
+}
+
+impl ElsnRules {
+    /// Two ELNs in a row (yun2009, section 4.2: for frame errors of 20 % and one attempt), three
+    /// timeouts.
+    pub const DEFAULT: ElsnRules = ElsnRules { run: 2, holds: 3, after: AfterEln::Nothing };
+    /// A sender that answers each ELN, whatever the run.
+    pub const PLAIN: ElsnRules = ElsnRules { run: u32::MAX, holds: 3, after: AfterEln::Congestion };
+    /// One that also takes duplicate ACKs of what it sent again for nothing: the packet list, which
+    /// goes by the order of sending.
+    pub const TRUST: ElsnRules = ElsnRules { run: u32::MAX, ..ElsnRules::DEFAULT };
+    /// As the plain one, with a shield.
+    pub const SHIELD: ElsnRules = ElsnRules { after: AfterEln::Shield, ..ElsnRules::PLAIN };
+}
+
+/// What the link layer reports about a segment, whatever the notice or flag that carried it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossHint {
+    /// What it reports.
+    pub kind: HintKind,
+    /// First byte of the segment.
+    pub seq: u64,
+    /// When the report was made.
+    pub made: Time,
+}
+
+/// What a [`LossHint`] reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintKind {
+    /// The link layer begins to retransmit the segment (ERSN).
+    Retransmitting,
+    /// The link layer has given the segment up (ELN).
+    GivenUp,
+}
+
+impl LossHint {
+    /// The hint of a notice, if it is one.
+    pub fn of(notice: &Notice) -> Option<LossHint> {
+        let kind = match notice.kind {
+            NoticeKind::Ersn => HintKind::Retransmitting,
+            NoticeKind::Eln => HintKind::GivenUp,
+            _ => return None,
+        };
+        Some(LossHint { kind, seq: notice.value, made: notice.stamp })
+    }
+}
+
+/// What the expiry of the retransmission timer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutMeans {
+    /// Congestion, as usual.
+    Congestion,
+    /// Nothing: the link layer retransmits the first segment.
+    LinkAtWork,
+    /// The station is out of reach: one segment probes the path, and the window is preserved.
+    Disconnected,
+}
+
+/// A segment that the link layer is sending again.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    seq: u64,
+    until: Time,
+}
+
+/// A segment that an ELN named and whose delivery is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Notified {
+    seq: u64,
+    /// When it was sent again: its place in the order of sending. `None` while it waits for that.
+    at: Option<Time>,
+    /// Segments sent after that which have been delivered.
+    behind: u32,
+}
+
+/// What a sender that listens to the link layer keeps of it.
+#[derive(Clone, Debug)]
+pub struct LinkHints {
+    rules: ElsnRules,
+    held: Vec<Held>,
+    /// In the order of sending.
+    notified: Vec<Notified>,
+    /// ELNs since something was delivered.
+    run: u32,
+    /// Timeouts put off in a row.
+    waits: u32,
+    /// The segment that the last duplicate ACK was counted against.
+    counted: Option<u64>,
+    /// The segment that the last ELN ACK without a name was about.
+    unnamed: Option<u64>,
+}
+
+/// True if `a` was sent after `b`, each given by its time of sending and its offset.
+fn is_after(a: (Time, u64), b: (Time, u64)) -> bool {
+    a > b
+}
+
+impl LinkHints {
+    /// Nothing is known yet.
+    pub fn new(rules: ElsnRules) -> LinkHints {
+        LinkHints {
+            rules,
+            held: Vec::new(),
+            notified: Vec::new(),
+            run: 0,
+            waits: 0,
+            counted: None,
+            unnamed: None,
+        }
+    }
+
+    /// Nothing has been heard that still matters: everything goes as without notices.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.held.is_empty() && self.notified.is_empty()
+    }
+
+    /// More ELNs in a row than noise brings: the station is out of reach.
+    fn is_disconnected(&self) -> bool {
+        self.run > self.rules.run
+    }
+
+    /// A segment is delivered, acknowledged or SACKed.
+    pub fn on_delivered(&mut self, sent: &Sent) {
+        (self.run, self.waits) = (0, 0);
+        if self.is_quiet() {
+            return;
+        }
+        self.held.retain(|h| h.seq != sent.seq);
+        self.notified.retain(|n| n.seq != sent.seq);
+        for n in &mut self.notified {
+            let earlier = n.at.is_some_and(|at| is_after((sent.last_sent, sent.seq), (at, n.seq)));
+            n.behind += u32::from(earlier);
+        }
+    }
+
+    /// A segment is sent again: its place is now the last one.
+    pub fn on_resent(&mut self, seq: u64, now: Time) {
+        if let Some(i) = self.notified.iter().position(|n| n.seq == seq) {
+            self.notified.remove(i);
+            self.notified.push(Notified { seq, at: Some(now), behind: 0 });
+        }
+    }
+
+    /// Everything is lost and will be sent again: what was heard no longer matters.
+    pub fn forget(&mut self) {
+        self.held.clear();
+        self.notified.clear();
+        self.waits = 0;
+        (self.counted, self.unnamed) = (None, None);
+    }
+
+    /// Notified segments whose copies are overtaken by `threshold` delivered ones: that is
+    /// congestion.
+    pub fn take_overtaken(&mut self, threshold: u32) -> Option<u64> {
+        let i = self.notified.iter().position(|n| n.behind >= threshold)?;
+        Some(self.notified.remove(i).seq)
+    }
+
+    /// An ELN has named the segment at `seq`.
+    pub fn has_notified(&self, seq: u64) -> bool {
+        self.notified.iter().any(|n| n.seq == seq)
+    }
+
+    /// Bytes that an ELN named and that wait to be sent again. They are no reason to reduce.
+    pub fn pardoned(&self, board: &Scoreboard) -> u64 {
+        let waiting = |n: &Notified| {
+            board
+                .get(n.seq)
+                .filter(|s| n.at.is_none() && !s.marks.any(Marks::RESENT.with(Marks::SACKED)))
+        };
+        self.notified.iter().filter_map(waiting).map(|s| s.end() - s.seq).sum()
+    }
+
+    /// FirstUnsacked: of the segments not SACKed the one sent (or sent again) first.
+    fn first_unsacked(&self, board: &Scoreboard) -> Option<Sent> {
+        let again = self.notified.iter().filter(|n| n.at.is_some()).find_map(|n| board.get(n.seq));
+        let once = board
+            .iter()
+            .find(|s| !s.marks.any(Marks::SACKED.with(Marks::RESENT)) && !self.waits_for(s.seq))
+            .copied();
+        match (once, again) {
+            (Some(a), Some(b)) => {
+                Some(if is_after((a.last_sent, a.seq), (b.last_sent, b.seq)) { b } else { a })
+            }
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// An ELN named it and it has not been sent again.
+    fn waits_for(&self, seq: u64) -> bool {
+        self.notified.iter().any(|n| n.seq == seq && n.at.is_none())
+    }
+
+    /// What a duplicate ACK with SACK news makes of the count (yun2009, Algorithm 1). `newest` is
+    /// the last one sent of the segments that it reports.
+    pub fn count(
+        &mut self,
+        dupacks: u32,
+        board: &Scoreboard,
+        high_sacked: u64,
+        newest: Option<(Time, u64)>,
+    ) -> u32 {
+        let Some(first) = self.first_unsacked(board) else { return dupacks };
+        let una = board.at(0).map_or(first.seq, |s| s.seq);
+        // Against what was sent again counts only what was sent after that: the ACK of anything
+        // before tells nothing of it.
+        let news = first.transmissions == 1
+            || newest.is_some_and(|n| is_after(n, (first.last_sent, first.seq)));
+        if first.marks.any(Marks::HELD) || !news || (first.seq != una && first.seq >= high_sacked) {
+            return dupacks;
+        }
+        let changed = first.seq != una && self.counted != Some(first.seq);
+        self.counted = Some(first.seq);
+        if changed { 1 } else { dupacks + 1 }
+    }
+
+    /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for
+    /// congestion all the same, or since its shield has worn out. Once for each.
+    pub fn confirms_congestion(&mut self, first: u64) -> bool {
+        if self.rules.after == AfterEln::Nothing {
+            return false;
+        }
+        let before = self.notified.len();
+        self.notified.retain(|n| n.seq != first || n.at.is_none());
+        self.notified.len() < before
+    }
+
+    /// A copy that answered a notice is under way: sent less than `rto` ago.
+    fn is_under_way(&self, seq: u64, now: Time, rto: Duration) -> bool {
+        self.notified.iter().any(|n| n.seq == seq && n.at.is_some_and(|at| now < at + rto))
+    }
+
+    /// Nothing is to be found lost: the first segment was sent again on an ELN, less than `rto`
+    /// ago.
+    pub fn suppresses_detection(&self, first: u64, now: Time, rto: Duration) -> bool {
+        self.rules.after == AfterEln::Shield && self.is_under_way(first, now, rto)
+    }
+
+    /// The segment that the duplicate ACKs counted are about, if it was sent once.
+    pub fn accused(&self) -> Option<u64> {
+        self.counted.filter(|seq| self.notified.iter().all(|n| n.seq != *seq))
+    }
+
+    /// The hint applies: it is about a segment in flight that was last sent before the hint was
+    /// made, is not SACKed, and has not been reported for this transmission. Marks the segment.
+    /// `snd_nxt`: what lies above will be retransmitted anyway, after a timeout without SACK.
+    pub fn accept(
+        hint: &LossHint,
+        board: &mut Scoreboard,
+        now: Time,
+        snd_nxt: u64,
+    ) -> Option<Sent> {
+        let mark = match hint.kind {
+            HintKind::Retransmitting => Marks::ANNOUNCED,
+            HintKind::GivenUp => Marks::REPORTED,
+        };
+        let applies = |s: &&mut Sent| {
+            s.seq < snd_nxt
+                && hint.made > s.last_sent
+                && hint.made <= now
+                && !s.marks.any(Marks::SACKED.with(mark).with(Marks::REPORTED))
+        };
+        let segment = board.find(hint.seq).filter(applies)?;
+        segment.marks = segment.marks.with(mark);
+        Some(*segment)
+    }
+
+    /// The link layer retransmits the segment at `seq`: it is held for some timeouts of `rto`.
+    pub fn hold(&mut self, board: &mut Scoreboard, seq: u64, now: Time, rto: Duration) {
+        let until = (0..self.rules.holds).fold(now, |t, _| t + rto);
+        self.held.push(Held { seq, until });
+        if let Some(sent) = board.find(seq) {
+            sent.marks = sent.marks.with(Marks::HELD);
+        }
+    }
+
+    /// The link layer has given a segment up. True if the segment is retransmitted at once: beyond
+    /// the run that noise may bring only every other one is, beginning with the second.
+    pub fn answers(&mut self) -> bool {
+        self.run = self.run.saturating_add(1);
+        !self.is_disconnected() || (self.run - self.rules.run).is_multiple_of(2)
+    }
+
+    /// The last copy of the segment at `seq` is known to be lost.
+    pub fn on_given_up(&mut self, seq: u64) {
+        self.held.retain(|h| h.seq != seq);
+        self.notified.retain(|n| n.seq != seq);
+        self.notified.push(Notified { seq, at: None, behind: 0 });
+    }
+
+    /// An ELN ACK that names no segment is about the one that it asks for, and is answered once for
+    /// each (ns-2's `eln_last_rxmit_`): the next one may be of a packet that was in flight before
+    /// the copy.
+    pub fn first_unnamed(&mut self, ack: u64) -> bool {
+        self.unnamed.replace(ack) != Some(ack)
+    }
+
+    /// Ends the holds that have lasted long enough. The lowest segment whose hold ended; `u64::MAX`
+    /// if none has. `None` if there are no holds.
+    pub fn end_holds(&mut self, board: &mut Scoreboard, now: Time) -> Option<u64> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let mut lowest = u64::MAX;
+        self.held.retain(|h| {
+            let lasts = h.until > now;
+            if !lasts && let Some(sent) = board.find(h.seq) {
+                sent.marks = sent.marks.without(Marks::HELD);
+                lowest = lowest.min(h.seq);
+            }
+            lasts
+        });
+        Some(lowest)
+    }
+
+    /// `ack` acknowledges what lies below it (senders without SACK).
+    pub fn on_acknowledged(&mut self, board: &Scoreboard, ack: u64) {
+        for sent in board.iter().take_while(|s| s.end() <= ack) {
+            self.on_delivered(sent);
+        }
+    }
+
+    /// A copy of the segment at `seq`, which answered a hint, is in flight: a partial ACK that asks
+    /// for the segment is no reason for another one.
+    pub fn has_copy_in_flight(&self, seq: u64, now: Time, rto: Duration) -> bool {
+        self.is_under_way(seq, now, rto)
+    }
+
+    /// An ACK that itself reports a loss is no duplicate that means congestion, nor is one that
+    /// asks for a shielded segment.
+    pub fn excuses(&self, segment: &Segment, first: u64, now: Time, rto: Duration) -> bool {
+        segment.flags.any(Flags::ELN.with(Flags::SNACK))
+            || self.suppresses_detection(first, now, rto)
+    }
+
+    /// The retransmission timer has expired while segments are in flight.
+    pub fn on_timeout(&mut self, board: &Scoreboard) -> TimeoutMeans {
+        if self.is_disconnected() {
+            return TimeoutMeans::Disconnected;
+        }
+        let held = board.at(0).is_some_and(|s| s.marks.any(Marks::HELD));
+        if held && self.waits < self.rules.holds {
+            self.waits += 1;
+            return TimeoutMeans::LinkAtWork;
+        }
+        self.forget();
+        TimeoutMeans::Congestion
+    }
+}

@@ -1,0 +1,559 @@
+//! ACKs: the scoreboard, detection of losses, and what the window rule is told.
+
+use super::{Arrival, Phase, SackRecovery};
+use crate::profile::{ClockKind, CwndLimitedBy, GrowthBase, RackRtt};
+use crate::recovery::dupack::restore;
+use crate::recovery::packet_list::smart_block;
+use crate::recovery::rack::ProbeAnswer;
+use crate::recovery::selective_repeat::segment_timer;
+use crate::recovery::spurious::dsack::duplicate_of;
+use crate::recovery::spurious::{Evidence, Verdict};
+use crate::recovery::{Recovery, RecoveryKind};
+use crate::scoreboard::{Marks, Sent};
+use crate::sender::stream::Stream;
+use crate::sender::{Output, timestamp};
+use crate::window::WindowRule;
+use lasthop_core::segment::{Block, Flags, Options, SackBlocks, Segment};
+use lasthop_core::units::{Duration, Time};
+
+/// An ACK while it is processed.
+struct Processed {
+    arrival: Arrival,
+    rtt: Option<Duration>,
+    /// The pipe before it.
+    pipe_before: u64,
+    /// The phase before it.
+    was: Phase,
+    /// The window may grow with it.
+    grows: bool,
+}
+
+impl SackRecovery {
+    /// An ACK of an established connection.
+    pub fn on_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
+        if stream.is_shut_out() {
+            // The probe that was due meanwhile would ask for what the window held back.
+            self.probe_deadline = Time::NEVER;
+        }
+        self.process_ack(stream, now, segment, options, out);
+        self.set_timers(stream, now);
+    }
+
+    fn process_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
+        if segment.ack < stream.snd_una() {
+            if stream.profile().sack_of_old_acks && segment.flags.has(Flags::SACK) {
+                self.process_old_ack(stream, now, segment, options, out);
+            }
+            return;
+        }
+        let same_window = u64::from(segment.window) == stream.rwnd();
+        stream.set_rwnd(u64::from(segment.window));
+        let pipe_before = self.pipe(stream.flight());
+        let Recovery { smart, .. } = self.recovery;
+        let named =
+            if smart { smart_block(stream.board(), segment, options) } else { SackBlocks::NONE };
+        let blocks =
+            if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { named.as_slice() };
+        let duplicate = if smart { None } else { duplicate_of(blocks, segment.ack) };
+        let news = &blocks[usize::from(duplicate.is_some())..];
+        let arrival = self.update_scoreboard(stream, now, segment, news);
+        let advanced = arrival.acked > 0;
+        if advanced {
+            self.dupacks = 0;
+            stream.reset_limited();
+        } else if arrival.sacked > 0 && !self.is_excused(stream, now, segment) {
+            self.count_duplicate(stream, &arrival);
+        }
+        if self.hints.is_some() {
+            self.end_holds(stream, now);
+            if !advanced {
+                self.retransmit_taken_back(stream, now, out);
+            }
+        }
+        let rtt = sample(stream, now, segment, &arrival);
+        if let Some(d) = duplicate {
+            self.on_duplicate_report(stream, now, d);
+        }
+        let (mut verdict, mut grows) = (Verdict::Usual, true);
+        if self.concerns_additions(segment) && (same_window || advanced || arrival.sacked > 0) {
+            (verdict, grows) = self.inform_additions(stream, now, segment, &arrival);
+        }
+        let waiting_before = self.board.waiting();
+        self.find_losses(stream, now);
+        let found = self.board.waiting() > waiting_before;
+        let mut was = self.phase;
+        let mut lost_within = false;
+        if was != Phase::Open && stream.snd_una() >= self.recovery_point {
+            self.end_episode(stream, now);
+            lost_within = self.has_lost_data(stream);
+        }
+        self.end_cwr(stream, stream.snd_una());
+        let mut probe = ProbeAnswer::None;
+        if self.board.rack().probing() {
+            probe = self.board.rack_mut().probe_answer(
+                segment.ack,
+                duplicate.map(|d| d.end),
+                !advanced && blocks.is_empty(),
+            );
+        }
+        let due = self.reductions_due(stream, probe).max(u32::from(lost_within));
+        let confirmed = due == 0 && self.hint_was_congestion(stream);
+        for _ in 0..due + u32::from(confirmed) {
+            self.begin_recovery(stream, now, segment, &arrival, out);
+            was = Phase::Recovery;
+        }
+        let processed = Processed { arrival, rtt, pipe_before, was, grows };
+        self.inform_rule(stream, now, segment, &processed);
+        if self.recovery.prr_dupacks {
+            self.reduce_by_dupacks(stream, &arrival, advanced);
+        } else {
+            self.apply_prr(stream, arrival.delivered, advanced && !found);
+        }
+        if advanced {
+            stream.rearm_after_ack(now);
+            stream.check_done();
+        }
+        self.act_on(stream, now, verdict, out);
+        self.send_by_pipe(stream, now, out);
+        if advanced || arrival.sacked > 0 {
+            self.plan_probe(stream, now);
+        }
+    }
+
+    /// An ACK that was overtaken: its number and its window are old, but what its blocks report is
+    /// delivered (Linux `tcp_ack`).
+    #[inline(never)]
+    fn process_old_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
+        let blocks = options.sack.as_slice();
+        let duplicate = duplicate_of(blocks, segment.ack);
+        let current = Segment { ack: stream.snd_una(), ..*segment };
+        let news = &blocks[usize::from(duplicate.is_some())..];
+        let arrival = self.update_scoreboard(stream, now, &current, news);
+        if let Some(d) = duplicate {
+            self.on_duplicate_report(stream, now, d);
+        }
+        self.find_losses(stream, now);
+        for _ in 0..self.reductions_due(stream, ProbeAnswer::None) {
+            self.begin_recovery(stream, now, segment, &arrival, out);
+            self.apply_prr(stream, arrival.delivered, false);
+        }
+        self.send_by_pipe(stream, now, out);
+        if arrival.sacked > 0 {
+            self.plan_probe(stream, now);
+        }
+    }
+
+    // The scoreboard.
+
+    /// Removes what an ACK acknowledges and marks what its blocks report.
+    fn update_scoreboard<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+    ) -> Arrival {
+        if self.hints.is_some() || self.board.has_list() {
+            return self.update_scoreboard_with_hints(stream, now, segment, blocks);
+        }
+        self.record_delivered(stream, now, segment, blocks, |_| {})
+    }
+
+    /// The same where a packet list or hints of the link layer depend on it.
+    #[inline(never)]
+    fn update_scoreboard_with_hints<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+    ) -> Arrival {
+        let (mut list, mut hints, mut newest) = (None, self.hints.take(), None);
+        self.board.swap_list(&mut list);
+        if let Some(list) = &mut list {
+            list.take_new(stream.board());
+        }
+        let mut arrival = self.record_delivered(stream, now, segment, blocks, |sent| {
+            if let Some(list) = &mut list {
+                list.arrived(sent.seq);
+            }
+            if let Some(hints) = &mut hints {
+                newest = newest.max(Some((sent.last_sent, sent.seq)));
+                hints.on_delivered(sent);
+            }
+        });
+        if let Some(list) = &mut list {
+            list.acknowledged(segment.ack);
+        }
+        self.board.swap_list(&mut list);
+        self.hints = hints;
+        arrival.newest = newest;
+        arrival
+    }
+
+    /// `delivered` is called with each segment that is newly known to be delivered.
+    #[inline(always)]
+    fn record_delivered<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+        mut delivered: impl FnMut(&Sent),
+    ) -> Arrival {
+        let echo = (stream.profile().timestamps && segment.flags.has(Flags::TIMESTAMPS))
+            .then_some(segment.ts_echo);
+        let latest = stream.profile().rack_rtt == RackRtt::Latest;
+        let mut arrival = Arrival { now, echo, ..Arrival::default() };
+        let limits = (segment.ack, stream.snd_max());
+        stream.advance(segment.ack);
+        let (board, mut rate) = stream.board_and_rate();
+        if let Some(rate) = &mut rate {
+            // All at once, so that it need not search for each.
+            rate.on_acknowledged(segment.ack);
+        }
+        while let Some(sent) = board.take_below(segment.ack) {
+            self.board.acknowledged(&sent, &mut arrival, &mut delivered);
+        }
+        let numbered = (arrival.delivered > 0 && latest).then_some(self.board.rack().rtt());
+        if !blocks.is_empty() {
+            self.board.mark(board, blocks, limits, &mut arrival, &mut |sent, place| {
+                if let Some(rate) = &mut rate {
+                    rate.on_delivered(place, sent.seq);
+                }
+                delivered(sent);
+            });
+        }
+        // Linux processes the blocks before the number.
+        if let Some(rtt) = numbered {
+            self.board.rack_mut().set_rtt(rtt);
+        }
+        arrival
+    }
+
+    /// A duplicate ACK that reports something new.
+    fn count_duplicate<W: WindowRule>(&mut self, stream: &Stream<W>, arrival: &Arrival) {
+        let in_order_of_sending = self.is_esack() && self.phase == Phase::Open;
+        let high_sacked = self.board.high_sacked();
+        match self.hints.as_mut().filter(|h| in_order_of_sending && !h.is_quiet()) {
+            Some(hints) => {
+                self.dupacks =
+                    hints.count(self.dupacks, stream.board(), high_sacked, arrival.newest);
+            }
+            None => self.dupacks += 1,
+        }
+    }
+
+    fn is_excused<W: WindowRule>(&self, stream: &Stream<W>, now: Time, segment: &Segment) -> bool {
+        let rto = stream.timers().rto().rto();
+        self.hints.as_ref().is_some_and(|h| h.excuses(segment, stream.snd_una(), now, rto))
+    }
+
+    /// Holds that have lasted long enough end.
+    fn end_holds<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        let Some(hints) = &mut self.hints else { return };
+        if let Some(lowest) = hints.end_holds(stream.board_mut(), now) {
+            self.board.look_again_from(lowest);
+        }
+    }
+
+    // Detection.
+
+    /// Detects losses, and passes each to a rule that counts them.
+    #[inline]
+    pub(super) fn find_losses<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        self.judge_losses(stream, now);
+        self.report_losses(stream, now);
+    }
+
+    #[inline]
+    pub(super) fn report_losses<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        while let Some(seq) = self.board.take_found() {
+            stream.congestion_mut().note_lost(now, seq);
+        }
+    }
+
+    fn judge_losses<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        let rto = stream.timers().rto().rto();
+        let una = stream.snd_una();
+        if self.hints.as_ref().is_some_and(|h| h.suppresses_detection(una, now, rto)) {
+            return;
+        }
+        let threshold = self.loss_threshold(stream);
+        let mss = stream.mss();
+        match self.recovery.kind {
+            RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => {
+                let (srtt, recovering) = (stream.timers().rto().srtt(), self.phase != Phase::Open);
+                let wait = self.board.lose_overdue(stream.board_mut(), now, |b| {
+                    let segments = b.sacked_segments(mss);
+                    b.rack().reordering_window(recovering, segments, threshold, srtt)
+                });
+                let slack = stream.profile().probe_slack;
+                self.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w + slack);
+                if now >= self.segment_deadline {
+                    let timer = self.segment_timer(stream);
+                    self.segment_deadline = self.board.lose_expired(stream.board_mut(), now, timer);
+                }
+            }
+            RecoveryKind::PacketList => self.lose_overtaken(stream, threshold),
+            RecoveryKind::Fack if self.board.sacked() > 0 => {
+                // The forward-most SACK alone decides (Mathis and Mahdavi 1996, section 2): all
+                // below it is lost.
+                let edge = self.board.high_sacked();
+                if self.phase != Phase::Open
+                    || edge.saturating_sub(una) > u64::from(threshold) * u64::from(mss)
+                    || self.dupacks >= threshold
+                {
+                    self.board.lose_below(stream.board_mut(), edge);
+                }
+            }
+            RecoveryKind::Esack if self.has_hints() => self.judge_in_order_of_sending(stream),
+            _ if self.board.sacked() > 0 => {
+                self.board.lose_below_sacked(stream.board_mut(), threshold, mss);
+                if self.dupacks >= threshold {
+                    let first = stream.board().at(0).map_or(0, |f| f.end());
+                    self.board.lose_below(stream.board_mut(), first);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How long a segment waits for its acknowledgment (selective repeat).
+    pub(super) fn segment_timer<W: WindowRule>(&self, stream: &Stream<W>) -> Duration {
+        segment_timer(stream.timers().rto(), self.board.rack().rtt(), self.recovery.timer)
+    }
+
+    /// What the packet list shows to be lost. Each loss is a reason to reduce, except for those in
+    /// slow start after a timeout.
+    fn lose_overtaken<W: WindowRule>(&mut self, stream: &mut Stream<W>, threshold: u32) {
+        let mut list = None;
+        self.board.swap_list(&mut list);
+        let Some(packets) = &mut list else { return };
+        let found = packets.find_lost(stream.board(), threshold);
+        self.reductions_due = if self.phase == Phase::Loss { 0 } else { found.len() as u32 };
+        for &seq in found {
+            self.board.lose_copy(stream.board_mut(), seq);
+        }
+        self.board.swap_list(&mut list);
+    }
+
+    /// As RFC 6675, but a segment that was retransmitted on an ELN is lost only if segments sent
+    /// after that are delivered (yun2009, section 4.1).
+    fn judge_in_order_of_sending<W: WindowRule>(&mut self, stream: &mut Stream<W>) {
+        let threshold = self.loss_threshold(stream);
+        let Some(hints) = &mut self.hints else { return };
+        while let Some(seq) = hints.take_overtaken(threshold) {
+            self.board.lose_copy(stream.board_mut(), seq);
+        }
+        if self.board.sacked() > 0 {
+            let mss = stream.mss();
+            self.board.lose_below_sacked(stream.board_mut(), threshold, mss);
+            let accused = hints.accused().filter(|_| self.dupacks >= threshold);
+            let end = accused.and_then(|seq| stream.board().get(seq)).map(|a| a.end());
+            if let Some(end) = end {
+                self.board.lose_below(stream.board_mut(), end);
+            }
+        }
+    }
+
+    /// How often the window is to be reduced for what is newly lost: once outside of recovery; by a
+    /// packet list for each loss. Bytes that wait although a hint excuses them do not count.
+    fn reductions_due<W: WindowRule>(&mut self, stream: &Stream<W>, probe: ProbeAnswer) -> u32 {
+        if self.board.has_list() {
+            return std::mem::take(&mut self.reductions_due);
+        }
+        let excused = || self.hints.as_ref().map_or(0, |h| h.pardoned(stream.board()));
+        let waiting = self.board.waiting();
+        let news = probe == ProbeAnswer::RepairedLoss || (waiting > 0 && waiting > excused());
+        u32::from(news && self.phase == Phase::Open)
+    }
+
+    /// Duplicate ACKs for a segment that an ELN had named mean congestion.
+    fn hint_was_congestion<W: WindowRule>(&mut self, stream: &Stream<W>) -> bool {
+        let threshold = self.loss_threshold(stream);
+        let (open, una) = (self.phase == Phase::Open, stream.snd_una());
+        self.hints
+            .as_mut()
+            .filter(|_| open && self.dupacks >= threshold)
+            .is_some_and(|h| h.confirms_congestion(una))
+    }
+
+    /// A segment is lost and not delivered, whether or not it has been retransmitted. What was sent
+    /// and lost during a recovery requires another one when that ends, although its copy may be in
+    /// flight: there is a reduction for each window with losses (RFC 5681, section 4.3; RFC 6675,
+    /// section 5; Linux `tcp_time_to_recover`).
+    pub(super) fn has_lost_data<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
+        let by_window =
+            !self.board.has_list() && self.recovery.kind != RecoveryKind::SelectiveRepeat;
+        let congestion = |seq| self.hints.as_ref().is_none_or(|h| !h.has_notified(seq));
+        let is_lost = |sent: &Sent| sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::SACKED);
+        by_window && stream.board().iter().any(|sent| is_lost(sent) && congestion(sent.seq))
+    }
+
+    // Additions.
+
+    /// An addition may learn something from an ACK now.
+    #[inline]
+    fn concerns_additions(&self, segment: &Segment) -> bool {
+        self.additions.as_ref().is_some_and(|a| {
+            !a.spurious().is_idle() || a.defers() || segment.flags.has(Flags::DSACK)
+        })
+    }
+
+    /// An ACK has been processed: what it says about the last reduction, and whether the window may
+    /// grow with it.
+    #[inline(never)]
+    fn inform_additions<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        arrival: &Arrival,
+    ) -> (Verdict, bool) {
+        let evidence = Evidence {
+            ack: segment.ack,
+            acked: arrival.acked,
+            fresh_end: arrival.fresh_end,
+            highest: segment.ack.max(self.board.high_sacked()),
+            echo: arrival.echo,
+            ece: segment.flags.has(Flags::ECE),
+            dsack: segment.flags.has(Flags::DSACK),
+        };
+        let Some(a) = &mut self.additions else { return (Verdict::Usual, true) };
+        let verdict = a.spurious_mut().judge(&evidence, stream.snd_max());
+        if verdict == Verdict::Spurious {
+            self.board.lose_nothing(stream.board_mut());
+            (self.phase, self.prr, self.undo, self.cwr_until) = (Phase::Open, None, None, None);
+            stream.congestion_mut().set_inflation(0.0);
+            restore(a, stream, now, &evidence);
+        }
+        let mut ended = false;
+        if arrival.acked > 0 {
+            ended = a.end_extended(stream, self.board.sacked() > 0);
+            a.end_wait();
+        }
+        if arrival.sacked > 0 && self.phase == Phase::Open {
+            if let Some(ncr) = a.ncr_mut() {
+                ncr.begin(stream.flight());
+            }
+            if a.wait_for_repair(stream, now) {
+                a.end_wait();
+                self.board.lose_first(stream.board_mut());
+            }
+        }
+        (verdict, verdict != Verdict::Spurious && !ended)
+    }
+
+    /// F-RTO: two new segments, or the usual recovery because the timeout was not spurious (RFC
+    /// 5682, section 3.1, steps 2b and 3a).
+    fn act_on<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        verdict: Verdict,
+        out: &mut impl Output,
+    ) {
+        match verdict {
+            Verdict::SendNew => {
+                if !stream.send_two_new(now, out)
+                    && let Some(a) = &mut self.additions
+                {
+                    a.spurious_mut().stop_f_rto();
+                }
+            }
+            Verdict::Confirmed => stream.confirm_timeout(),
+            Verdict::Usual | Verdict::Spurious => {}
+        }
+    }
+
+    // The window rule.
+
+    /// Passes an ACK to the window rule: each one if it needs every ACK, and those that let the
+    /// window grow, outside of recovery and if the pipe before the ACK made use of it.
+    fn inform_rule<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        processed: &Processed,
+    ) {
+        let Processed { arrival, rtt, pipe_before, was, grows } = processed;
+        let every = stream.config().needs.every_ack;
+        if !every && ((arrival.acked == 0 && arrival.delivered == 0) || self.is_reducing()) {
+            return;
+        }
+        // Not that of the one segment being timed, which may have been SACKed long ago.
+        let rtt = if every { arrival.rtt.or(rtt.filter(|_| arrival.echo.is_some())) } else { *rtt };
+        let mut ack = stream.report(now, segment, arrival.acked, rtt, *was != Phase::Open);
+        (ack.delivered, ack.flight, ack.prior_flight) =
+            (arrival.delivered, self.pipe(stream.flight()), *pipe_before);
+        if every {
+            let rate = stream.congestion_mut().rate_mut();
+            ack.rate = rate.and_then(|r| r.finish(now, arrival.delivered));
+            stream.congestion_mut().on_any_ack(&ack);
+        }
+        if !grows {
+            return;
+        }
+        let profile = stream.profile();
+        let after_timeout = *was == Phase::Loss && profile.cwnd_limited_by == CwndLimitedBy::Pipe;
+        let limited = after_timeout || stream.is_cwnd_limited(*pipe_before);
+        let ended = *was == Phase::Recovery && self.phase == Phase::Open;
+        let mut news = arrival.acked > 0;
+        if profile.growth_base == GrowthBase::Delivered {
+            ack.bytes = arrival.delivered;
+            let usual = u64::from(profile.dupack_threshold * stream.mss());
+            news = arrival.delivered > 0 && (news || self.reordering() > usual);
+        }
+        let opens = news && limited && !stream.is_echo(segment);
+        if opens && !self.is_reducing() && (!ended || profile.exit_ack_opens_window) {
+            stream.congestion_mut().on_ack(&ack);
+        }
+    }
+}
+
+/// A round-trip time sample: of a segment sent once, otherwise of the timestamp. ns-2's clock times
+/// one segment at a time.
+fn sample<W: WindowRule>(
+    stream: &mut Stream<W>,
+    now: Time,
+    segment: &Segment,
+    arrival: &Arrival,
+) -> Option<Duration> {
+    if stream.profile().clock == ClockKind::Ns2Ticks {
+        return if arrival.acked > 0 { stream.sample(now, segment) } else { None };
+    }
+    let stamped = || {
+        arrival
+            .echo
+            .filter(|_| arrival.acked > 0)
+            .map(|echo| Duration::micros(u64::from(timestamp(now).wrapping_sub(echo))))
+    };
+    let rtt = arrival.rtt.or_else(stamped)?;
+    stream.sample_rtt(rtt, now - rtt, true);
+    stream.timers_mut().end_back_off();
+    stream.timers_mut().stop_timing();
+    Some(rtt)
+}

@@ -1,0 +1,256 @@
+//! Episodes: how a recovery begins, what the window does in it, how it ends or is undone.
+
+use super::{Arrival, Phase, SackRecovery};
+use crate::profile::HalvingBase;
+use crate::recovery::prr::Prr;
+use crate::recovery::spurious::dsack::Undo;
+use crate::sender::stream::Stream;
+use crate::sender::{Output, SendReason};
+use crate::window::{LossClass, LossKind, Window, WindowRule};
+use lasthop_core::segment::{Block, Flags, Segment};
+use lasthop_core::units::Time;
+
+impl SackRecovery {
+    /// The window rule reduces its window.
+    pub(super) fn reduce<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        kind: LossKind,
+        flags: Flags,
+        pipe: Option<u64>,
+        out: &mut impl Output,
+    ) {
+        if let Some(a) = &mut self.additions {
+            a.remember(stream, now, kind);
+        }
+        // By a packet list a second loss of one window halves what the first has left.
+        let within_window = self.board.has_list();
+        stream.reduce(now, kind, flags, pipe, within_window, out);
+    }
+
+    /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by
+    /// now.
+    pub(super) fn begin_recovery<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        arrival: &Arrival,
+        out: &mut impl Output,
+    ) {
+        let (before, una) = (stream.window(), stream.snd_una());
+        // A reduction for an ECN echo continues as this one, and cannot be undone.
+        let reducing = self.leave_cwr();
+        self.undo = reducing.is_none().then_some(Undo::new(before, una));
+        self.board.rack_mut().forget_probe();
+        stream.counters_mut().fast_retransmits += u64::from(self.board.waiting() > 0);
+        self.end_deferral();
+        let pipe = self.pipe(stream.flight());
+        self.reduce(stream, now, LossKind::DuplicateAcks, segment.flags, Some(pipe), out);
+        if self.hints.is_some() {
+            self.classify_as_congestion(stream, out);
+        }
+        // ssthresh is at least two segments; that is no reason to grow.
+        let reduced = stream.window().cwnd.min(before.cwnd);
+        self.target = reducing.map_or(reduced, |p| p.target);
+        if self.board.has_list() {
+            // Halved once for each loss it would soon be nothing.
+            self.target = self.target.max(f64::from(stream.mss()));
+        }
+        stream.congestion_mut().set_cwnd(self.target);
+        // Fast recovery by a packet list is for the packets that are lost, not for all that were in
+        // flight.
+        self.recovery_point = match (self.board.has_list(), self.phase) {
+            (false, _) => stream.snd_max(),
+            (true, Phase::Recovery) => self.recovery_point,
+            (true, _) => una,
+        };
+        self.phase = Phase::Recovery;
+        // Nothing is retransmitted that was retransmitted in the recovery before.
+        let lost_before = self.board.waiting() == 0 && self.has_lost_data(stream);
+        let high = if lost_before { self.board.high_resent().max(una) } else { una };
+        self.board.set_high_resent(high);
+        self.rescued = None;
+        self.prr = self.prr_from(stream, before, pipe, arrival, reducing);
+        if self.board.waiting() == 0 && !lost_before {
+            // The loss was repaired by a probe: there is nothing to repair, only to reduce.
+            self.end_episode(stream, now);
+        } else {
+            if self.prr.is_none() {
+                // RFC 6675, section 5, step 4.3: the first segment is retransmitted whatever the
+                // pipe is.
+                self.retransmit_first(stream, now, SendReason::FastRetransmit, out);
+            }
+            self.recovery_point = self.recovery_point.max(self.board.high_resent());
+            // The first segment is retransmitted now in either case: its copy has a whole timeout.
+            stream.timers_mut().arm(now);
+        }
+    }
+
+    /// The proportional rate reduction of a recovery that begins, if it has one.
+    fn prr_from<W: WindowRule>(
+        &self,
+        stream: &Stream<W>,
+        before: Window,
+        pipe: u64,
+        arrival: &Arrival,
+        reducing: Option<Prr>,
+    ) -> Option<Prr> {
+        if self.recovery.prr_dupacks {
+            return Some(Prr::new(self.target, pipe));
+        }
+        if !self.recovery.prr {
+            return self.prr;
+        }
+        let flight = stream.flight() + arrival.acked;
+        let from = match stream.profile().prr_base {
+            HalvingBase::Cwnd | HalvingBase::Window => before.bytes(0.0),
+            HalvingBase::FlightSize => flight.saturating_sub(self.board.sacked() - arrival.sacked),
+        };
+        let prr = reducing.unwrap_or(Prr::new(self.target, from));
+        Some(if stream.profile().whole_segments { prr.in_segments() } else { prr })
+    }
+
+    /// cwnd after an ACK that delivers `delivered` bytes; `safe` if it moved snd_una and reported
+    /// no further loss.
+    pub(super) fn apply_prr<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        delivered: u64,
+        safe: bool,
+    ) {
+        if !self.is_reducing() || stream.congestion().steers_recovery() {
+            return;
+        }
+        if delivered == 0 && stream.profile().whole_segments {
+            // Linux `tcp_cwnd_reduction`: an ACK that delivers nothing changes nothing.
+            return;
+        }
+        let (pipe, mss) = (self.pipe(stream.flight()), stream.mss());
+        if let Some(prr) = &mut self.prr {
+            let cwnd = prr.on_ack(delivered, pipe, safe, mss).max(f64::from(mss));
+            stream.congestion_mut().set_cwnd(cwnd);
+        }
+    }
+
+    /// The same as ns-3.44 does it: an ACK that reports something by SACK is taken for a duplicate
+    /// ACK, one that moves snd_una for a partial ACK, and one that does both is counted twice.
+    pub(super) fn reduce_by_dupacks<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        arrival: &Arrival,
+        advanced: bool,
+    ) {
+        if self.phase != Phase::Recovery || stream.congestion().steers_recovery() {
+            return;
+        }
+        let (pipe, mss) = (self.pipe(stream.flight()), stream.mss());
+        let Some(prr) = &mut self.prr else { return };
+        for duplicate in
+            [true, false].into_iter().filter(|d| if *d { arrival.sacked > 0 } else { advanced })
+        {
+            let delivered = prr.counted_twice(arrival.delivered, duplicate, mss);
+            if delivered > 0 {
+                let cwnd = prr.on_ack(delivered, pipe, advanced, mss).max(f64::from(mss));
+                stream.congestion_mut().set_cwnd(cwnd);
+            }
+        }
+    }
+
+    /// Everything outstanding at its beginning is acknowledged.
+    pub(super) fn end_episode<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        let was = std::mem::replace(&mut self.phase, Phase::Open);
+        self.prr = None;
+        self.board.rack_mut().on_recovered();
+        if was == Phase::Recovery {
+            if !stream.congestion().steers_recovery() {
+                stream.congestion_mut().set_cwnd(self.target);
+            }
+            stream.congestion_mut().on_recovered(now);
+        }
+    }
+
+    // Reductions for ECN echoes.
+
+    /// An ECN echo: one reduction, in proportion to what is delivered if the profile says so, until
+    /// all that had been sent by now is acknowledged (Linux `tcp_enter_cwr`).
+    pub fn on_ecn_echo<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        ack: u64,
+        proportional: bool,
+        out: &mut impl Output,
+    ) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.end_cwr(stream, ack);
+        let before = stream.window();
+        self.reduce(stream, now, LossKind::Ecn, Flags::ECE, None, out);
+        let target = stream.window().cwnd;
+        if !proportional
+            || !self.recovery.prr
+            || target >= before.cwnd
+            || stream.congestion().steers_recovery()
+        {
+            return;
+        }
+        let prr = Prr::new(target, before.bytes(0.0));
+        self.prr = Some(if stream.profile().whole_segments { prr.in_segments() } else { prr });
+        self.cwr_until = Some(stream.snd_max());
+        stream.congestion_mut().set_cwnd(before.cwnd);
+    }
+
+    /// An ACK up to `ack`, past what had been sent when an ECN echo began to reduce the window,
+    /// ends that (Linux `tcp_end_cwnd_reduction`).
+    pub(super) fn end_cwr<W: WindowRule>(&mut self, stream: &mut Stream<W>, ack: u64) {
+        if self.cwr_until.is_some_and(|until| ack > until)
+            && let Some(prr) = self.leave_cwr()
+        {
+            stream.congestion_mut().set_cwnd(prr.target);
+        }
+    }
+
+    // Undo.
+
+    /// A D-SACK block: RACK's window grows, and a reduction all of whose retransmissions were
+    /// spurious is undone.
+    pub(super) fn on_duplicate_report<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        duplicate: Block,
+    ) {
+        self.board.rack_mut().on_dsack(stream.snd_una(), stream.snd_max());
+        if !self.recovery.dsack_undo {
+            return;
+        }
+        if let Some(undo) = self.undo.take_if(|undo| undo.on_duplicate(duplicate)) {
+            self.undo(stream, now, &undo.before());
+        }
+    }
+
+    /// The last reduction was spurious: the window `before` it is restored, and what was considered
+    /// lost no longer is.
+    fn undo<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time, before: &Window) {
+        self.board.lose_nothing(stream.board_mut());
+        stream.congestion_mut().note_none_lost();
+        if let Some(a) = &mut self.additions {
+            a.spurious_mut().settle();
+        }
+        (self.phase, self.prr, self.cwr_until) = (Phase::Open, None, None);
+        stream.counters_mut().undone += 1;
+        stream.congestion_mut().on_undo(before, now);
+    }
+
+    /// A loss that no hint reported is classified as congestion.
+    fn classify_as_congestion<W: WindowRule>(&mut self, stream: &Stream<W>, out: &mut impl Output) {
+        let first = self.board.first_waiting(stream.board());
+        let lost = first.and_then(|seq| stream.board().get(seq));
+        if let Some(lost) = lost.filter(|l| l.len > 0) {
+            out.classified(lost.seq, lost.transmissions, LossClass::Congestion);
+        }
+    }
+}

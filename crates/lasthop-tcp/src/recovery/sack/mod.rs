@@ -1,0 +1,179 @@
+//! Recovery on SACK blocks: RFC 6675, FACK, and RACK-TLP (RFC 8985), with or without proportional
+//! rate reduction.
+//!
+//! One engine: an ACK is processed, losses are detected as the kind of recovery says, an episode
+//! begins or ends, and what the pipe has room for is sent. The kinds differ only in `judge_losses`.
+
+mod ack;
+pub mod board;
+mod episode;
+mod send;
+mod timers;
+
+use super::defer::Additions;
+use super::hints::LinkHints;
+use super::prr::Prr;
+use super::spurious::dsack::Undo;
+use super::{Recovery, RecoveryKind};
+use crate::profile::RackRtt;
+use crate::sender::stream::Stream;
+use crate::window::WindowRule;
+use board::SackBoard;
+use lasthop_core::units::{Duration, Time};
+
+/// The state of recovery on SACK blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No loss is known.
+    Open,
+    /// Losses found by SACK are being repaired.
+    Recovery,
+    /// Slow start after a timeout.
+    Loss,
+}
+
+/// What an ACK delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival {
+    /// When it came.
+    pub now: Time,
+    /// The stamp that it echoes, microseconds.
+    pub echo: Option<u32>,
+    /// Bytes that it newly acknowledges.
+    pub acked: u64,
+    /// Bytes that it newly acknowledges or SACKs.
+    pub delivered: u64,
+    /// Bytes that it newly SACKs.
+    pub sacked: u64,
+    /// The lowest end of a segment delivered that was sent once.
+    pub fresh_end: Option<u64>,
+    /// Round-trip time of the segment sent last among those that were sent once.
+    pub rtt: Option<Duration>,
+    /// When the one sent last of the segments delivered was sent, and its offset.
+    pub newest: Option<(Time, u64)>,
+}
+
+/// Recovery on SACK blocks of one connection.
+#[derive(Clone, Debug)]
+pub struct SackRecovery {
+    recovery: Recovery,
+    board: SackBoard,
+    phase: Phase,
+    /// Recovery ends when this byte has been acknowledged.
+    recovery_point: u64,
+    /// The byte up to which the one rescue retransmission of a recovery has been used.
+    rescued: Option<u64>,
+    /// Duplicate ACKs with new SACK information, in a row.
+    dupacks: u32,
+    /// cwnd at the end of the recovery, in bytes.
+    target: f64,
+    /// Proportional rate reduction, while it determines cwnd.
+    prr: Option<Prr>,
+    /// The window is reduced for an ECN echo until this byte and one more are acknowledged.
+    cwr_until: Option<u64>,
+    /// The last reduction.
+    undo: Option<Undo>,
+    /// When RACK looks for losses again.
+    reordering_deadline: Time,
+    /// When a tail loss probe is due.
+    probe_deadline: Time,
+    /// When the timers of the segments are to be checked (selective repeat).
+    segment_deadline: Time,
+    /// Reductions due for what a packet list has found.
+    reductions_due: u32,
+    hints: Option<Box<LinkHints>>,
+    additions: Option<Box<Additions>>,
+}
+
+impl SackRecovery {
+    /// At the start of a connection. `each_loss`: the window rule counts each segment that is lost.
+    pub fn new(recovery: &Recovery, rack_rtt: RackRtt, each_loss: bool) -> Self {
+        SackRecovery {
+            recovery: *recovery,
+            board: SackBoard::new(recovery.kind, rack_rtt, each_loss),
+            phase: Phase::Open,
+            recovery_point: 0,
+            rescued: None,
+            dupacks: 0,
+            target: 0.0,
+            prr: None,
+            cwr_until: None,
+            undo: None,
+            reordering_deadline: Time::NEVER,
+            probe_deadline: Time::NEVER,
+            segment_deadline: Time::NEVER,
+            reductions_due: 0,
+            hints: recovery.elsn.map(|rules| Box::new(LinkHints::new(rules))),
+            additions: Additions::of(recovery),
+        }
+    }
+
+    /// The phase of recovery.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The window is being reduced for an ECN echo (Linux `TCP_CA_CWR`).
+    pub fn in_cwr(&self) -> bool {
+        self.cwr_until.is_some()
+    }
+
+    /// Duplicate ACKs with new SACK information, in a row.
+    #[inline]
+    pub fn dupacks(&self) -> u32 {
+        self.dupacks
+    }
+
+    /// Bytes in the network, of `flight` bytes not yet acknowledged.
+    #[inline]
+    pub fn pipe(&self, flight: u64) -> u64 {
+        self.board.pipe(flight)
+    }
+
+    /// The largest reordering that RACK has seen, in bytes.
+    pub fn reordering(&self) -> u64 {
+        self.board.rack().reordering()
+    }
+
+    /// What is known from the link layer, if hints are accepted.
+    pub fn hints_mut(&mut self) -> Option<&mut LinkHints> {
+        self.hints.as_deref_mut()
+    }
+
+    /// The window is being reduced: by a recovery, or for an ECN echo (Linux
+    /// `tcp_in_cwnd_reduction`).
+    fn is_reducing(&self) -> bool {
+        self.phase == Phase::Recovery || self.cwr_until.is_some()
+    }
+
+    /// The reduction for an ECN echo is over, or becomes a recovery; with its proportional rate
+    /// reduction, if there is one.
+    fn leave_cwr(&mut self) -> Option<Prr> {
+        self.cwr_until.take().and_then(|_| self.prr.take())
+    }
+
+    /// Duplicate ACKs (or segments SACKed further up) that mean a loss now.
+    fn loss_threshold<W: WindowRule>(&self, stream: &Stream<W>) -> u32 {
+        let least = stream.profile().dupack_threshold;
+        let Some(a) = &self.additions else { return least };
+        a.loss_threshold(stream.flight(), stream.mss(), least)
+    }
+
+    /// Extended limited transmit and the wait of delayed congestion response end.
+    fn end_deferral(&mut self) {
+        if let Some(a) = &mut self.additions {
+            a.leave_extended();
+            a.end_wait();
+        }
+    }
+
+    /// Hints have been accepted that still matter.
+    fn has_hints(&self) -> bool {
+        self.hints.as_ref().is_some_and(|h| !h.is_quiet())
+    }
+
+    /// Losses are detected in the order of transmission, for a sender with hints.
+    fn is_esack(&self) -> bool {
+        self.recovery.kind == RecoveryKind::Esack
+    }
+}

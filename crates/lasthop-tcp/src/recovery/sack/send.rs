@@ -1,0 +1,279 @@
+//! Sending by the pipe: what is lost first, then new data, then what may be lost.
+
+use super::{Phase, SackRecovery};
+use crate::recovery::RecoveryKind;
+use crate::scoreboard::Marks;
+use crate::sender::stream::Stream;
+use crate::sender::{Output, SendReason};
+use crate::window::WindowRule;
+use lasthop_core::units::Time;
+
+impl SackRecovery {
+    /// New data may be sent: the application has written, or the connection is open.
+    #[inline(never)]
+    pub fn fill<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        if !stream.may_send() {
+            return;
+        }
+        let before = stream.snd_max();
+        self.send_by_pipe(stream, now, out);
+        if stream.snd_max() > before {
+            self.plan_probe(stream, now);
+        }
+        self.set_timers(stream, now);
+    }
+
+    /// Sends what the window has room for beyond the pipe.
+    pub(super) fn send_by_pipe<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        if !stream.may_send()
+            || stream.is_shut_out()
+            || self.additions.as_ref().is_some_and(|a| a.spurious().f_rto_waits())
+        {
+            // Where nothing may be sent, nothing waits for the pacer.
+            return stream.congestion_mut().stop_waiting();
+        }
+        if stream.congestion().waits_for_pacer(now) {
+            return stream.watch_window(now);
+        }
+        stream.congestion_mut().stop_waiting();
+        let mss = u64::from(stream.mss());
+        let (first, wanted) = (stream.snd_max(), stream.written() > stream.snd_max());
+        let mut deferred = false;
+        let in_recovery = self.phase == Phase::Recovery;
+        let mut reason = if in_recovery && self.board.high_resent() == stream.snd_una() {
+            SendReason::FastRetransmit
+        } else {
+            SendReason::Recovery
+        };
+        loop {
+            let room = self.room(stream);
+            if let Some(seq) = self.board.first_waiting(stream.board()) {
+                let bytes = stream.board().get(seq).map_or(mss, |b| b.end() - b.seq);
+                if room < mss.min(bytes) || !stream.congestion_mut().paced(now) {
+                    break;
+                }
+                self.retransmit(stream, now, seq, reason, out);
+                reason = SendReason::Recovery;
+                continue;
+            }
+            let before = stream.snd_max();
+            let offset = stream.snd_nxt() - stream.snd_una();
+            let most = if stream.offloads() {
+                stream.frame_bytes(room, self.board.rack().min_rtt())
+            } else {
+                stream.mss()
+            };
+            if let Some(next) = stream.next_up_to(offset + room, most) {
+                if !stream.congestion_mut().paced(now) {
+                    break;
+                }
+                if stream.offloads()
+                    && self.phase == Phase::Open
+                    && stream.defers(now, room, self.board.rack().min_rtt())
+                {
+                    deferred = true;
+                    stream.congestion_mut().on_cwnd_limited();
+                    break;
+                }
+                stream.send_this(now, next, SendReason::New, out);
+                self.sent_new(stream, before);
+                continue;
+            }
+            let more = room >= mss
+                && self.phase == Phase::Recovery
+                && matches!(self.recovery.kind, RecoveryKind::Sack | RecoveryKind::Esack);
+            if !more
+                || !stream.congestion_mut().paced(now)
+                || !self.retransmit_uncertain(stream, now, out)
+            {
+                break;
+            }
+        }
+        if wanted {
+            // What waits for a whole frame is limited by cwnd.
+            let pipe =
+                if deferred { stream.window().bytes(0.0) } else { self.pipe(stream.flight()) };
+            stream.note_cwnd_usage(stream.snd_max() > first, pipe);
+        }
+        stream.watch_window(now);
+    }
+
+    /// Bytes that may be sent now.
+    #[inline(always)]
+    fn room<W: WindowRule>(&self, stream: &Stream<W>) -> u64 {
+        // Without limited transmit what is SACKed makes no room before recovery.
+        let without_credit = !stream.profile().limited_transmit
+            && self.phase == Phase::Open
+            && !self.preserves_ack_clock();
+        let flight = stream.flight();
+        let pipe = if without_credit { flight } else { self.pipe(flight) };
+        let room = stream.window().bytes(0.0).saturating_sub(pipe);
+        match self.additions.as_ref().and_then(|a| a.ncr()) {
+            Some(ncr) => ncr.room(room, pipe),
+            None => room,
+        }
+    }
+
+    /// New data may leave for everything that is delivered, while the response to a loss is
+    /// deferred, or while losses of the radio are repaired.
+    fn preserves_ack_clock(&self) -> bool {
+        (self.is_esack() && self.has_hints())
+            || self.additions.as_ref().is_some_and(|a| a.defers())
+            || matches!(
+                self.recovery.kind,
+                RecoveryKind::PacketList | RecoveryKind::SelectiveRepeat
+            )
+    }
+
+    pub(super) fn sent_new<W: WindowRule>(&mut self, stream: &mut Stream<W>, before: u64) {
+        let bytes = stream.snd_max() - before;
+        if let Some(list) = self.board.list_mut() {
+            list.take_new(stream.board());
+        }
+        if self.phase == Phase::Open && self.dupacks > 0 {
+            stream.add_limited(bytes);
+        }
+        if let Some(ncr) = self.additions.as_mut().and_then(|a| a.ncr_mut()) {
+            ncr.on_sent(bytes);
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(bytes);
+        }
+    }
+
+    /// RFC 6675, NextSeg (3) and (4): what has not been reported, and in the end one rescue
+    /// retransmission.
+    fn retransmit_uncertain<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) -> bool {
+        let unreported = self.board.first_unreported(stream.board());
+        let rescued = self.rescued.is_some_and(|r| stream.snd_una() <= r);
+        let rescue = || if rescued { None } else { self.board.last_unsacked(stream.board()) };
+        let Some(seq) = unreported.or_else(rescue) else { return false };
+        let high = self.board.high_resent();
+        self.retransmit(stream, now, seq, SendReason::Recovery, out);
+        if unreported.is_none() {
+            self.rescued = Some(self.recovery_point);
+            self.board.set_high_resent(high);
+        }
+        true
+    }
+
+    pub(super) fn retransmit_first<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        if let Some(seq) = self.board.first_waiting(stream.board()) {
+            self.retransmit(stream, now, seq, reason, out);
+        }
+    }
+
+    fn retransmit<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        let Some(sent) = stream.board().get(seq) else { return };
+        stream.retransmit(now, seq, reason, out);
+        self.note_retransmitted(stream, seq, now);
+        if let Some(hints) = &mut self.hints {
+            hints.on_resent(seq, now);
+        }
+        self.board.set_high_resent(self.board.high_resent().max(sent.end()));
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(sent.end() - sent.seq);
+        }
+    }
+
+    /// The segment at `seq` has just been retransmitted.
+    pub(super) fn note_retransmitted<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        seq: u64,
+        now: Time,
+    ) {
+        if !self.board.resent(stream.board_mut(), seq, now) || self.phase == Phase::Open {
+            return;
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.on_retransmitted();
+        }
+    }
+
+    // Link hints.
+
+    /// The link layer has given the segment at `seq` up.
+    pub fn on_given_up<W: WindowRule>(&mut self, stream: &mut Stream<W>, seq: u64) {
+        self.lose_reported(stream, seq);
+        if seq == stream.snd_una() && self.is_esack() {
+            // They were about the copy that is known to be lost now.
+            self.dupacks = 0;
+        }
+    }
+
+    /// The link layer reports that the copy of a segment that was sent last is lost.
+    pub fn lose_reported<W: WindowRule>(&mut self, stream: &mut Stream<W>, seq: u64) {
+        self.board.lose_reported(stream.board_mut(), seq);
+    }
+
+    /// Retransmits a segment without considering it lost by congestion. In the order of
+    /// transmission it is the last one now.
+    pub fn retransmit_notified<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        // What is behind a hole cannot be timed: its ACK waits for the hole.
+        stream.timers_mut().stop_timing_above(seq);
+        stream.retransmit(now, seq, reason, out);
+        self.note_retransmitted(stream, seq, now);
+        if let (Some(prr), Some(sent)) = (&mut self.prr, stream.board().get(seq)) {
+            prr.on_sent(sent.end() - sent.seq);
+        }
+        if let Some(hints) = &mut self.hints {
+            hints.on_resent(seq, now);
+        }
+        if seq == stream.snd_una() {
+            // The copy has a whole timeout.
+            stream.timers_mut().arm(now);
+        }
+    }
+
+    /// ESACK, on a duplicate ACK for a segment that had been SACKed: the receiver has discarded it
+    /// and needs it again (yun2009, Algorithm 1, third case).
+    pub(super) fn retransmit_taken_back<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        let una = stream.snd_una();
+        if self.is_esack() && stream.board().at(0).is_some_and(|f| f.marks.any(Marks::SACKED)) {
+            self.board.take_back(stream.board_mut(), una);
+            self.lose_reported(stream, una);
+            self.retransmit_notified(stream, now, una, SendReason::Recovery, out);
+        }
+    }
+}

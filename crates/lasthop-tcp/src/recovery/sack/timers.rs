@@ -1,0 +1,201 @@
+//! The timers: retransmission, RACK's reordering window, tail loss probes.
+
+use super::{Arrival, Phase, SackRecovery};
+use crate::recovery::RecoveryKind;
+use crate::recovery::spurious::dsack::Undo;
+use crate::sender::stream::Stream;
+use crate::sender::{Output, SendReason};
+use crate::window::{LossKind, WindowRule};
+use lasthop_core::segment::{Flags, Segment};
+use lasthop_core::units::Time;
+
+impl SackRecovery {
+    /// The retransmission timer expired (RFC 6675, section 5.1; RFC 8985, section 6.3).
+    pub fn on_timeout<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        if stream.idle_timeout(now) {
+            return;
+        }
+        if self.recovery.kind == RecoveryKind::SelectiveRepeat {
+            // Each segment has a timer. This one is for segments for which no ACK has started one,
+            // as after a probe of the window.
+            self.segment_deadline = now;
+            stream.timers_mut().arm(now);
+            return self.on_aux_timer(stream, now, out);
+        }
+        self.undo = Some(Undo::new(stream.window(), stream.snd_una()));
+        stream.counters_mut().timeouts += 1;
+        self.end_deferral();
+        let threshold = stream.profile().dupack_threshold;
+        let sacked = self.board.sacked_segments(stream.mss());
+        if self.phase == Phase::Open && sacked >= u64::from(threshold) {
+            self.board.rack_mut().forget_reordering();
+        }
+        let srtt = stream.timers().rto().srtt();
+        let window = self.board.rack().reordering_window(true, sacked, threshold, srtt);
+        let overdue_only =
+            (self.recovery.kind == RecoveryKind::Rack).then_some(self.board.rack().rtt() + window);
+        let pipe = self.pipe(stream.flight());
+        self.board.lose_all(stream.board_mut(), now, overdue_only);
+        self.report_losses(stream, now);
+        self.reduce(stream, now, LossKind::Timeout, Flags::NONE, Some(pipe), out);
+        if let Some(a) = &mut self.additions {
+            a.spurious_mut().enter_f_rto(self.phase != Phase::Open, stream.snd_max());
+        }
+        stream.timers_mut().back_off();
+        self.phase = Phase::Loss;
+        self.recovery_point = stream.snd_max();
+        self.board.set_high_resent(stream.snd_una());
+        self.board.rack_mut().forget_probe();
+        (self.prr, self.cwr_until) = (None, None);
+        self.dupacks = 0;
+        (self.reordering_deadline, self.probe_deadline) = (Time::NEVER, Time::NEVER);
+        stream.timers_mut().stop_timing();
+        stream.timers_mut().arm(now);
+        self.retransmit_first(stream, now, SendReason::Timeout, out);
+        self.send_by_pipe(stream, now, out);
+        self.set_timers(stream, now);
+    }
+
+    /// The deadline of RACK, of a deferred response, of the pacer or of a tail loss probe has come.
+    pub fn on_aux_timer<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        if now >= self.reordering_deadline.min(self.segment_deadline) {
+            self.find_losses(stream, now);
+            if self.board.waiting() > 0 && self.phase == Phase::Open {
+                self.begin_recovery_by_timer(stream, now, out);
+            }
+            self.send_by_pipe(stream, now, out);
+        }
+        if now >= self.deferred_deadline() {
+            self.respond(stream, now, out);
+        }
+        if now >= stream.congestion().pacing_deadline() {
+            let before = stream.snd_max();
+            self.send_by_pipe(stream, now, out);
+            if stream.snd_max() > before {
+                self.plan_probe(stream, now);
+            }
+        }
+        if now >= self.probe_deadline {
+            self.probe_deadline = Time::NEVER;
+            self.send_probe(stream, now, out);
+        }
+        self.set_timers(stream, now);
+    }
+
+    fn deferred_deadline(&self) -> Time {
+        self.additions.as_ref().map_or(Time::NEVER, |a| a.deadline())
+    }
+
+    /// A loss was found without an ACK.
+    fn begin_recovery_by_timer<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        self.begin_recovery(stream, now, &Segment::default(), &Arrival::default(), out);
+        // For PRR Linux counts such a loss as a segment delivered (`tcp_rack_reo_timeout`).
+        let segments = stream.profile().whole_segments;
+        let delivered = if segments { u64::from(stream.mss()) } else { 0 };
+        self.apply_prr(stream, delivered, false);
+    }
+
+    /// The wait of delayed congestion response is over: the first segment is lost, and what SACK
+    /// reports besides.
+    fn respond<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time, out: &mut impl Output) {
+        if let Some(a) = &mut self.additions {
+            a.end_wait();
+        }
+        if self.phase == Phase::Open && self.board.sacked() > 0 {
+            self.board.lose_first(stream.board_mut());
+            self.find_losses(stream, now);
+            self.begin_recovery_by_timer(stream, now, out);
+            self.send_by_pipe(stream, now, out);
+        }
+    }
+
+    /// RFC 8985, section 7.2: a probe is planned when nothing else would reveal a loss at the end.
+    pub(super) fn plan_probe<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time) {
+        self.probe_deadline = Time::NEVER;
+        let flight = stream.flight();
+        if self.recovery.kind != RecoveryKind::Rack
+            || self.phase != Phase::Open
+            || self.board.sacked() > 0
+            || flight == 0
+            || self.board.rack().probing()
+        {
+            return;
+        }
+        let wait = self.board.rack().probe_timeout(
+            stream.timers().rto().srtt(),
+            flight <= u64::from(stream.mss()),
+            stream.profile().probe_slack,
+        );
+        self.probe_deadline = (now + wait).min(stream.timers().rto_deadline());
+    }
+
+    /// RFC 8985, section 7.3: new data if there are any, otherwise the last segment once more.
+    fn send_probe<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        if self.phase != Phase::Open
+            || stream.flight() == 0
+            || self.board.rack().probing()
+            || stream.is_held()
+        {
+            return;
+        }
+        stream.counters_mut().tail_probes += 1;
+        let before = stream.snd_max();
+        let window = stream.snd_nxt() - stream.snd_una() + u64::from(stream.mss());
+        let again = !stream.send_next(now, window, SendReason::New, out);
+        if again {
+            let Some(last) = stream.board().iter().last().map(|l| l.seq) else { return };
+            stream.retransmit(now, last, SendReason::Probe, out);
+            self.note_retransmitted(stream, last, now);
+        } else {
+            self.sent_new(stream, before);
+        }
+        self.board.rack_mut().on_probe(stream.snd_max(), again);
+        stream.timers_mut().arm(now);
+    }
+
+    /// Sets the earliest of the deadlines.
+    pub(super) fn set_timers<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        self.set_segment_deadline(stream, now);
+        let next = self
+            .reordering_deadline
+            .min(self.probe_deadline)
+            .min(self.segment_deadline)
+            .min(self.deferred_deadline())
+            .min(stream.other_deadline());
+        let at = if stream.is_shut_out() { Time::NEVER } else { next };
+        stream.timers_mut().set_aux_deadline(now, at);
+    }
+
+    /// Selective repeat: one deadline stands for all timers, the earliest when they were last
+    /// checked. What is sent later is due later.
+    fn set_segment_deadline<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time) {
+        if self.recovery.kind != RecoveryKind::SelectiveRepeat {
+            return;
+        }
+        if stream.flight() == 0 {
+            self.segment_deadline = Time::NEVER;
+        } else if self.segment_deadline == Time::NEVER {
+            self.segment_deadline = now + self.segment_timer(stream);
+        }
+    }
+}

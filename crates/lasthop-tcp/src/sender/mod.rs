@@ -1,0 +1,398 @@
+//! The data sender: a connection over a stream ([`stream`]) and a loss recovery
+//! (`crate::recovery`), each with private state. This file has what reaches the sender and what
+//! others can learn of it.
+
+pub mod config;
+mod congestion;
+mod handshake;
+mod limits;
+mod notices;
+pub(crate) mod stream;
+mod timers;
+
+pub use config::{Output, SendReason, SenderConfig, SenderCounters, State};
+pub use limits::Limit;
+
+use crate::profile::{PersistRule, Profile};
+use crate::recovery::{Engine, Phase};
+use crate::rto::RtoEstimator;
+use crate::scoreboard::Sent;
+use crate::window::{Window, WindowRule};
+use lasthop_core::segment::{Flags, FlowId, Options, Segment};
+use lasthop_core::units::{Duration, Rate, Size, Time};
+use stream::Stream;
+
+/// A TCP data sender. `W` is the window rule.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_core::segment::{Flags, Options, Segment};
+/// use lasthop_tcp::profile::{Profile, ProfileName};
+/// use lasthop_tcp::sender::{Output, SendReason, Sender, SenderConfig};
+/// use lasthop_tcp::window::{self, Ack, Needs, Window, WindowRule};
+/// use lasthop_core::units::{Duration, Time};
+///
+/// /// Slow start and congestion avoidance of RFC 5681.
+/// struct Reno;
+/// impl WindowRule for Reno {
+///     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+///         window::grow(window, ack);
+///     }
+/// }
+///
+/// /// The host: it collects what the sender transmits.
+/// #[derive(Default)]
+/// struct Host(Vec<Segment>);
+/// impl Output for Host {
+///     fn send(&mut self, segment: Segment, _reason: SendReason) {
+///         self.0.push(segment);
+///     }
+///     fn send_with(&mut self, segment: Segment, _options: &Options, reason: SendReason) {
+///         self.send(segment, reason);
+///     }
+/// }
+///
+/// let config = SenderConfig {
+///     flow: 0,
+///     to: 1,
+///     mss: 1000,
+///     headers: 40,
+///     receive_window: 64_000,
+///     recovery: "newreno".parse()?,
+///     needs: Needs::default(),
+///     clock_phase: Duration::ZERO,
+/// };
+/// let mut sender = Sender::new(config, &Profile::named(ProfileName::Rfc), Reno);
+/// let mut host = Host::default();
+/// sender.open(Time::ZERO, &mut host);
+/// let syn_ack = Segment {
+///     flags: Flags::SYN.with(Flags::ACK),
+///     window: 64_000,
+///     ..Segment::default()
+/// };
+/// let now = Time::ZERO + Duration::millis(50);
+/// sender.on_segment(now, &syn_ack, &Options::NONE, &mut host);
+/// sender.write(now, 1000, &mut host);
+/// assert_eq!((sender.flight(), host.0.last().unwrap().len), (1000, 1000));
+/// # Ok::<(), String>(())
+/// ```
+pub struct Sender<W> {
+    stream: Stream<W>,
+    recovery: Engine,
+    /// When the last accepted notice about the route was made.
+    route_noticed: Time,
+    reset: bool,
+    syn_lost: bool,
+    syn_sent_at: Time,
+}
+
+impl<W: WindowRule> Sender<W> {
+    /// A closed sender.
+    pub fn new(mut config: SenderConfig, profile: &Profile, rule: W) -> Self {
+        config.needs.every_ack |= config.needs.rate_samples;
+        let recovery = Engine::new(&config.recovery, profile, &config.needs);
+        let offload = recovery.sack().is_some() && profile.segmentation_offload;
+        Sender {
+            stream: Stream::new(config, profile, rule, offload),
+            recovery,
+            route_noticed: Time::ZERO,
+            reset: false,
+            syn_lost: false,
+            syn_sent_at: Time::ZERO,
+        }
+    }
+
+    /// Replaces the window rule, before the connection is opened.
+    pub fn replace_rule(&mut self, rule: W) {
+        self.stream.congestion_mut().replace_rule(rule);
+    }
+
+    /// The application writes `bytes` more; `u64::MAX` for "without end".
+    pub fn write(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
+        if self.stream.has_sent_fin() {
+            return;
+        }
+        self.stream.check_app_limited();
+        self.stream.write(bytes);
+        if self.stream.state() == State::Established {
+            self.stream.restart_if_idle(now);
+            self.fill(now, out);
+        }
+    }
+
+    /// The application stops writing: data that were not sent yet are discarded.
+    pub fn stop(&mut self) {
+        self.stream.stop();
+    }
+
+    /// Sends what the windows allow.
+    fn fill(&mut self, now: Time, out: &mut impl Output) {
+        self.recovery.fill(&mut self.stream, now, SendReason::Recovery, out);
+    }
+
+    /// A segment from the receiver.
+    #[inline]
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
+        let (stream, recovery) = (&mut self.stream, &mut self.recovery);
+        if !segment.flags.has(Flags::ACK) || stream.state() == State::Closed {
+            return self.on_stray(now, segment, out);
+        }
+        if segment.flags.has(Flags::TIMESTAMPS) {
+            stream.set_ts_recent(segment.ts_value);
+        }
+        if stream.state() == State::SynSent {
+            if segment.flags.has(Flags::SYN) && segment.ack == 0 {
+                self.establish(now, segment, out);
+            }
+            return;
+        }
+        if segment.flags.has(Flags::SYN) || segment.ack > stream.snd_max() {
+            return;
+        }
+        let closes = segment.window == 0 && stream.profile().persist == PersistRule::Always;
+        if closes && stream.on_closed_window(now, segment) {
+            return;
+        }
+        if segment.flags.has(Flags::SNACK) {
+            recovery.on_snack(stream, now, segment, &options.snack, out);
+        } else if segment.flags.has(Flags::ELN) {
+            recovery.on_eln_ack(stream, now, segment, options.named, out);
+        }
+        if stream.is_special() {
+            stream.check_app_limited();
+            if stream.is_echo(segment) {
+                recovery.on_ecn_echo(stream, now, segment.ack, out);
+            }
+        }
+        let reports = segment.flags.has(Flags::REPORT);
+        if reports && stream.congestion().reports_alone() {
+            return self.on_report(now, options.report, out);
+        }
+        recovery.on_ack(stream, now, segment, options, out);
+        if reports {
+            self.on_report(now, options.report, out);
+        }
+        let stream = &mut self.stream;
+        if closes && stream.flight() > 0 {
+            stream.watch_zero_window(now);
+        }
+        if segment.flags.has(Flags::FIN) && stream.state() == State::Done {
+            stream.send_control(stream.snd_max(), Flags::ACK, now, out);
+        }
+    }
+
+    /// The deadline has come.
+    pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
+        if self.stream.is_held() {
+            return self.on_timer_while_held(now, out);
+        }
+        let (stream, recovery) = (&mut self.stream, &mut self.recovery);
+        if stream.timers_mut().take_aux(now) {
+            stream.check_app_limited();
+            // Behind a closed window no loss is looked for or probed for; the ACK that opens it
+            // sets these timers again.
+            if !stream.is_shut_out() {
+                recovery.on_aux_timer(stream, now, out);
+            }
+        }
+        if now < stream.timers().rto_deadline() {
+            return;
+        }
+        stream.timers_mut().stop();
+        stream.check_app_limited();
+        if let Some(probes) = stream.timers().persist() {
+            stream.on_persist_timer(now, probes, out);
+        } else if stream.state() == State::SynSent {
+            self.on_syn_timeout(now, out);
+        } else if stream.state() == State::Established {
+            recovery.on_timeout(stream, now, out);
+        }
+    }
+
+    /// When `on_timer` is to be called, and when that was decided.
+    #[inline]
+    pub fn deadline(&self) -> (Time, Time) {
+        self.stream.timers().deadline()
+    }
+
+    /// What limits the sender after it has sent what it may. Where congestion window and receive
+    /// window are both exhausted it is the congestion window, as in Linux (`tcp_write_xmit`),
+    /// unless the receive window is closed.
+    #[inline]
+    pub fn limited_by(&self) -> Limit {
+        let stream = &self.stream;
+        match stream.state() {
+            State::Established => {}
+            State::SynSent => return Limit::Handshake,
+            State::Closed | State::Done => return Limit::Application,
+        }
+        if stream.is_held() {
+            return Limit::Outage;
+        }
+        if stream.written() <= stream.snd_max() {
+            return Limit::Application;
+        }
+        if stream.congestion().pacing_deadline() != Time::NEVER {
+            return Limit::Pacing;
+        }
+        let next = u64::from(stream.mss()).min(stream.written() - stream.snd_max());
+        let (flight, rwnd) = (stream.flight(), stream.rwnd());
+        if flight + next <= rwnd {
+            return Limit::Cwnd;
+        }
+        let window = stream.window().cwnd + stream.congestion().inflation();
+        if (self.recovery.pipe(flight) + next) as i64 as f64 > window && rwnd > 0 {
+            Limit::Cwnd
+        } else {
+            Limit::ReceiveWindow
+        }
+    }
+
+    /// Bytes in flight by sequence number.
+    #[inline]
+    pub fn flight(&self) -> u64 {
+        self.stream.flight()
+    }
+
+    /// Bytes in the network: by SACK if that is used (RFC 6675, SetPipe), otherwise all in flight.
+    pub fn pipe(&self) -> u64 {
+        self.recovery.pipe(self.stream.flight())
+    }
+
+    /// Its recovery counts the pipe.
+    pub fn uses_sack(&self) -> bool {
+        self.recovery.sack().is_some()
+    }
+
+    /// Its window rule may pace.
+    pub fn is_paced(&self) -> bool {
+        self.stream.congestion().is_paced()
+    }
+
+    /// It classifies losses: its window rule does, or it accepts hints of the link layer.
+    pub fn classifies(&self) -> bool {
+        self.stream.congestion().classifies() || self.accepts_eln()
+    }
+
+    /// It accepts hints of the link layer.
+    pub fn accepts_eln(&self) -> bool {
+        self.stream.config().recovery.accepts_eln()
+    }
+
+    /// Bytes on the wire of a full segment.
+    pub fn full_size(&self) -> u32 {
+        let profile = self.stream.profile();
+        let timestamps = if profile.timestamps { profile.timestamp_bytes } else { 0 };
+        self.stream.config().headers + self.stream.mss() + timestamps
+    }
+
+    /// Number of the flow.
+    pub fn flow(&self) -> FlowId {
+        self.stream.config().flow
+    }
+
+    /// The congestion state.
+    pub fn window(&self) -> Window {
+        self.stream.window()
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> SenderCounters {
+        self.stream.counters()
+    }
+
+    /// State of the connection.
+    pub fn state(&self) -> State {
+        self.stream.state()
+    }
+
+    /// First byte that is not acknowledged.
+    pub fn snd_una(&self) -> u64 {
+        self.stream.snd_una()
+    }
+
+    /// Bytes the application has written; `u64::MAX` for an endless stream.
+    pub fn written(&self) -> u64 {
+        self.stream.written()
+    }
+
+    /// The byte after the last one ever sent.
+    pub fn snd_max(&self) -> u64 {
+        self.stream.snd_max()
+    }
+
+    /// The round-trip time sample of the last ACK, if [`Self::take_last_rtt`] has not taken it.
+    pub fn last_rtt(&self) -> Option<Duration> {
+        self.stream.timers().last_rtt()
+    }
+
+    /// The rate at which segments are paced; `None` if the sender does not pace.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        self.stream.congestion().pacing_rate()
+    }
+
+    /// The receive window as last advertised, bytes.
+    pub fn receive_window(&self) -> u64 {
+        self.stream.rwnd()
+    }
+
+    /// Last round-trip time sample, once.
+    #[inline]
+    pub fn take_last_rtt(&mut self) -> Option<Duration> {
+        self.stream.timers_mut().take_last_rtt()
+    }
+
+    /// The estimates of the round-trip time.
+    pub fn rto(&self) -> &RtoEstimator {
+        self.stream.timers().rto()
+    }
+
+    /// Duplicate ACKs counted in a row.
+    pub fn dupacks(&self) -> u32 {
+        self.recovery.dupacks()
+    }
+
+    /// The state of the segment that holds this offset, if it is in flight.
+    #[inline]
+    pub fn sent(&self, seq: u64) -> Option<Sent> {
+        self.stream.board().get(seq)
+    }
+
+    /// The phase of recovery on SACK blocks; `Open` for other recoveries.
+    pub fn phase(&self) -> Phase {
+        self.recovery.sack().map_or(Phase::Open, |s| s.phase())
+    }
+
+    /// The window is reduced for an ECN echo (Linux `TCP_CA_CWR`).
+    pub fn in_cwr(&self) -> bool {
+        self.recovery.sack().is_some_and(|s| s.in_cwr())
+    }
+
+    /// The largest reordering that RACK has seen, in bytes (Linux `tcp_check_sack_reordering`).
+    pub fn reordering(&self) -> u64 {
+        self.recovery.sack().map_or(0, |s| s.reordering())
+    }
+
+    /// Segments in flight, for memory reports and tests.
+    pub fn in_flight(&self) -> usize {
+        self.stream.board().len()
+    }
+}
+
+/// The timestamp clock: microseconds, wrapping.
+#[inline]
+pub fn timestamp(now: Time) -> u32 {
+    (now.0 / 1000) as u32
+}
+
+/// Bytes for a size of this flow.
+pub fn bytes_of(size: Size, mss: u32) -> f64 {
+    size.bytes(mss) as f64
+}

@@ -1,0 +1,69 @@
+//! Frames of several segments (profile key `segmentation_offload`; see `tcp/offload.rs`).
+
+use super::Stream;
+use crate::offload::autosize;
+use crate::window::WindowRule;
+use lasthop_core::units::{Duration, Time};
+
+/// Segments of a frame at least, if the window allows them (sysctl `net.ipv4.tcp_min_tso_segs`).
+const MIN_SEGMENTS: u32 = 2;
+/// After this time without a frame the next one is not deferred.
+const RECENT: Duration = Duration::millis(1);
+
+impl<W: WindowRule> Stream<W> {
+    /// Several segments may leave as one frame.
+    #[inline]
+    pub fn offloads(&self) -> bool {
+        self.offload
+    }
+
+    /// Payload bytes of the next frame of new data, of which `room` bytes fit into the window:
+    /// whole segments, at least one, and at most half of cwnd (Linux `tcp_cwnd_test`).
+    pub fn frame_bytes(&self, room: u64, min_rtt: Option<Duration>) -> u32 {
+        let mss = u64::from(self.config.mss.max(1));
+        let usable = self.rwnd.saturating_sub(self.snd_nxt - self.snd_una);
+        let half = self.window().bytes(0.0) / 2;
+        let most = u64::from(self.largest_frame(min_rtt)).min(room).min(usable).min(half);
+        (most / mss * mss).max(mss) as u32
+    }
+
+    /// New data wait, although `room` bytes fit into the window, for the next ACK to make room for
+    /// a whole frame (Linux `tcp_tso_should_defer`). Not 1 ms after the last frame might have been
+    /// followed, not if a third of the window is free, and not if no ACK is to be expected within
+    /// half of the round-trip time.
+    pub fn defers(&self, now: Time, room: u64, min_rtt: Option<Duration>) -> bool {
+        let last = self.congestion.next_departure().unwrap_or(self.last_sent);
+        if now > last + RECENT {
+            return false;
+        }
+        let room = room.min(self.rwnd.saturating_sub(self.snd_nxt - self.snd_una));
+        let third = self.rwnd.min(self.window().bytes(0.0)) / 3;
+        let all = self.written.saturating_sub(self.snd_nxt);
+        if room >= u64::from(self.largest_frame(min_rtt)).min(all).min(third) {
+            return false;
+        }
+        let (Some(head), Some(srtt)) = (self.board.at(0), self.timers.rto().srtt()) else {
+            return false;
+        };
+        now - head.last_sent >= Duration(srtt.0 / 2)
+    }
+
+    fn largest_frame(&self, min_rtt: Option<Duration>) -> u32 {
+        self.congestion.burst().unwrap_or_else(|| {
+            let rate = self.congestion.sending_rate(self.timers.rto().srtt(), self.flight());
+            autosize(rate, min_rtt, f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32
+        })
+    }
+
+    /// Header bytes of all segments of a frame except the first: each has its own header on the
+    /// wire, and queues and rates count them (Linux `qdisc_pkt_len_init`).
+    pub fn further_headers(&self, len: u32) -> u32 {
+        let stamp = if self.profile.timestamps { self.profile.timestamp_bytes } else { 0 };
+        (len.div_ceil(self.config.mss.max(1)).max(1) - 1) * (self.config.headers + stamp)
+    }
+
+    /// Segments that `bytes` of payload make.
+    pub fn segments_of(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(u64::from(self.config.mss.max(1)))
+    }
+}

@@ -1,0 +1,469 @@
+//! The data stream of a sender: its sequence space, scoreboard and receive window, the segments
+//! that carry it, its congestion state and its timers. The connection and loss recovery direct it
+//! through methods; its fields are private.
+
+mod frames;
+mod rule;
+mod transmit;
+
+use super::config::{SenderConfig, SenderCounters, State};
+use super::congestion::Congestion;
+use super::limits::CwndUsage;
+use super::timers::Timers;
+use crate::profile::{IdleRestart, PersistRule, Profile};
+use crate::rate::RateSampler;
+use crate::scoreboard::Scoreboard;
+use crate::window::{Window, WindowRule};
+use lasthop_core::segment::Segment;
+use lasthop_core::units::{Duration, Time};
+
+/// The stream of one connection. `W` is the window rule.
+pub struct Stream<W> {
+    config: SenderConfig,
+    profile: Profile,
+    state: State,
+    /// Bytes that the application has written; `u64::MAX` for an endless stream.
+    written: u64,
+    close_wanted: bool,
+    fin_sent: bool,
+    /// Nothing is sent: a relay or a notice has frozen the sender.
+    held: bool,
+    snd_una: u64,
+    snd_nxt: u64,
+    snd_max: u64,
+    /// The receive window as last advertised, and the largest one so far.
+    rwnd: u64,
+    max_rwnd: u64,
+    /// How much of cwnd was used in this round trip.
+    usage: CwndUsage,
+    /// Bytes that limited transmit has sent since the last ACK of new data.
+    limited: u64,
+    board: Scoreboard,
+    /// New data need the steps of `extras`.
+    special: bool,
+    /// Several segments may leave as one frame.
+    offload: bool,
+    last_sent: Time,
+    ts_recent: u32,
+    counters: SenderCounters,
+    timers: Timers,
+    congestion: Congestion<W>,
+}
+
+impl<W: WindowRule> Stream<W> {
+    /// The stream of a closed connection; `offload`: several segments may leave as one frame.
+    pub fn new(config: SenderConfig, profile: &Profile, rule: W, offload: bool) -> Self {
+        let needs = config.needs;
+        let window = Window::initial(profile, config.mss, config.receive_window);
+        Stream {
+            timers: Timers::new(profile, config.clock_phase),
+            congestion: Congestion::new(rule, window, needs.pacing),
+            rwnd: config.receive_window,
+            max_rwnd: config.receive_window,
+            profile: profile.clone(),
+            special: profile.ecn
+                || needs.every_send
+                || needs.marks
+                || needs.rate_samples
+                || needs.pacing
+                || offload,
+            offload,
+            config,
+            state: State::Closed,
+            written: 0,
+            close_wanted: false,
+            fin_sent: false,
+            held: false,
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_max: 0,
+            usage: CwndUsage::default(),
+            limited: 0,
+            board: Scoreboard::default(),
+            last_sent: Time::ZERO,
+            ts_recent: 0,
+            counters: SenderCounters::default(),
+        }
+    }
+
+    // What it consists of.
+
+    /// The configuration of the sender.
+    #[inline]
+    pub fn config(&self) -> &SenderConfig {
+        &self.config
+    }
+
+    /// Payload bytes of a full segment.
+    #[inline(always)]
+    pub fn mss(&self) -> u32 {
+        self.config.mss
+    }
+
+    /// The constants and switches of the stack.
+    #[inline(always)]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The counters.
+    #[inline]
+    pub fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+
+    /// The counters, to count an event.
+    #[inline]
+    pub fn counters_mut(&mut self) -> &mut SenderCounters {
+        &mut self.counters
+    }
+
+    /// The timers.
+    #[inline(always)]
+    pub fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// The timers, to set them.
+    #[inline(always)]
+    pub fn timers_mut(&mut self) -> &mut Timers {
+        &mut self.timers
+    }
+
+    /// The window rule and what it decides.
+    #[inline(always)]
+    pub fn congestion(&self) -> &Congestion<W> {
+        &self.congestion
+    }
+
+    /// The window rule, to call it.
+    #[inline(always)]
+    pub fn congestion_mut(&mut self) -> &mut Congestion<W> {
+        &mut self.congestion
+    }
+
+    /// The segments in flight.
+    #[inline(always)]
+    pub fn board(&self) -> &Scoreboard {
+        &self.board
+    }
+
+    /// The segments in flight, to mark them.
+    #[inline(always)]
+    pub fn board_mut(&mut self) -> &mut Scoreboard {
+        &mut self.board
+    }
+
+    /// The segments in flight, and the sampler of delivery rates, if there is one.
+    #[inline(always)]
+    pub fn board_and_rate(&mut self) -> (&mut Scoreboard, Option<&mut RateSampler>) {
+        (&mut self.board, self.congestion.rate_mut())
+    }
+
+    /// cwnd and ssthresh.
+    #[inline(always)]
+    pub fn window(&self) -> Window {
+        self.congestion.window()
+    }
+
+    // The connection.
+
+    /// State of the connection.
+    #[inline]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Sets the state of the connection.
+    pub fn set_state(&mut self, state: State) {
+        self.state = state;
+    }
+
+    /// The connection is established and not frozen.
+    #[inline(always)]
+    pub fn may_send(&self) -> bool {
+        !self.held && self.state == State::Established
+    }
+
+    /// The sender is frozen.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Freezes the sender or lets it continue.
+    pub fn set_held(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    /// The application has written `bytes` more; false if it has closed the connection.
+    pub fn write(&mut self, bytes: u64) -> bool {
+        if !self.fin_sent {
+            self.written = self.written.saturating_add(bytes);
+        }
+        !self.fin_sent
+    }
+
+    /// The FIN was sent.
+    pub fn has_sent_fin(&self) -> bool {
+        self.fin_sent
+    }
+
+    /// Data that were not sent yet are discarded.
+    pub fn stop(&mut self) {
+        self.written = self.written.min(self.snd_max);
+    }
+
+    /// The application closes the connection.
+    pub fn close(&mut self) {
+        self.close_wanted = true;
+    }
+
+    /// The connection is done if everything written, and the FIN, are acknowledged.
+    #[inline]
+    pub fn check_done(&mut self) {
+        let closing = self.close_wanted && self.snd_una >= self.written;
+        if closing
+            && (!self.profile.full_handshake || (self.fin_sent && self.snd_una == self.snd_max))
+        {
+            self.state = State::Done;
+            self.timers.stop();
+        }
+    }
+
+    /// ACKs may concern ECN or the delivery-rate samples.
+    #[inline(always)]
+    pub fn is_special(&self) -> bool {
+        self.special
+    }
+
+    /// The earliest deadline of pacing and of a frozen sender.
+    #[inline]
+    pub fn other_deadline(&self) -> Time {
+        self.congestion.pacing_deadline().min(self.timers.frozen_until())
+    }
+
+    /// F-RTO, step 3a: the timeout was not spurious. Two round trips have passed, so the window is
+    /// three segments.
+    pub fn confirm_timeout(&mut self) {
+        if !self.congestion.steers_recovery() {
+            self.congestion.set_cwnd(3.0 * f64::from(self.config.mss));
+        }
+    }
+
+    /// The timestamp of the receiver that the next segment echoes.
+    #[inline]
+    pub fn set_ts_recent(&mut self, stamp: u32) {
+        self.ts_recent = stamp;
+    }
+
+    /// When the last segment was sent.
+    pub fn last_sent(&self) -> Time {
+        self.last_sent
+    }
+
+    // The sequence space.
+
+    /// First byte that is not acknowledged.
+    #[inline(always)]
+    pub fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    /// The next byte to be sent.
+    #[inline(always)]
+    pub fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
+    }
+
+    /// The byte after the last one ever sent.
+    #[inline(always)]
+    pub fn snd_max(&self) -> u64 {
+        self.snd_max
+    }
+
+    /// Bytes that the application has written.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes in flight by sequence number.
+    #[inline(always)]
+    pub fn flight(&self) -> u64 {
+        self.snd_max - self.snd_una
+    }
+
+    /// Bytes in the network: by the sampler, if there is one, otherwise those in flight.
+    pub fn in_network(&self) -> u64 {
+        self.congestion.in_network().unwrap_or(self.flight())
+    }
+
+    /// `ack` acknowledges all bytes below it. The scoreboard is left as it is.
+    #[inline(always)]
+    pub fn advance(&mut self, ack: u64) {
+        self.snd_una = ack;
+        self.snd_nxt = self.snd_nxt.max(ack);
+    }
+
+    /// Everything outstanding is to be sent again.
+    pub fn go_back(&mut self) {
+        self.snd_nxt = self.snd_una;
+    }
+
+    /// The next byte to be sent is not below `seq`.
+    pub fn skip_to(&mut self, seq: u64) {
+        self.snd_nxt = self.snd_nxt.max(seq);
+    }
+
+    /// Limited transmit starts to count from 0.
+    #[inline]
+    pub fn reset_limited(&mut self) {
+        self.limited = 0;
+    }
+
+    /// `bytes` were sent beyond the window.
+    pub fn add_limited(&mut self, bytes: u64) {
+        self.limited += bytes;
+    }
+
+    // The receive window.
+
+    /// The receive window as last advertised.
+    #[inline(always)]
+    pub fn rwnd(&self) -> u64 {
+        self.rwnd
+    }
+
+    /// A new advertised window.
+    #[inline]
+    pub fn set_rwnd(&mut self, bytes: u64) {
+        self.rwnd = bytes;
+        self.max_rwnd = self.max_rwnd.max(bytes);
+    }
+
+    /// The window that the answer to the SYN advertises.
+    pub fn set_first_rwnd(&mut self, bytes: u64) {
+        (self.rwnd, self.max_rwnd) = (bytes, bytes);
+    }
+
+    /// True if a segment closes the window and says nothing about losses: then the window is
+    /// probed.
+    #[inline]
+    pub fn on_closed_window(&mut self, now: Time, segment: &Segment) -> bool {
+        let closed = segment.ack <= self.snd_una && self.snd_una < self.snd_max;
+        if closed {
+            self.rwnd = 0;
+            self.watch_zero_window(now);
+        }
+        closed
+    }
+
+    /// The receiver has closed its window while data are in flight.
+    pub fn is_shut_out(&self) -> bool {
+        self.timers.persist().is_some() && self.rwnd == 0 && self.snd_una < self.snd_max
+    }
+
+    /// After sending what could be sent: a closed window is probed.
+    #[inline(always)]
+    pub fn watch_window(&mut self, now: Time) {
+        if self.rwnd < u64::from(self.config.mss) || self.timers.persist().is_some() {
+            self.watch_zero_window(now);
+        }
+    }
+
+    /// Probes a closed receive window, if nothing is in flight or if the profile always does (RFC
+    /// 1122, section 4.2.2.17).
+    #[inline(never)]
+    pub fn watch_zero_window(&mut self, now: Time) {
+        let wants = self.written > self.snd_max || self.snd_nxt < self.snd_max;
+        let in_flight = self.snd_una < self.snd_max;
+        let shut = self.rwnd == 0
+            && in_flight
+            && self.profile.persist == PersistRule::Always
+            && self.state == State::Established;
+        let blocked = shut || (self.rwnd < u64::from(self.config.mss) && wants && !in_flight);
+        match (blocked, self.timers.persist()) {
+            (true, None) => self.timers.begin_persist(now),
+            (false, Some(_)) => {
+                self.timers.stop_and_end_persist();
+                if in_flight {
+                    // Data that waited behind the closed window give no round-trip time.
+                    self.timers.ignore_rtt_before(now);
+                    self.timers.arm(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// After an ACK: the timer continues if something is outstanding, and in ns-2 always (rule 12).
+    #[inline]
+    pub fn rearm_after_ack(&mut self, now: Time) {
+        if self.snd_una < self.snd_max || self.profile.idle_restart == IdleRestart::Timer {
+            self.timers.arm(now);
+        } else {
+            self.timers.stop_and_end_persist();
+        }
+    }
+
+    // After an idle time.
+
+    /// RFC 5681, section 4.1: after an RTO without sending, cwnd restarts.
+    pub fn restart_if_idle(&mut self, now: Time) {
+        let rto = self.timers.rto().rto();
+        let idle = self.snd_una == self.snd_max && self.snd_max > 0 && now - self.last_sent > rto;
+        if !idle || self.congestion.steers_recovery() {
+            return;
+        }
+        let (cwnd, restart) =
+            (self.window().cwnd, self.profile.restart_window.bytes(self.config.mss) as f64);
+        match self.profile.idle_restart {
+            IdleRestart::Rto => self.congestion.set_cwnd(cwnd.min(restart)),
+            IdleRestart::HalvedPerRto => self.halve_per_rto(now, rto, restart.min(cwnd)),
+            IdleRestart::Off | IdleRestart::Timer => {}
+        }
+    }
+
+    fn halve_per_rto(&mut self, now: Time, rto: Duration, least: f64) {
+        let mss = f64::from(self.config.mss);
+        let Window { mut cwnd, ssthresh } = self.window();
+        let ssthresh = ssthresh.max(libm::floor(0.75 * cwnd / mss) * mss);
+        let mut idle = (now - self.last_sent).saturating_sub(rto);
+        while idle > Duration::ZERO && cwnd > least {
+            cwnd = libm::floor(cwnd / 2.0 / mss) * mss;
+            idle = idle.saturating_sub(rto);
+        }
+        self.congestion.set_window(Window { cwnd: cwnd.max(least), ssthresh });
+    }
+
+    /// The retransmission timer expired. True if nothing is outstanding: nothing is lost, so that
+    /// nothing is backed off or repaired. In ns-2 (rule 12) cwnd restarts and the timer continues.
+    pub fn idle_timeout(&mut self, now: Time) -> bool {
+        let idle = self.snd_una == self.snd_max;
+        if idle && self.profile.idle_restart == IdleRestart::Timer {
+            if !self.congestion.steers_recovery() {
+                let restart = super::bytes_of(self.profile.restart_window, self.config.mss);
+                self.congestion.set_cwnd(restart);
+            }
+            self.timers.arm(now);
+            self.timers.stop_timing();
+        }
+        idle
+    }
+
+    /// The application has nothing to send although the window would let it
+    /// (draft-ietf-ccwg-bbr, section 4.1.2.4). To be called before an ACK, a timer or a write is
+    /// processed.
+    #[inline]
+    pub fn check_app_limited(&mut self) {
+        let cwnd = self.congestion.window().cwnd;
+        if let Some(rate) = self.congestion.rate_mut() {
+            let nothing = self.written.saturating_sub(self.snd_nxt) < u64::from(self.config.mss)
+                && self.snd_nxt == self.snd_max;
+            if nothing && rate.leaves_room(cwnd) {
+                rate.mark_app_limited();
+            }
+        }
+    }
+}
