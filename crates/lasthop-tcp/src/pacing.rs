@@ -30,8 +30,8 @@ pub struct Pacer {
     /// When the present burst began, and how many bytes are left of it.
     burst: Time,
     left: u32,
-    /// How long so many bytes take at such a rate, and how many leave together, as computed last:
-    /// it seldom changes, and divisions are slow.
+    /// (bytes, rate, time for these bytes at this rate, bytes that leave together), as computed
+    /// last: they seldom change, and divisions are slow.
     spacing: (u32, Rate, Duration, u32),
     /// A segment waits for `next`.
     waiting: bool,

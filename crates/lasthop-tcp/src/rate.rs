@@ -56,7 +56,7 @@ struct Snapshot {
     app_limited: bool,
     /// It had been sent before.
     again: bool,
-    /// It has been delivered, or is held to be lost.
+    /// It has been delivered, or is considered lost.
     done: bool,
     gone: bool,
 }
@@ -92,8 +92,8 @@ pub struct RateSampler {
     /// Of what this ACK delivers, what was sent last, and how many bytes it delivers.
     newest: Option<Snapshot>,
     taken: u64,
-    /// Bytes sent and neither delivered nor held to be lost; bytes held to be lost that were not
-    /// sent again.
+    /// Bytes sent and neither delivered nor considered lost; bytes considered lost that were not
+    /// retransmitted.
     outstanding: u64,
     gone: u64,
     /// Bytes that duplicate ACKs without SACK stood for, of segments not known by name.
@@ -204,7 +204,7 @@ impl RateSampler {
         }
     }
 
-    /// The segment that contains `seq` is held to be lost; `None` if it was already, or has been
+    /// The segment that contains `seq` is considered lost; `None` if it was already, or has been
     /// delivered.
     pub fn on_lost(&mut self, now: Time, seq: u64) -> Option<Lost> {
         let place = self.snapshots.place_of(seq)?;
@@ -226,7 +226,7 @@ impl RateSampler {
             bytes,
             tx_in_flight: s.tx_in_flight,
             lost: self.lost - s.lost,
-            // With what the ACK that told of the loss delivers, which `finish` has not counted yet.
+            // With what the ACK that revealed the loss delivers: `finish` has not counted it yet.
             delivered: self.delivered + self.taken,
             app_limited: s.app_limited,
         })
@@ -258,8 +258,8 @@ impl RateSampler {
         self.outstanding += std::mem::take(&mut self.gone);
     }
 
-    /// The application, or a rule that holds back, leaves the pipe less than full: what follows,
-    /// until what is in flight now has gone through, says less than the path could do.
+    /// The application, or a rule that limits its rate, leaves the pipe less than full: samples
+    /// show less than the path could carry until all that is in flight now is delivered.
     pub fn mark_app_limited(&mut self) {
         self.app_limited = Some(self.delivered + self.in_flight());
     }

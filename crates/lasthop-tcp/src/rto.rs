@@ -208,7 +208,7 @@ impl RtoEstimator {
         Some((self.srtt? + self.granularity * 2, self.rttvar()?))
     }
 
-    /// The first sample after a spurious timeout: estimates start anew, not below what they were
+    /// The first sample after a spurious timeout: the estimates restart, not below what they were
     /// (RFC 4015, step 9).
     pub fn reseed(&mut self, (srtt, rttvar): (Duration, Duration), sample: Duration) {
         let (srtt, rttvar) = (srtt.max(sample), rttvar.max(Duration(sample.0 / 2)));

@@ -1,4 +1,4 @@
-//! What the sender remembers of each segment in flight.
+//! The sender's scoreboard: the state of each segment in flight.
 
 use lasthop_core::ring::{Ring, Span};
 use lasthop_core::units::Time;
@@ -18,11 +18,11 @@ pub struct Sent {
     pub transmissions: u16,
     /// It carries the FIN.
     pub fin: bool,
-    /// What SACK recovery knows of it.
+    /// Its state in SACK recovery.
     pub marks: Marks,
 }
 
-/// What SACK recovery knows of a segment, as a bit set.
+/// The state of a segment in SACK recovery, as a bit set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(u8);
 
@@ -31,17 +31,17 @@ impl Marks {
     pub const NONE: Marks = Marks(0);
     /// The receiver has it.
     pub const SACKED: Marks = Marks(1);
-    /// Its last copy, or the one before the copy that is under way, is held to be lost.
+    /// Its last copy, or the one before the copy in flight, is considered lost.
     pub const LOST: Marks = Marks(2);
-    /// It was sent again, and that copy is held to be under way.
+    /// It was retransmitted, and that copy is considered in flight.
     pub const RESENT: Marks = Marks(4);
-    /// The link layer is sending it again (ERSN): it is not held to be lost.
+    /// The link layer retransmits it (ERSN): it is not considered lost.
     pub const HELD: Marks = Marks(8);
-    /// An ERSN was heard for the copy that was sent last.
+    /// An ERSN has arrived for the copy that was sent last.
     pub const ANNOUNCED: Marks = Marks(16);
-    /// An ELN was heard for the copy that was sent last.
+    /// An ELN has arrived for the copy that was sent last.
     pub const REPORTED: Marks = Marks(32);
-    /// What the link layer has said of the copy that was sent last.
+    /// What the link layer has reported of the copy that was sent last.
     pub const SAID: Marks = Marks(56);
 
     /// True if any of `other` is set.
@@ -50,7 +50,7 @@ impl Marks {
         self.0 & other.0 != 0
     }
 
-    /// Both.
+    /// The union of both sets.
     #[inline]
     pub const fn with(self, other: Marks) -> Marks {
         Marks(self.0 | other.0)
@@ -115,7 +115,7 @@ impl Scoreboard {
         last
     }
 
-    /// Takes the first segment off if `ack` covers it; of one that it covers in part, that part.
+    /// Removes the first segment if `ack` covers it; if `ack` covers a part of it, that part.
     #[inline]
     pub fn take_below(&mut self, ack: u64) -> Option<Sent> {
         let front = self.segments.front_mut()?;
@@ -131,7 +131,7 @@ impl Scoreboard {
         Some(part)
     }
 
-    /// The place of the segment that contains `seq`.
+    /// The place, counted from snd_una, of the segment that contains `seq`.
     #[inline]
     pub fn place(&self, seq: u64) -> Option<usize> {
         self.position(seq)

@@ -1,4 +1,4 @@
-//! The window slot: what a congestion-control scheme may decide.
+//! The window component: what a congestion-control scheme decides.
 
 use crate::profile::{CubicForm, HalvingBase, Profile, ProfileName};
 use crate::rate::RateSample;
@@ -33,7 +33,7 @@ impl Window {
 /// What an ACK says.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Bytes that the ACK number newly acknowledges; 0 for a duplicate ACK. For `on_ack` those for
     /// which the window may open: where the profile's `growth_base` says so, `delivered`.
@@ -93,11 +93,11 @@ impl Stamps {
 /// A reason to reduce.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// Why.
+    /// How it was detected.
     pub kind: LossKind,
-    /// First byte of the segment held to be lost.
+    /// First byte of the segment considered lost.
     pub seq: u64,
     /// The byte after the last one ever sent.
     pub snd_max: u64,
@@ -113,7 +113,7 @@ pub struct Loss {
     pub mss: u32,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
-    /// The ACK that told of it says that the loss was the radio's (`Flags::ELN`).
+    /// The ACK that revealed it reports that the loss was on the radio link (`Flags::ELN`).
     pub eln: bool,
     /// That ACK carries an ECN echo.
     pub ece: bool,
@@ -132,30 +132,29 @@ pub struct Loss {
 /// A connection that has just been established.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// The connection's number: what a rule would draw at random it derives from this, so that a
-    /// run can be repeated.
+    /// Number of the flow. A rule derives from it what it would draw at random, so that a run can
+    /// be repeated.
     pub flow: FlowId,
     /// Maximum segment size in bytes.
     pub mss: u32,
     /// Round-trip time of the handshake, if it gave one.
     pub rtt: Option<Duration>,
-    /// The connection uses SACK: more than one loss of a window can be seen.
+    /// The connection uses SACK: several losses of one window are detected in one round trip.
     pub sack: bool,
     /// The receive window that the answer to the SYN advertises, in bytes.
     pub receive_window: u64,
     /// How CUBIC computes its window.
     pub cubic: CubicForm,
-    /// The stack that the endpoints are, for rules that Linux has otherwise than their RFC or
-    /// draft.
+    /// The stack of the endpoints, for rules that differ in Linux from their RFC or draft.
     pub profile: ProfileName,
 }
 
-/// A segment that is newly held to be lost, for rules that count losses one by one.
+/// A segment that is newly considered lost, for rules that count each loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Offset of its first byte.
     pub seq: u64,
@@ -174,9 +173,9 @@ pub struct Lost {
 /// A number that the receiver's scheme sent with an ACK (`Flags::REPORT`).
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// The number, in the unit that the scheme says.
+    /// The number, in the unit that the scheme defines.
     pub value: u32,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
@@ -186,7 +185,7 @@ pub struct Report {
     pub mss: u32,
 }
 
-/// What told the sender of a loss.
+/// How the sender detected a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
     /// Enough duplicate ACKs, SACK blocks or time (RACK).
@@ -197,11 +196,10 @@ pub enum LossKind {
     Ecn,
 }
 
-/// What a rule with a classifier holds a loss for. It goes into the confusion matrix beside the
-/// truth.
+/// The class that a window rule assigns to a loss. The confusion matrix compares it with the truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossClass {
-    /// The rule does not tell causes apart.
+    /// The rule does not classify losses.
     #[default]
     Unclassified,
     /// A loss of the radio.
@@ -234,7 +232,7 @@ impl Loss {
     }
 }
 
-/// What a rule needs of the connection; it is switched on for its flows, whatever the profile says.
+/// What a rule needs from the connection; it is enabled for its flows, whatever the profile says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Timestamps option.
@@ -258,7 +256,31 @@ pub struct Needs {
     pub pacing: bool,
 }
 
-/// The window slot. Only `on_ack` is required; the rest is Reno's.
+/// The window component of a sender. Only `on_ack` is required; the other defaults are Reno's.
+///
+/// # Examples
+///
+/// A rule that reduces to 70 % instead of a half:
+///
+/// ```
+/// use lasthop_tcp::window::{grow, reduce_to, Ack, Loss, LossClass, Window, WindowRule};
+///
+/// struct Gentle;
+///
+/// impl WindowRule for Gentle {
+///     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+///         grow(window, ack);
+///     }
+///     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
+///         reduce_to(window, loss, 0.7 * loss.base());
+///         LossClass::Unclassified
+///     }
+/// }
+///
+/// let mut window = Window { cwnd: 8000.0, ssthresh: 4000.0 };
+/// Gentle.on_undo(&mut window, &Window { cwnd: 10_000.0, ssthresh: 8000.0 }, Default::default());
+/// assert_eq!(window.cwnd, 10_000.0);
+/// ```
 pub trait WindowRule: Send {
     /// New data acknowledged outside of recovery, by a sender that its window limits (RFC 5681
     /// section 3.1).
@@ -273,15 +295,15 @@ pub trait WindowRule: Send {
     #[inline]
     fn on_any_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 
-    /// A loss was found. Sets ssthresh and cwnd, or leaves them if it holds the loss for one of the
-    /// radio; the inflation of fast recovery is the sender's affair. Called once for each episode,
-    /// and for each timeout. Default: [`halve`].
+    /// A loss was detected. Sets ssthresh and cwnd, or leaves them if it classifies the loss as one
+    /// of the radio; the sender controls the inflation of fast recovery. Called once for each
+    /// episode, and for each timeout. Default: [`halve`].
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         halve(window, loss);
         LossClass::Unclassified
     }
 
-    /// A segment is newly held to be lost (`Needs::rate_samples`).
+    /// A segment is newly considered lost (`Needs::rate_samples`).
     fn on_lost(&mut self, _window: &mut Window, _lost: &Lost) {}
 
     /// A duplicate ACK (number `count` in a row).
@@ -292,8 +314,8 @@ pub trait WindowRule: Send {
     #[inline]
     fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
 
-    /// The last reduction was uncalled for (spurious timeout or fast retransmit): the window that
-    /// held `before` it comes back.
+    /// The last reduction was spurious (timeout or fast retransmit): the window `before` it is
+    /// restored.
     fn on_undo(&mut self, window: &mut Window, before: &Window, _now: Time) {
         window.cwnd = window.cwnd.max(before.cwnd);
         window.ssthresh = window.ssthresh.max(before.ssthresh);
@@ -311,12 +333,12 @@ pub trait WindowRule: Send {
         Flags::NONE
     }
 
-    /// It tells causes of losses apart: its flows have a confusion matrix.
+    /// It classifies losses: its flows have a confusion matrix.
     fn classifies(&self) -> bool {
         false
     }
 
-    /// The receiver's scheme reports a number. The ACK that carries it has been taken in, unless
+    /// The receiver's scheme reports a number. The ACK that carries it has been processed, unless
     /// `reports_alone`.
     fn on_report(&mut self, _window: &mut Window, _report: &Report) {}
 
@@ -325,7 +347,7 @@ pub trait WindowRule: Send {
         false
     }
 
-    /// A relay sets cwnd to so many bytes (split schemes).
+    /// A relay sets cwnd to `bytes` (split schemes).
     fn on_steered(&mut self, window: &mut Window, bytes: u64) {
         window.cwnd = bytes as f64;
     }
@@ -350,15 +372,15 @@ pub trait WindowRule: Send {
     /// `segmentation_offload`).
     fn on_cwnd_limited(&mut self) {}
 
-    /// What is sent from now on says less than the path could do (BBR's ProbeRTT): its rate samples
-    /// count as limited by the application. Asked after `on_any_ack` if the rule has rate samples.
+    /// The rule sends below the rate of the path on purpose (BBR's ProbeRTT): the rate samples of
+    /// what is sent from now on count as limited by the application. Called after `on_any_ack` if
+    /// the rule has rate samples.
     #[inline]
     fn is_app_limited_by_rule(&self) -> bool {
         false
     }
 
-    /// The rule sets cwnd in recovery too (BBR), in `on_any_ack`; the sender's own adjustment keeps
-    /// out.
+    /// The rule sets cwnd in recovery too (BBR), in `on_any_ack`; the sender does not adjust it.
     #[inline]
     fn steers_recovery(&self) -> bool {
         false
@@ -439,8 +461,8 @@ fn lower_to(window: &mut Window, loss: &Loss, bytes: f64) {
     }
 }
 
-/// NewReno's answer of a rule that tells causes apart: a loss held for the radio's leaves the
-/// window as it is, any other halves it. Only losses found by duplicate ACKs are judged; a timeout
+/// NewReno's response for a rule that classifies losses: a loss of the radio leaves the window as
+/// it is, any other loss halves it. Only losses detected by duplicate ACKs are classified; a timeout
 /// is answered as usual.
 pub fn halve_unless(wireless: bool, window: &mut Window, loss: &Loss) -> LossClass {
     if loss.kind == LossKind::DuplicateAcks && wireless {

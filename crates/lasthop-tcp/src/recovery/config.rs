@@ -1,4 +1,4 @@
-//! The recovery slot: how losses are found and repaired, as a value.
+//! The recovery component as a value: how losses are detected and repaired.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hints::ElsnRules;
 
-/// What finds losses.
+/// Loss detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryKind {
     /// Tahoe: fast retransmit, then slow start from one segment.
@@ -21,16 +21,16 @@ pub enum RecoveryKind {
     Sack,
     /// SACK as ns-2's `TCP/Sack1` does it.
     SackNs2,
-    /// SACK that counts in the order of sending, for a sender that listens to the link layer
-    /// (yun2009, section 4.1).
+    /// SACK that counts duplicate ACKs in the order of transmission, for a sender that accepts
+    /// notices of the link layer (yun2009, section 4.1).
     Esack,
     /// FACK (Mathis and Mahdavi 1996).
     Fack,
     /// RACK-TLP (RFC 8985).
     Rack,
-    /// The packet list of LHP (Gao, Diggavi and Muthukrishnan 2003): each loss counts by itself.
+    /// A packet list (Gao, Diggavi and Muthukrishnan 2003): each loss is a separate episode.
     PacketList,
-    /// Selective repeat: each segment has a timer of its own.
+    /// Selective repeat: each segment has a separate timer.
     SelectiveRepeat,
 }
 
@@ -45,11 +45,29 @@ pub enum Eifel {
     Rfc,
 }
 
-/// The recovery of a sender: what finds losses, and what is added to it. As text
-/// `"rack+prr+f-rto"`.
+/// The recovery of a sender: a loss detector and additions to it.
+///
+/// # Errors
+///
+/// Parsing fails for an unknown detector or addition, and for parts that exclude each other; the
+/// message names what is known.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_tcp::recovery::{Recovery, RecoveryKind};
+///
+/// let recovery: Recovery = "rack+prr+f-rto".parse()?;
+/// assert_eq!(recovery, Recovery { prr: true, f_rto: true, ..Recovery::of(RecoveryKind::Rack) });
+/// assert_eq!(recovery.to_string(), "rack+prr+f-rto");
+///
+/// let error = "rack+ncr".parse::<Recovery>().unwrap_err();
+/// assert_eq!(error, "recovery \"rack+ncr\": ncr and dcr go with reno, newreno and sack");
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// What finds losses.
+    /// The loss detector.
     pub kind: RecoveryKind,
     /// Proportional rate reduction (RFC 9937).
     pub prr: bool,
@@ -76,7 +94,7 @@ pub struct Recovery {
     pub smart: bool,
     /// Round-trip times after which a segment is sent again (selective repeat).
     pub timer: u32,
-    /// Notices of the link layer are heeded (yun2009): ERSN, ELN.
+    /// Notices of the link layer are accepted (yun2009): ERSN, ELN.
     pub elsn: Option<ElsnRules>,
 }
 
@@ -136,11 +154,11 @@ impl Recovery {
         if !self.uses_sack() {
             return self;
         }
-        // ESACK is nothing without SACK; what is left of it is a NewReno that listens.
+        // Notices are accepted without SACK, too.
         Recovery { kind: RecoveryKind::Newreno, dsack_undo: false, ..self }
     }
 
-    /// It heeds what the link layer says of losses.
+    /// It accepts notices of the link layer about losses.
     pub const fn accepts_eln(&self) -> bool {
         self.elsn.is_some()
     }
@@ -240,7 +258,11 @@ fn timer(text: &str) -> Result<u32, String> {
 }
 
 impl Recovery {
-    /// Whether the parts go together.
+    /// Checks that the parts are compatible.
+    ///
+    /// # Errors
+    ///
+    /// The message names the parts that exclude each other, or the range of a number.
     pub fn check(&self) -> Result<(), String> {
         if self.dsack_undo && !self.uses_sack() {
             return Err("dsack-undo needs a SACK recovery (sack, fack, rack)".into());

@@ -4,7 +4,7 @@
 //! * ERSN, "the link layer begins to send this segment again": the segment is *held*. While that
 //!   lasts, neither duplicate ACKs nor the retransmission timer take it for lost: a timer that
 //!   fires for it is set again without back-off, a few times. A hold ends with the segment's
-//!   delivery, with an ELN, or after so many timeouts' time.
+//!   delivery, with an ELN, or after the time of some timeouts ([`ElsnRules::holds`]).
 //! * ELN, "the link layer has given this segment up": it is sent again at once, and the window
 //!   stays as it is. An unbroken run of ELNs, without anything being delivered between them, means
 //!   that the station is out of reach: then only every other ELN is answered, so that the rate
@@ -23,7 +23,7 @@ use crate::scoreboard::{Marks, Scoreboard, Sent};
 use lasthop_core::segment::{Flags, Notice, NoticeKind, Segment};
 use lasthop_core::units::{Duration, Time};
 
-/// Numbers of the answer to notices.
+/// Parameters of the response to notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElsnRules {
     /// ELNs in a row that noise may bring; more mean a disconnection (N of yun2009, section 4.2).
@@ -119,7 +119,7 @@ struct Notified {
     behind: u32,
 }
 
-/// What a sender that listens to the link layer keeps of it.
+/// What a sender knows from the link layer.
 #[derive(Clone, Debug)]
 pub struct LinkHints {
     rules: ElsnRules,
@@ -155,7 +155,7 @@ impl LinkHints {
         }
     }
 
-    /// Nothing has been heard that still matters: everything goes as without notices.
+    /// No hint matters now: recovery works as without hints.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.held.is_empty() && self.notified.is_empty()
@@ -188,7 +188,7 @@ impl LinkHints {
         }
     }
 
-    /// Everything is lost and will be sent again: what was heard no longer matters.
+    /// Everything is lost and will be retransmitted: earlier hints no longer matter.
     pub fn forget(&mut self) {
         self.held.clear();
         self.notified.clear();
@@ -261,8 +261,8 @@ impl LinkHints {
         if changed { 1 } else { dupacks + 1 }
     }
 
-    /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for
-    /// congestion all the same, or since its shield has worn out. Once for each.
+    /// The first segment was retransmitted on an ELN, and duplicate ACKs mean congestion all the
+    /// same, or since its shield has expired. Once for each segment.
     pub fn confirms_congestion(&mut self, first: u64) -> bool {
         if self.rules.after == AfterEln::Nothing {
             return false;

@@ -26,7 +26,7 @@ const OFF: u64 = 0;
 struct Listed {
     start: u64,
     end: u64,
-    /// Ordinal of its last sending; `OFF` if it has arrived or is held to be lost.
+    /// Ordinal of its last transmission; `OFF` if it has arrived or is considered lost.
     number: u64,
     /// How many ACKs have answered something that was sent after it.
     overtaken: u32,

@@ -27,7 +27,7 @@ impl Prr {
     }
 
     /// An ACK delivered `delivered` bytes and leaves `pipe` bytes in flight; `safe` if it moved
-    /// snd_una and told of no further loss. Returns cwnd (RFC 9937, section 6.2).
+    /// snd_una and reported no further loss. Returns cwnd (RFC 9937, section 6.2).
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, safe: bool, mss: u32) -> f64 {
         self.delivered += delivered;
         let (done, out, pipe, mss) =

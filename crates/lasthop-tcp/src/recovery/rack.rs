@@ -6,12 +6,12 @@ use lasthop_core::units::{Duration, Time};
 
 /// Time that a receiver may hold an ACK back for a second segment (WCDelAckT, section 7.2).
 const DELAYED_ACK: Duration = Duration::millis(200);
-/// A widened reordering window lasts for so many recoveries (section 6.2, step 4).
+/// Recoveries for which a widened reordering window lasts (section 6.2, step 4).
 const PERSIST: u32 = 16;
-/// Samples of the minimum round-trip time count for so long at least.
+/// Samples of the minimum round-trip time count at least for this time.
 const MIN_RTT_AGE: Duration = Duration::secs(10);
 
-/// What RACK knows of the connection.
+/// The state of RACK for one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Rack {
     /// The segment sent last among those delivered: when it was sent, and its end.
@@ -46,7 +46,7 @@ struct Probe {
 pub enum ProbeAnswer {
     /// Nothing.
     None,
-    /// The probe repaired a loss that nobody else will tell of: one reduction is due.
+    /// The probe repaired a loss that nothing else will reveal: one reduction is due.
     RepairedLoss,
 }
 

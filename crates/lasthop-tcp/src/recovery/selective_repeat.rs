@@ -1,10 +1,10 @@
-//! Selective repeat: each segment has a timer of its own, so many round trips long, and goes out
-//! again alone when it expires.
+//! Selective repeat: each segment has a separate timer, a number of round trips long, and is
+//! retransmitted alone when it expires.
 //!
-//! Besides, what was overtaken is found as RACK finds it. There is no other timeout and no
-//! back-off: the timer of a copy is as long as that of the first sending. The round-trip time is
-//! the smoothed one, or the last one if that is longer; timestamps tell it of copies too, without
-//! which one that has grown past the timers would never be learnt.
+//! RACK detects segments that were overtaken. There is no other timeout and no back-off: the timer
+//! of a copy is as long as that of the first transmission. The round-trip time is the smoothed one,
+//! or the last one if that is longer; timestamps give it for retransmissions too, without which a
+//! round-trip time that has grown past the timers would never be measured.
 
 use crate::recovery::sack::board::SackBoard;
 use crate::rto::RtoEstimator;

@@ -1,6 +1,6 @@
-//! The data sender: a connection over a stream ([`stream`]) and a loss recovery
-//! (`crate::recovery`), each with private state. This file has what reaches the sender and what
-//! others can learn of it.
+//! The data sender: a connection over a stream (`stream`) and a loss recovery
+//! (`crate::recovery`), each with private state. This file contains the entry points and the
+//! queries of a sender.
 
 pub mod config;
 mod congestion;

@@ -1,6 +1,6 @@
 //! Vegas' fine-grained retransmission (Brakmo and Peterson 1995, section 3.1): a duplicate ACK, or
-//! one of the first two ACKs after a retransmission, sends the first segment again if it is overdue
-//! by a timer of its own, which knows when each segment was sent.
+//! one of the first two ACKs after a retransmission, retransmits the first segment if it is overdue
+//! by a separate timer, which runs from the transmission of each segment.
 //!
 //! The timer and its back-off are those of the authors' code, as in ns-2: (SRTT + 2 deviations) *
 //! 17/16.

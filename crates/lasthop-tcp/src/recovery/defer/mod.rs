@@ -123,7 +123,8 @@ impl Additions {
         self.dcr().map_or(Time::NEVER, DelayedResponse::due)
     }
 
-    /// Duplicate ACKs (or segments SACKed further up) that mean a loss now, at `least` so many.
+    /// The number of duplicate ACKs (or segments SACKed further up) that means a loss now; at least
+    /// `least`.
     pub fn loss_threshold(&self, flight: u64, mss: u32, least: u32) -> u32 {
         match &self.defer {
             Defer::Ncr(ncr) => ncr.loss_threshold(flight, mss, least),

@@ -1,6 +1,5 @@
-//! What a sender with SACK knows of its segments: which are delivered, lost, sent again, and how
-//! many bytes that leaves in the pipe. Counted as it goes; a test holds the count to RFC 6675's
-//! SetPipe.
+//! The state of segments in SACK recovery: which are delivered, lost or retransmitted, and the
+//! bytes in the pipe, counted incrementally.
 
 use crate::profile::RackRtt;
 use crate::recovery::RecoveryKind;
@@ -295,7 +294,7 @@ impl SackBoard {
         if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
             self.lose(sent, true);
             sent.marks = sent.marks.without(Marks::HELD).with(Marks::REPORTED);
-            // A rule that counts losses by congestion is not told of this one.
+            // A rule that counts losses by congestion does not count this one.
             if let Some(found) = &mut self.found {
                 while found.pop().is_some() {}
             }

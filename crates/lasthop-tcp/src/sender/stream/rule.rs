@@ -1,4 +1,5 @@
-//! What the window rule is told of ACKs and losses, and how far the stream uses its window.
+//! What the stream reports to the window rule about ACKs and losses, and how much of its window it
+//! uses.
 
 use super::Stream;
 use crate::profile::{CwndLimitedBy, GrowthBase, HalvingBase};

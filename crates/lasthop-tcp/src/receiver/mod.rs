@@ -1,8 +1,13 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
+mod acks;
 mod compression;
 mod growth;
 mod linux_acks;
+mod rule;
+mod window;
+
+pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
@@ -11,103 +16,9 @@ use crate::profile::{DelayedAckRule, Profile};
 use crate::reassembly::{Reassembly, Taken};
 use crate::sender::{Output, SendReason, timestamp};
 use crate::window::LossClass;
-use lasthop_core::segment::{
-    Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES,
-    Segment,
-};
+use lasthop_core::segment::{Block, Flags, Notice, NoticeKind, Segment};
 use lasthop_core::snack::Snack;
 use lasthop_core::units::{Duration, Time};
-
-/// What a receiver needs to know of its connection.
-#[derive(Clone, Debug)]
-pub struct ReceiverConfig {
-    /// Flow.
-    pub flow: FlowId,
-    /// Node of the sender.
-    pub to: NodeId,
-    /// Header bytes of every packet.
-    pub headers: u32,
-    /// Payload bytes of a full segment; what is longer are several that were sent as one frame.
-    pub mss: u32,
-    /// Receive buffer in bytes.
-    pub buffer: u64,
-    /// The application reads by `read`, not by itself at once.
-    pub manual_read: bool,
-}
-
-/// How a scheme answers a data segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
-    /// Flags for the ACK; with NAMED it names the segment, with REPORT it carries `report`.
-    pub flags: Flags,
-    /// No ACK at all, unless it asks for something.
-    pub silent: bool,
-    /// What the ACK reports, if its flags have REPORT.
-    pub report: u32,
-    /// What it holds those segments for lost by that the arrival shows to be missing: from the
-    /// highest byte so far to its first.
-    pub said: LossClass,
-}
-
-impl From<Flags> for Reply {
-    fn from(flags: Flags) -> Reply {
-        Reply { flags, ..Reply::default() }
-    }
-}
-
-/// The receiver slot: what a scheme adds to the ACKs, and whether there is one.
-pub trait ReceiverRule: Send {
-    /// A data segment has arrived when `expected` was the next byte expected and `highest` the byte
-    /// after the highest one that had arrived.
-    fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply;
-
-    /// The segment has been taken in. What is asked for (SNACK) goes with the ACK that answers it,
-    /// which goes out now.
-    fn asks(&mut self, now: Time, segment: &Segment, held: &Held<'_>) -> Option<Snack> {
-        let _ = (now, segment, held);
-        None
-    }
-
-    /// When `on_timer` wants to be called.
-    fn deadline(&self) -> Time {
-        Time::NEVER
-    }
-
-    /// The deadline has come. What is asked for goes out with an ACK of its own, whose flags are
-    /// these.
-    fn on_timer(&mut self, now: Time, held: &Held<'_>) -> Option<(Snack, Flags)> {
-        let _ = (now, held);
-        None
-    }
-
-    /// It tells causes of losses apart: its flows have a confusion matrix.
-    fn classifies(&self) -> bool {
-        false
-    }
-}
-
-/// What a receiver holds.
-#[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
-    /// The next byte expected.
-    pub next: u64,
-    ahead: &'a Reassembly,
-}
-
-impl Held<'_> {
-    /// What is missing below the highest byte that has arrived, in order.
-    pub fn holes(&self) -> impl Iterator<Item = Block> {
-        self.ahead.holes(self.next)
-    }
-
-    /// The byte after the highest one that has arrived.
-    pub fn highest(&self) -> u64 {
-        self.ahead.highest().unwrap_or(self.next)
-    }
-}
-
-/// Bytes that a TCP header has for options.
-const ROOM: u32 = 40;
 
 /// A TCP data receiver.
 pub struct Receiver {
@@ -492,7 +403,7 @@ impl Receiver {
     /// if it does.
     fn ask_for_holes(&mut self, now: Time, segment: Option<&Segment>) -> bool {
         let Some(rule) = &mut self.rule else { return false };
-        let held = Held { next: self.rcv_nxt, ahead: &self.ahead };
+        let held = Held::new(self.rcv_nxt, &self.ahead);
         let asked = match segment {
             Some(segment) => rule.asks(now, segment, &held).map(|snack| (snack, self.marks)),
             None => rule.on_timer(now, &held),
@@ -556,186 +467,6 @@ impl Receiver {
     #[inline]
     pub fn deadline(&self) -> (Time, Time) {
         if self.wake.0 < self.deadline { self.wake } else { (self.deadline, self.armed) }
-    }
-
-    #[inline(never)]
-    fn ack_now(&mut self, now: Time, out: &mut impl Output) {
-        (self.pending, self.compressing) = (false, false);
-        self.deadline = Time::NEVER;
-        if let Some(compression) = &mut self.compression {
-            compression.ack_sent();
-        }
-        if let Some(acks) = &mut self.linux_acks {
-            acks.on_ack_sent();
-        }
-        self.send_ack(now, Flags::NONE, out);
-    }
-
-    #[inline(never)]
-    fn send_ack(&mut self, now: Time, extra: Flags, out: &mut impl Output) {
-        self.acknowledge(now, extra, out);
-    }
-
-    #[inline(always)]
-    fn acknowledge(&mut self, now: Time, extra: Flags, out: &mut impl Output) {
-        let mut flags = Flags::ACK.with(extra).with(std::mem::take(&mut self.marks));
-        let fin_taken = self.fin_at == Some(self.rcv_nxt) && self.ack_limit >= self.rcv_nxt;
-        if fin_taken && self.full_handshake {
-            flags = flags.with(Flags::FIN);
-        }
-        if self.timestamps {
-            flags = flags.with(Flags::TIMESTAMPS);
-        }
-        if self.echo {
-            flags = flags.with(Flags::ECE);
-        }
-        // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK
-        // number beside it.
-        if !self.shut {
-            self.edge = self.edge.max(self.rcv_nxt + self.window());
-        }
-        let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
-        self.last_ack = ack;
-        let segment = Segment {
-            seq: 0,
-            ack: ack + u64::from(fin_taken),
-            id: 0,
-            flow: self.config.flow,
-            len: 0,
-            size: self.config.headers + self.ack_bytes,
-            window: if self.shut { 0 } else { u32::try_from(self.edge - ack).unwrap_or(u32::MAX) },
-            ts_value: if self.timestamps { timestamp(now) } else { 0 },
-            ts_echo: self.ts_recent,
-            payload: Payload::NONE,
-            to: self.config.to,
-            flags,
-            attempt: 1,
-            forward: false,
-        };
-        let sacks = self.sack_blocks > 0 && (self.duplicate.is_some() || !self.ahead.is_empty());
-        if sacks || flags.any(Flags::OPTIONS) {
-            // A copy: what is taken by its address goes through memory, and so would the plain ACK.
-            let mut segment = segment;
-            let mut options = Options { named: self.named, report: self.reported, ..Options::NONE };
-            self.report(&mut segment, &mut options);
-            return out.send_with(segment, &options, SendReason::Control);
-        }
-        out.send(segment, SendReason::Control);
-    }
-
-    /// The options of an ACK: the segment that it names, what it asks for, and what has arrived
-    /// beyond its number, before that a duplicate if there was one (RFC 2883, section 4).
-    #[inline(never)]
-    fn report(&mut self, segment: &mut Segment, options: &mut Options) {
-        if segment.flags.has(Flags::NAMED) {
-            segment.size += NAMED_BYTES;
-        }
-        if segment.flags.has(Flags::REPORT) {
-            segment.size += REPORT_BYTES;
-        }
-        let mut room = self.sack_blocks;
-        if segment.flags.has(Flags::SNACK) {
-            options.snack = self.snack;
-            segment.size += self.snack.bytes();
-            room = room.min(
-                (ROOM.saturating_sub(self.ack_bytes + self.sack_bytes + self.snack.bytes()) / 8)
-                    as usize,
-            );
-        }
-        if room == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
-            return;
-        }
-        let mut flags = segment.flags.with(Flags::SACK);
-        if let Some(d) = self.duplicate.take() {
-            options.sack.push(d.start, d.end);
-            flags = flags.with(Flags::DSACK);
-            room -= 1;
-        }
-        self.ahead.report(&mut options.sack, room);
-        if options.sack.as_slice().is_empty() {
-            // What is held is so old that ns-2 does not report it.
-            return;
-        }
-        segment.size += self.sack_bytes + 8 * options.sack.as_slice().len() as u32;
-        segment.flags = flags;
-    }
-
-    /// What the buffer has left.
-    #[inline]
-    fn window(&self) -> u64 {
-        let room = self.window_limit.min(self.config.buffer.saturating_sub(self.unread));
-        self.growth.as_ref().map_or(room, |g| room.min(g.window()))
-    }
-
-    /// The application reads `bytes` (manual reading). A window that opens by enough is told to the
-    /// sender at once.
-    pub fn read(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
-        self.unread -= bytes.min(self.unread);
-        self.update_window(now, mss, out);
-    }
-
-    /// The window that the SYN is answered with, if it is less than the buffer (relays).
-    pub fn begin_with(&mut self, bytes: u64) {
-        self.window_limit = self.window_limit.min(bytes);
-        self.edge = self.edge.min(bytes);
-    }
-
-    /// Limits the advertised window (relays).
-    pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
-        self.window_limit = bytes;
-        self.update_window(now, mss, out);
-    }
-
-    /// The limit that a relay has set to the advertised window; `None` while the relay has closed
-    /// it.
-    pub fn window_limit(&self) -> Option<u64> {
-        (!self.shut).then_some(self.window_limit)
-    }
-
-    /// Its buffer: the largest window that it advertises.
-    pub fn buffer(&self) -> u64 {
-        self.config.buffer
-    }
-
-    /// RFC 1122, section 4.2.3.3, with BSD's two segments: tell of a larger window when its right
-    /// edge has moved by as much, or by half of the buffer.
-    fn update_window(&mut self, now: Time, mss: u32, out: &mut impl Output) {
-        let grown = (self.rcv_nxt + self.window()).saturating_sub(self.edge);
-        if self.open && grown >= (2 * u64::from(mss)).min(self.config.buffer / 2).max(1) {
-            self.ack_now(now, out);
-        }
-    }
-
-    /// Acknowledges no further than `offset` from now on (relays), and that at once if it is news.
-    pub fn acknowledge_up_to(&mut self, now: Time, offset: u64, out: &mut impl Output) {
-        let news = offset.min(self.rcv_nxt) > self.ack_limit.min(self.rcv_nxt);
-        self.ack_limit = offset;
-        if news && self.open {
-            self.ack_now(now, out);
-        }
-    }
-
-    /// An ACK of what came in order would say no more than the last one did: the relay holds the
-    /// number back, and a duplicate ACK would be taken for a loss.
-    fn withholds(&self, clean: bool) -> bool {
-        clean && self.rcv_nxt > self.ack_limit && self.last_ack >= self.ack_limit
-    }
-
-    /// Acknowledges up to `offset` with a closed window (relays). What was offered before is taken
-    /// all the same.
-    pub fn close_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
-        (self.ack_limit, self.shut) = (offset, true);
-        if self.open {
-            self.ack_now(now, out);
-        }
-    }
-
-    /// Opens the window again and acknowledges up to `offset`.
-    pub fn open_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
-        self.ack_limit = offset;
-        if std::mem::take(&mut self.shut) && self.open {
-            self.ack_now(now, out);
-        }
     }
 
     /// Next byte expected.

@@ -1,0 +1,233 @@
+//! The values that settings of a profile can take.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::recovery::Recovery;
+use lasthop_core::units::{Duration, Size};
+
+/// How the retransmission timer measures time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockKind {
+    /// RFC 6298 with the granularity G of `clock_granularity`.
+    Rfc,
+    /// ns-2: all estimates are integers in ticks of `clock_granularity`, with 3 and 2 fraction
+    /// bits; without timestamps a sample is floor((rtt + phase) / tick), the phase drawn per flow.
+    Ns2Ticks,
+}
+
+/// How far limited transmit goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitedTransmitRule {
+    /// RFC 3042: on the first two duplicate ACKs, one new segment each.
+    Rfc3042,
+    /// ns-2: one new segment for every duplicate ACK below the threshold, however large that is.
+    BelowThreshold,
+}
+
+/// How CUBIC computes its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CubicForm {
+    /// RFC 9438, with HyStart++ (RFC 9406).
+    Rfc9438,
+    /// Linux `tcp_cubic.c`: whole segments, a clock of 4 ms, the Reno-friendly estimate always by
+    /// RFC 9438's first alpha, and HyStart (ACK trains and delays).
+    Linux,
+}
+
+/// Of which delivered segment RACK takes its round-trip time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RackRtt {
+    /// Of the one sent last of all delivered so far.
+    #[default]
+    Newest,
+    /// Of the one that the last ACK delivered last, in the order of the ACK number, although later
+    /// ones are delivered (Linux `tcp_rack_advance`).
+    Latest,
+}
+
+/// When a closed receive window stops the retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PersistRule {
+    /// With nothing in flight. Otherwise the timer expires as ever, and cuts cwnd (Linux).
+    Idle,
+    /// At once, whatever is in flight (BSD; what M-TCP builds on).
+    Always,
+}
+
+/// What a reduction halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HalvingBase {
+    /// The data in flight (RFC 5681, equation 4).
+    FlightSize,
+    /// The window in use: cwnd with its inflation, but not above the receive window (ns-2).
+    Window,
+    /// cwnd, whatever the receive window is (Linux `tcp_reno_ssthresh`,
+    /// `cubictcp_recalc_ssthresh`).
+    Cwnd,
+}
+
+/// What shows that cwnd limits the sender, so that an ACK may open it (RFC 5681, section 3.1; RFC
+/// 7661).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CwndLimitedBy {
+    /// The data in flight (with SACK the pipe) fill cwnd when the ACK comes.
+    Pipe,
+    /// Linux `tcp_is_cwnd_limited`: cwnd was full after the last sending or, in slow start, cwnd is
+    /// less than twice the most segments out in the round trip.
+    PacketsOut,
+}
+
+/// For how much an ACK opens cwnd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GrowthBase {
+    /// What its number newly acknowledges (RFC 5681).
+    Acknowledged,
+    /// What it newly delivers (Linux `tcp_newly_delivered`): what SACK or duplicate ACKs have
+    /// counted counts no more. After reordering by more than `dupack_threshold` segments SACKs open
+    /// cwnd too (`tcp_may_raise_cwnd`).
+    Delivered,
+}
+
+/// How the window comes down for an ECN echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnReduction {
+    /// At once (RFC 3168, section 6.1.2).
+    AtOnce,
+    /// Over a round trip, by proportional rate reduction where the recovery has it (Linux
+    /// `tcp_enter_cwr`).
+    Proportional,
+}
+
+/// Which partial ACKs restart the retransmission timer (RFC 6582, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewRenoTimer {
+    /// The first one only.
+    Impatient,
+    /// Each one.
+    SlowButSteady,
+}
+
+/// What happens to cwnd when nothing was sent for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleRestart {
+    /// Nothing.
+    Off,
+    /// After one RTO without sending, cwnd falls to `restart_window` (RFC 5681, section 4.1).
+    Rto,
+    /// For each RTO without sending cwnd is halved, down to `restart_window`, and ssthresh rises to
+    /// three quarters of what it was (Linux `tcp_cwnd_restart`; RFC 2861).
+    HalvedPerRto,
+    /// ns-2: the retransmission timer keeps running without outstanding data and sets cwnd to one
+    /// segment.
+    Timer,
+}
+
+/// Which segments may wait for a delayed ACK, if none is waiting yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DelayedAckRule {
+    /// Those in order while nothing is missing (RFC 5681, section 4.2).
+    Rfc5681,
+    /// ns-2: whichever is the highest one in order after it was taken, a duplicate of it too.
+    HighestInOrder,
+    /// Linux (`__tcp_ack_snd_check`): those of RFC 5681 after 16 quick ACKs at the start, again
+    /// after a duplicate or a silence longer than a timeout, and while the window that is offered
+    /// does not grow. The delay adapts from `delayed_ack` upwards (`icsk_ack.ato`), and from the
+    /// fourth ACK of one number on SACKs wait up to 1.1 ms (`tcp_comp_sack_delay_ns`).
+    Linux,
+}
+
+/// What the smallest timeout is a bound of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MinRtoRule {
+    /// The timeout (RFC 6298, rule 2.4).
+    Timeout,
+    /// What the timeout has over SRTT (Linux).
+    Deviation,
+}
+
+/// How the deviation of round-trip times is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviationRule {
+    /// Smoothed with each sample (RFC 6298, rule 2.3).
+    Smoothed,
+    /// The largest smoothed one of a round trip, from which it falls by a quarter of the distance
+    /// in each; a sample below SRTT counts for an eighth (Linux `tcp_rtt_estimator`).
+    RoundTripMaximum,
+}
+
+/// Loss recovery under a window rule that does not insist on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected \"paper\" or a recovery such as \"rack+prr+f-rto\"")]
+pub enum DefaultRecovery {
+    /// That of the rule's own paper.
+    Named(PapersOwn),
+    /// This one.
+    This(Recovery),
+}
+
+/// The word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PapersOwn {
+    /// That of the rule's own paper.
+    Paper,
+}
+
+/// Initial slow start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a size such as \"20 segments\", \"unlimited\" or \"receive-window\""
+)]
+pub enum InitialSsthresh {
+    /// So much.
+    Size(Size),
+    /// A word.
+    Named(NamedSsthresh),
+}
+
+/// Words for the initial slow start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedSsthresh {
+    /// As high as possible (RFC 5681).
+    Unlimited,
+    /// The receive window (ns-2).
+    ReceiveWindow,
+}
+
+/// Delayed ACKs: `false`, or the longest time an ACK waits for a second segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected true, false or a time such as \"40 ms\"")]
+pub enum DelayedAck {
+    /// `false`: each segment is acknowledged at once (`true` means 200 ms).
+    Switch(bool),
+    /// At most so late.
+    AtMost(Duration),
+}
+
+impl DelayedAck {
+    /// The longest delay; `None` if every segment is acknowledged at once.
+    pub fn limit(self) -> Option<Duration> {
+        match self {
+            DelayedAck::Switch(false) => None,
+            DelayedAck::Switch(true) => Some(Duration::millis(200)),
+            DelayedAck::AtMost(d) => Some(d),
+        }
+    }
+}

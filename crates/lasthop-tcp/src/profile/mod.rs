@@ -1,0 +1,303 @@
+//! Profiles: every constant and switch of the endpoints in one place.
+//!
+//! A profile says what a *stack* does; a scheme says what a *paper* changes. The rules of ns-2.35
+//! that differ from the RFCs are fields here (each names the rule), so that its results can be
+//! matched exactly and each quirk switched alone.
+
+mod builtin;
+mod choices;
+
+pub use choices::*;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use lasthop_core::units::{Duration, Size};
+
+/// The named profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum ProfileName {
+    /// What users run: CUBIC over SACK with RACK-TLP, PRR, F-RTO and D-SACK undo, timestamps,
+    /// minimum RTO 200 ms.
+    #[default]
+    #[serde(rename = "linux")]
+    Linux,
+    /// The RFCs as they stand: 5681, 6298, 6582, 6928, 3042, 7323.
+    #[serde(rename = "rfc")]
+    Rfc,
+    /// ns-2.26 (2003), the simulator of zeng2006.
+    #[serde(rename = "ns-2.26")]
+    Ns226,
+    /// ns-2.27 (2004).
+    #[serde(rename = "ns-2.27")]
+    Ns227,
+    /// ns-2.30 (2006).
+    #[serde(rename = "ns-2.30")]
+    Ns230,
+    /// ns-2.35 (2011), the last one.
+    #[serde(rename = "ns-2.35")]
+    Ns235,
+}
+
+impl ProfileName {
+    /// One of ns-2's.
+    pub fn is_ns2(self) -> bool {
+        matches!(
+            self,
+            ProfileName::Ns226 | ProfileName::Ns227 | ProfileName::Ns230 | ProfileName::Ns235
+        )
+    }
+}
+
+macro_rules! profile {
+    ($($(#[$doc:meta])* $field:ident: $t:ty,)*) => {
+        /// The constants and switches of both endpoints of a flow.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        pub struct Profile {
+            /// Which profile this came from.
+            pub profile: ProfileName,
+            $($(#[$doc])* pub $field: $t,)*
+        }
+
+        /// Keys of `[tcp]` (and of a `[[flow]]`) that change single values of the profile.
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct ProfileKeys {
+            /// The profile that gives every value not said here.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub profile: Option<ProfileName>,
+            $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$t>,)*
+        }
+
+        impl ProfileKeys {
+            /// `self`, with what it leaves open taken from `below`.
+            pub fn over(&self, below: &ProfileKeys) -> ProfileKeys {
+                ProfileKeys { profile: self.profile.or(below.profile), $($field: self.$field.or(below.$field),)* }
+            }
+
+            /// The whole profile.
+            pub fn profile(&self) -> Profile {
+                let mut p = Profile::named(self.profile.unwrap_or_default());
+                $(if let Some(v) = self.$field { p.$field = v; })*
+                p
+            }
+        }
+
+        impl Profile {
+            /// Every value as a key, for a scenario with all defaults filled in.
+            pub fn keys(&self) -> ProfileKeys {
+                ProfileKeys { profile: Some(self.profile), $($field: Some(self.$field),)* }
+            }
+        }
+    };
+}
+
+profile! {
+    /// Loss recovery under a window rule that does not insist on its own.
+    recovery: DefaultRecovery,
+    /// SACK is permitted (RFC 2018); without it what needs SACK runs over NewReno.
+    sack: bool,
+    /// Blocks that an ACK has room for: 4, one less beside timestamps (ns-2: 3).
+    max_sack_blocks: u32,
+    /// Bytes that the SACK option takes besides 8 for each block (4 on the wire; ns-2: 0).
+    sack_option_bytes: u32,
+    /// A range that had no room in an ACK is not reported again before it grows (ns-2).
+    sack_forgets: bool,
+    /// The receiver reports duplicates in a first SACK block (RFC 2883).
+    dsack: bool,
+    /// Explicit congestion notification (RFC 3168).
+    ecn: bool,
+    /// cwnd after the SYN has been acknowledged (RFC 6928, RFC 3390; ns-2 `windowInit_`).
+    initial_window: Size,
+    /// cwnd after the SYN was lost once (RFC 5681 section 3.1; ns-2: 1).
+    syn_loss_window: Size,
+    /// cwnd after a retransmission timeout (RFC 5681: 1; zeng2006 text: 2).
+    loss_window: Size,
+    /// cwnd after an idle time (RFC 5681 section 4.1).
+    restart_window: Size,
+    /// A lost SYN sets ssthresh to two segments (ns-2 rule 19).
+    syn_loss_cuts_ssthresh: bool,
+    /// What an idle time does (ns-2 rule 12).
+    idle_restart: IdleRestart,
+    /// Slow start threshold at the start.
+    initial_ssthresh: InitialSsthresh,
+    /// Smallest retransmission timeout, before back-off.
+    min_rto: Duration,
+    /// What `min_rto` bounds.
+    min_rto_rule: MinRtoRule,
+    /// How the deviation of round-trip times is estimated.
+    rtt_deviation: DeviationRule,
+    /// Largest retransmission timeout, after back-off.
+    max_rto: Duration,
+    /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
+    initial_rto: Duration,
+    /// Largest factor of the exponential back-off: 64 doubles six times (ns-2.35 goes on until the
+    /// timeout is `max_rto`).
+    max_backoff: u32,
+    /// How the timer measures time (ns-2 rule 8).
+    clock: ClockKind,
+    /// Clock granularity G, or the tick of ns-2.
+    clock_granularity: Duration,
+    /// When a window that the receiver closes makes the sender persist: no timeouts, only probes
+    /// (RFC 9293 section 3.8.6.1).
+    persist: PersistRule,
+    /// A sender that is told that its last hop is down freezes until it is told that it is up, at
+    /// most for so long; 0: it does not heed these notices (TCP-F).
+    freeze: Duration,
+    /// Duplicate ACKs that make a fast retransmit.
+    dupack_threshold: u32,
+    /// Limited transmit (RFC 3042).
+    limited_transmit: bool,
+    /// The duplicate ACKs on which limited transmit sends (ns-2 rule 13).
+    limited_transmit_rule: LimitedTransmitRule,
+    /// Delayed ACKs at the receiver: `false`, `true` (200 ms) or the longest time that an ACK waits
+    /// for a second segment (ns-2 rule 16).
+    delayed_ack: DelayedAck,
+    /// What is never delayed (ns-2 rule 16).
+    delayed_ack_rule: DelayedAckRule,
+    /// The receive window begins with 64 KiB and grows up to `receive_window` as the sender does
+    /// (Linux `tcp_rcv_space_adjust`, `tcp_grow_window`); off: it is `receive_window` from the SYN
+    /// on.
+    receive_window_grows: bool,
+    /// Timestamps option (RFC 7323).
+    timestamps: bool,
+    /// Bytes that the timestamps option adds to a data segment (12 on the wire; ns-2: 10).
+    timestamp_bytes: u32,
+    /// Bytes that it adds to a pure ACK (ns-2: none).
+    timestamp_ack_bytes: u32,
+    /// No fast retransmit before an ACK passes what had been sent at the last reduction (ns-2
+    /// `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
+    guard_after_rto: bool,
+    /// The guard holds from the start, so that a loss of the first data segment waits for the timer
+    /// (ns-2 before 2.30: `bugfix_ss_` off).
+    guard_first_segment: bool,
+    /// The guard does not bind Reno after a fast retransmit, only after a timeout, so that one
+    /// window of data may be halved more than once (ns-2 before 2.29: `last_cwnd_action_` was not
+    /// left at the end of recovery).
+    reno_halves_again: bool,
+    /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2
+    /// before 2.27: `exitFastRetrans_` off).
+    inflate_when_blocked: bool,
+    /// Duplicate ACKs inflate the window in fast recovery (RFC 5681, section 3.2 steps 3 and 4).
+    inflate: bool,
+    /// Segments that one ACK may release after a timeout, which itself sends one, until what had
+    /// been sent before has been sent again or acknowledged; 0 = as the window allows. For a window
+    /// that a timeout leaves open, over recovery by duplicate ACKs.
+    timeout_burst: u32,
+    /// ssthresh is a whole number of segments, cut off (ns-2 rule 1).
+    integer_ssthresh: bool,
+    /// A fast retransmit leaves a whole number of segments of cwnd, cut off (ns-2 before 2.30:
+    /// `precisionReduce_` off).
+    integer_window: bool,
+    /// cwnd and ssthresh are whole segments, cut off (Linux `snd_cwnd`). In congestion avoidance
+    /// what is acknowledged is counted until it makes a window (`tcp_cong_avoid_ai`), and PRR
+    /// counts segments.
+    whole_segments: bool,
+    /// What proportional rate reduction starts from: the data in flight (RFC 9937, RecoverFS) or
+    /// cwnd (Linux `prior_cwnd`).
+    prr_base: HalvingBase,
+    /// How CUBIC computes its window.
+    cubic: CubicForm,
+    /// Of which segment RACK takes its round-trip time.
+    rack_rtt: RackRtt,
+    /// What a probe waits beyond two round-trip times if more than one segment is in flight, and
+    /// RACK's timer beyond its reordering window (RFC 8985, sections 6.3 and 7.2: nothing; Linux
+    /// `TCP_TIMEOUT_MIN_US`).
+    probe_slack: Duration,
+    /// SACK blocks of an ACK below snd_una are taken in (Linux `tcp_ack`).
+    sack_of_old_acks: bool,
+    /// How the window comes down for an ECN echo.
+    ecn_reduction: EcnReduction,
+    /// The wait for the next probe of a closed window doubles from the first probe on, up to 1024
+    /// times (Linux `tcp_probe0_when`); off: from the second probe on, up to 64 times.
+    persist_doubles_at_once: bool,
+    /// What a reduction halves (ns-2 rule 2).
+    halving: HalvingBase,
+    /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
+    grow_when_window_limited: bool,
+    /// The ACK that ends recovery also opens the window (ns-2 rule 3; Linux).
+    exit_ack_opens_window: bool,
+    /// What shows that cwnd limits the sender, so that it may grow.
+    cwnd_limited_by: CwndLimitedBy,
+    /// What an ACK counts for when the window opens.
+    growth_base: GrowthBase,
+    /// The window opens by bytes acknowledged, without a limit for one ACK (Linux; RFC 3465 with L
+    /// = infinity); off: by ACKs (RFC 5681).
+    byte_counting: bool,
+    /// cwnd at the end of recovery is set to min(ssthresh, flight + 1 segment) (RFC 6582); off:
+    /// left as it is (ns-2 rule 5).
+    exit_sets_cwnd: bool,
+    /// Segments that one duplicate ACK may release in NewReno's recovery; 0 = as the window allows
+    /// (ns-2: 2, rule 5).
+    recovery_burst: u32,
+    /// Which partial ACKs restart the timer.
+    newreno_timer: NewRenoTimer,
+    /// A partial ACK takes what it acknowledges off the inflated window (RFC 6582 section 3.2 step
+    /// 5).
+    partial_window_deflation: bool,
+    /// Segments that leave together are one frame, up to what the sending stack's TSO autosizing
+    /// allows: lost, queued, delivered and acknowledged as one, as on an emulator that runs on the
+    /// sending host (Linux `tcp_tso_autosize`, GSO and GRO). For senders that recover by SACK
+    /// blocks.
+    segmentation_offload: bool,
+    /// From the fourth ACK on that reports data beyond one hole the receiver holds ACKs back, for 1
+    /// ms or a twentieth of the round-trip time (Linux `tcp_comp_sack_delay_ns`,
+    /// `__tcp_ack_snd_check`).
+    sack_compression: bool,
+    /// Three-way handshake ends with an ACK of its own, and a finite transfer with FINs (off in
+    /// ns-2's one-way TCP).
+    full_handshake: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_change_single_values_and_round_trip() {
+        let keys: ProfileKeys = toml::from_str(
+            "profile = \"ns-2.26\"\nmin_rto = \"0.2 s\"\ndelayed_ack = \"100 \
+             ms\"\ninitial_ssthresh = \"8 segments\"",
+        )
+        .unwrap();
+        let p = keys.profile();
+        assert_eq!(p.min_rto, Duration::millis(200));
+        assert_eq!(p.delayed_ack.limit(), Some(Duration::millis(100)));
+        assert_eq!(p.initial_rto, Duration::secs(6));
+        let text = toml::to_string(&p.keys()).unwrap();
+        assert_eq!(toml::from_str::<ProfileKeys>(&text).unwrap().profile(), p);
+    }
+
+    /// Dates of ns-2's CHANGES.html and ns-default.tcl: releases on 2003-02-26 (2.26), 2004-01-18
+    /// (2.27), 2006-09-26 (2.30).
+    #[test]
+    fn versions_of_ns2_differ_by_what_was_changed_between_them() {
+        use ProfileName::{Ns226, Ns227, Ns230, Ns235};
+        let [v226, v227, v230, v235] = [Ns226, Ns227, Ns230, Ns235].map(Profile::named);
+        // 2003-05-05 (NewReno after RFC 2582) and 2003-07-28 (`exitFastRetrans_`)
+        let undone = Profile {
+            newreno_timer: v226.newreno_timer,
+            partial_window_deflation: false,
+            inflate_when_blocked: true,
+            ..v227.clone()
+        };
+        assert_eq!(Profile { profile: Ns226, ..undone }, v226);
+        // 2004-10-14 (`minrto_`), 2005 (Reno's state), 2006-01-21 (`rtxcur_init_`), 2006-01-24
+        // (`precisionReduce_`), 2006-06-13 (`bugfix_ss_`)
+        let undone = Profile {
+            min_rto: Duration::secs(1),
+            reno_halves_again: true,
+            initial_rto: Duration::secs(6),
+            integer_window: true,
+            guard_first_segment: true,
+            syn_loss_window: Size::Segments(2.0),
+            ..v230.clone()
+        };
+        assert_eq!(Profile { profile: Ns227, ..undone }, v227);
+        // 2007-03-28 (`maxrto_`, and back-off up to it)
+        assert_eq!(
+            Profile { profile: Ns230, max_rto: Duration::secs(100_000), max_backoff: 64, ..v235 },
+            v230
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! The window of a receiver, and how a relay controls window and ACK number.
+
+use super::Receiver;
+use crate::sender::Output;
+use lasthop_core::units::Time;
+
+impl Receiver {
+    /// What the buffer has left.
+    #[inline]
+    pub(super) fn window(&self) -> u64 {
+        let room = self.window_limit.min(self.config.buffer.saturating_sub(self.unread));
+        self.growth.as_ref().map_or(room, |g| room.min(g.window()))
+    }
+
+    /// The application reads `bytes` (manual reading). If the window opens by enough, an ACK is
+    /// sent at once.
+    pub fn read(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
+        self.unread -= bytes.min(self.unread);
+        self.update_window(now, mss, out);
+    }
+
+    /// The window that the SYN is answered with, if it is less than the buffer (relays).
+    pub fn begin_with(&mut self, bytes: u64) {
+        self.window_limit = self.window_limit.min(bytes);
+        self.edge = self.edge.min(bytes);
+    }
+
+    /// Limits the advertised window (relays).
+    pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
+        self.window_limit = bytes;
+        self.update_window(now, mss, out);
+    }
+
+    /// The limit that a relay has set to the advertised window; `None` while the relay has closed
+    /// it.
+    pub fn window_limit(&self) -> Option<u64> {
+        (!self.shut).then_some(self.window_limit)
+    }
+
+    /// Its buffer: the largest window that it advertises.
+    pub fn buffer(&self) -> u64 {
+        self.config.buffer
+    }
+
+    /// RFC 1122, section 4.2.3.3, with BSD's two segments: a larger window is advertised when its
+    /// right edge has moved by as much, or by half of the buffer.
+    pub(super) fn update_window(&mut self, now: Time, mss: u32, out: &mut impl Output) {
+        let grown = (self.rcv_nxt + self.window()).saturating_sub(self.edge);
+        if self.open && grown >= (2 * u64::from(mss)).min(self.config.buffer / 2).max(1) {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Acknowledges at most up to `offset` from now on (relays); at once if that is more than
+    /// before.
+    pub fn acknowledge_up_to(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        let news = offset.min(self.rcv_nxt) > self.ack_limit.min(self.rcv_nxt);
+        self.ack_limit = offset;
+        if news && self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// An ACK of what came in order would repeat the last one: the relay withholds the number, and
+    /// the sender would take a duplicate ACK for a loss.
+    pub(super) fn withholds(&self, clean: bool) -> bool {
+        clean && self.rcv_nxt > self.ack_limit && self.last_ack >= self.ack_limit
+    }
+
+    /// Acknowledges up to `offset` with a closed window (relays). Data that were offered
+    /// before are still accepted.
+    pub fn close_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        (self.ack_limit, self.shut) = (offset, true);
+        if self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Opens the window again and acknowledges up to `offset`.
+    pub fn open_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        self.ack_limit = offset;
+        if std::mem::take(&mut self.shut) && self.open {
+            self.ack_now(now, out);
+        }
+    }
+}
