@@ -14,7 +14,7 @@
 //! delivery ends a run, also by SACK: the paper speaks of successive packets, and at 20 % loss a
 //! hole would otherwise cause more than two ELNs in every round trip.
 //!
-//! Without notices it is `sack`, segment for segment. Which notices count: `tcp/recovery/elsn.rs`.
+//! Without notices it is `sack`, segment for segment. Which notices count: `tcp/recovery/hints.rs`.
 //! Assumes that notices are true and reach the sender. Bad at: reordering in the network, as any
 //! SACK; bursts of loss longer than `tolerated_run`, which look like a disconnection; false
 //! notices.
