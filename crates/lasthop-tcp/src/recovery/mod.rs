@@ -7,18 +7,19 @@
 
 pub mod config;
 mod defer;
+pub mod detect;
 mod dupack;
 pub mod hints;
 mod notices;
 pub mod packet_list;
 pub mod prr;
-pub mod rack;
 mod sack;
 mod sack_ns2;
 mod selective_repeat;
 mod spurious;
 
 pub use config::{Eifel, Recovery, RecoveryKind};
+pub use detect::LossDetector;
 pub use hints::{AfterEln, ElsnRules};
 pub use sack::Phase;
 
@@ -26,6 +27,7 @@ use crate::profile::{EcnReduction, Profile};
 use crate::sender::stream::Stream;
 use crate::sender::{Output, SendReason};
 use crate::window::{LossKind, Needs, WindowRule};
+use detect::rack::Rack;
 use dupack::{AfterTimeout, DupackRecovery};
 use lasthop_core::segment::{Flags, Options, Segment};
 use lasthop_core::units::Time;
@@ -56,7 +58,7 @@ impl Engine {
             }
             _ => Engine::Sack(Box::new(SackRecovery::new(
                 recovery,
-                profile.rack_rtt,
+                Rack::new(profile.rack_rtt, profile.probe_slack),
                 needs.rate_samples,
             ))),
         }

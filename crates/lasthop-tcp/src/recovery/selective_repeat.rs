@@ -7,6 +7,7 @@
 //! round-trip time that has grown past the timers would never be measured.
 
 use crate::recovery::sack::board::SackBoard;
+use crate::recovery::{Recovery, RecoveryKind};
 use crate::rto::RtoEstimator;
 use crate::scoreboard::{Marks, Scoreboard};
 use lasthop_core::units::{Duration, Time};
@@ -14,6 +15,31 @@ use lasthop_core::units::{Duration, Time};
 /// The shortest timer of a segment, a jiffy of Linux: without it a path without delay would be sent
 /// to without end at one instant.
 const SHORTEST: Duration = Duration::millis(1);
+
+/// Round-trip times after which a segment is retransmitted, unless a setting says otherwise.
+pub const TIMER: u32 = 2;
+/// The largest setting.
+const MAX_TIMER: u32 = 1000;
+
+/// Selective repeat takes no addition except `timer`, and `timer` needs selective repeat.
+///
+/// # Errors
+///
+/// The message says which of the two is violated, or the range of the timer.
+pub fn check(recovery: &Recovery) -> Result<(), String> {
+    let repeats = recovery.kind == RecoveryKind::SelectiveRepeat;
+    let plain = Recovery { timer: recovery.timer, ..Recovery::of(RecoveryKind::SelectiveRepeat) };
+    if repeats && *recovery != plain {
+        return Err("selective-repeat takes no addition but timer".into());
+    }
+    if recovery.timer != TIMER && !repeats {
+        return Err("timer goes with selective-repeat".into());
+    }
+    if !(1..=MAX_TIMER).contains(&recovery.timer) {
+        return Err(format!("timer must lie between 1 and {MAX_TIMER} round-trip times"));
+    }
+    Ok(())
+}
 
 impl SackBoard {
     /// Each segment under way that was sent `timer` ago or earlier is lost. Returns when the next
@@ -51,8 +77,7 @@ pub fn segment_timer(rto: &RtoEstimator, last_rtt: Duration, trips: u32) -> Dura
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::RackRtt;
-    use crate::recovery::RecoveryKind;
+    use crate::recovery::detect::rack::Rack;
     use crate::scoreboard::Sent;
 
     fn at(ms: u64) -> Time {
@@ -79,7 +104,7 @@ mod tests {
     #[test]
     fn each_segment_is_lost_when_its_own_timer_expires() {
         let (mut board, mut s) =
-            (board(), SackBoard::new(RecoveryKind::SelectiveRepeat, RackRtt::default(), false));
+            (board(), SackBoard::new(RecoveryKind::SelectiveRepeat, Rack::default(), false));
         assert_eq!(s.lose_expired(&mut board, at(99), TIMER), at(100));
         assert_eq!(s.waiting(), 0);
         assert_eq!(s.lose_expired(&mut board, at(110), TIMER), at(120));
@@ -92,7 +117,7 @@ mod tests {
     #[test]
     fn a_copy_has_a_timer_too_and_what_was_reported_has_none() {
         let (mut board, mut s) =
-            (board(), SackBoard::new(RecoveryKind::SelectiveRepeat, RackRtt::default(), false));
+            (board(), SackBoard::new(RecoveryKind::SelectiveRepeat, Rack::default(), false));
         s.lose_expired(&mut board, at(100), TIMER);
         if let Some(sent) = board.find(0) {
             (sent.last_sent, sent.transmissions) = (at(100), 2);

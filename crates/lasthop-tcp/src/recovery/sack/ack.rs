@@ -2,9 +2,12 @@
 
 use super::{Arrival, Phase, SackRecovery};
 use crate::profile::{ClockKind, CwndLimitedBy, GrowthBase, RackRtt};
+use crate::recovery::detect::fack::Fack;
+use crate::recovery::detect::rack::ProbeAnswer;
+use crate::recovery::detect::rfc6675::{self, Rfc6675};
+use crate::recovery::detect::{AckSummary, LossDetector};
 use crate::recovery::dupack::restore;
 use crate::recovery::packet_list::smart_block;
-use crate::recovery::rack::ProbeAnswer;
 use crate::recovery::selective_repeat::segment_timer;
 use crate::recovery::spurious::dsack::duplicate_of;
 use crate::recovery::spurious::{Evidence, Verdict};
@@ -300,43 +303,42 @@ impl SackRecovery {
         if self.hints.as_ref().is_some_and(|h| h.suppresses_detection(una, now, rto)) {
             return;
         }
-        let threshold = self.loss_threshold(stream);
-        let mss = stream.mss();
+        let summary = self.summary(stream, now);
+        let mut losses = std::mem::take(&mut self.losses);
+        losses.clear();
         match self.recovery.kind {
             RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => {
-                let (srtt, recovering) = (stream.timers().rto().srtt(), self.phase != Phase::Open);
-                let wait = self.board.lose_overdue(stream.board_mut(), now, |b| {
-                    let segments = b.sacked_segments(mss);
-                    b.rack().reordering_window(recovering, segments, threshold, srtt)
-                });
-                let slack = stream.profile().probe_slack;
-                self.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w + slack);
-                if now >= self.segment_deadline {
-                    let timer = self.segment_timer(stream);
-                    self.segment_deadline = self.board.lose_expired(stream.board_mut(), now, timer);
-                }
+                self.board.rack_mut().on_ack(stream.board(), &summary, &mut losses);
             }
-            RecoveryKind::PacketList => self.lose_overtaken(stream, threshold),
-            RecoveryKind::Fack if self.board.sacked() > 0 => {
-                // The forward-most SACK alone decides (Mathis and Mahdavi 1996, section 2): all
-                // below it is lost.
-                let edge = self.board.high_sacked();
-                if self.phase != Phase::Open
-                    || edge.saturating_sub(una) > u64::from(threshold) * u64::from(mss)
-                    || self.dupacks >= threshold
-                {
-                    self.board.lose_below(stream.board_mut(), edge);
-                }
+            RecoveryKind::Fack => Fack.on_ack(stream.board(), &summary, &mut losses),
+            RecoveryKind::PacketList => self.lose_overtaken(stream, summary.threshold),
+            RecoveryKind::Esack if self.has_hints() => {
+                self.judge_in_order_of_sending(stream, &summary);
             }
-            RecoveryKind::Esack if self.has_hints() => self.judge_in_order_of_sending(stream),
-            _ if self.board.sacked() > 0 => {
-                self.board.lose_below_sacked(stream.board_mut(), threshold, mss);
-                if self.dupacks >= threshold {
-                    let first = stream.board().at(0).map_or(0, |f| f.end());
-                    self.board.lose_below(stream.board_mut(), first);
-                }
-            }
-            _ => {}
+            _ => Rfc6675.on_ack(stream.board(), &summary, &mut losses),
+        }
+        self.board.lose_found(stream.board_mut(), &losses);
+        self.losses = losses;
+        if now >= self.segment_deadline {
+            let timer = self.segment_timer(stream);
+            self.segment_deadline = self.board.lose_expired(stream.board_mut(), now, timer);
+        }
+    }
+
+    #[inline(always)]
+    fn summary<W: WindowRule>(&self, stream: &Stream<W>, now: Time) -> AckSummary {
+        AckSummary {
+            now,
+            snd_una: stream.snd_una(),
+            high_sacked: self.board.high_sacked(),
+            sacked: self.board.sacked(),
+            sacked_entries: self.board.sacked_entries(),
+            lost_below: self.board.lost_below(),
+            dupacks: self.dupacks,
+            threshold: self.loss_threshold(stream),
+            mss: stream.mss(),
+            recovering: self.phase != Phase::Open,
+            srtt: stream.timers().rto().srtt(),
         }
     }
 
@@ -361,16 +363,19 @@ impl SackRecovery {
 
     /// As RFC 6675, but a segment that was retransmitted on an ELN is lost only if segments sent
     /// after that are delivered (yun2009, section 4.1).
-    fn judge_in_order_of_sending<W: WindowRule>(&mut self, stream: &mut Stream<W>) {
-        let threshold = self.loss_threshold(stream);
+    fn judge_in_order_of_sending<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        summary: &AckSummary,
+    ) {
         let Some(hints) = &mut self.hints else { return };
-        while let Some(seq) = hints.take_overtaken(threshold) {
+        while let Some(seq) = hints.take_overtaken(summary.threshold) {
             self.board.lose_copy(stream.board_mut(), seq);
         }
-        if self.board.sacked() > 0 {
-            let mss = stream.mss();
-            self.board.lose_below_sacked(stream.board_mut(), threshold, mss);
-            let accused = hints.accused().filter(|_| self.dupacks >= threshold);
+        if summary.sacked > 0 {
+            let edge = rfc6675::edge(stream.board(), summary);
+            self.board.lose_below(stream.board_mut(), edge);
+            let accused = hints.accused().filter(|_| summary.dupacks >= summary.threshold);
             let end = accused.and_then(|seq| stream.board().get(seq)).map(|a| a.end());
             if let Some(end) = end {
                 self.board.lose_below(stream.board_mut(), end);

@@ -1,10 +1,10 @@
 //! The state of segments in SACK recovery: which are delivered, lost or retransmitted, and the
 //! bytes in the pipe, counted incrementally.
 
-use crate::profile::RackRtt;
 use crate::recovery::RecoveryKind;
+use crate::recovery::detect::Losses;
+use crate::recovery::detect::rack::Rack;
 use crate::recovery::packet_list::PacketList;
-use crate::recovery::rack::{Rack, sent_after};
 use crate::recovery::sack::Arrival;
 use crate::scoreboard::{Marks, Scoreboard, Sent};
 use crate::sender::timestamp;
@@ -14,13 +14,6 @@ use lasthop_core::units::{Duration, Time};
 
 /// Blocks that the SACK option has room for (RFC 2018, section 3).
 const MAX_BLOCKS: usize = 4;
-
-/// A segment sent again, in the order of sending.
-#[derive(Clone, Copy, Debug, Default)]
-struct Resent {
-    seq: u64,
-    at: Time,
-}
 
 /// The state of loss recovery beside the scoreboard.
 #[derive(Clone, Debug, Default)]
@@ -43,9 +36,6 @@ pub struct SackBoard {
     next_lost: u64,
     /// Everything between these is SACKed, lost or retransmitted.
     reported: (u64, u64),
-    /// Everything below it is SACKed, lost or retransmitted (RACK).
-    rack_from: u64,
-    resent: Ring<Resent>,
     /// The packet list, if that detects losses.
     list: Option<Box<PacketList>>,
     /// Segments newly considered lost, for a rule that counts each of them.
@@ -59,9 +49,9 @@ fn bytes(sent: &Sent) -> u64 {
 
 impl SackBoard {
     /// At the start of a connection. `each_loss`: the window rule counts each segment that is lost.
-    pub fn new(kind: RecoveryKind, rack_rtt: RackRtt, each_loss: bool) -> Self {
+    pub fn new(kind: RecoveryKind, rack: Rack, each_loss: bool) -> Self {
         SackBoard {
-            rack: Rack::new(rack_rtt),
+            rack,
             found: each_loss.then(Ring::default),
             list: (kind == RecoveryKind::PacketList).then(Box::default),
             by_time: matches!(kind, RecoveryKind::Rack | RecoveryKind::SelectiveRepeat),
@@ -247,25 +237,26 @@ impl SackBoard {
         }
     }
 
-    /// RFC 6675, IsLost: what has more than (`threshold` - 1) segments' bytes, or `threshold`
-    /// segments, SACKed above it.
-    pub fn lose_below_sacked(&mut self, board: &mut Scoreboard, threshold: u32, mss: u32) {
-        let enough = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
-        let (mut above, mut segments) = (0, 0);
-        let mut place = self.high_sacked.checked_sub(1).and_then(|h| board.place(h));
-        while let Some(sent) = place.and_then(|p| board.at(p)) {
-            if sent.marks.any(Marks::SACKED) {
-                above += bytes(sent);
-                segments += 1;
-                if above > enough || segments >= threshold {
-                    let edge = sent.seq;
-                    return self.lose_below(board, edge);
-                }
-            }
-            if sent.seq <= self.loss_edge {
-                return;
-            }
-            place = place.and_then(|p| p.checked_sub(1));
+    /// Bytes below this that are not SACKed are considered lost.
+    #[inline]
+    pub fn lost_below(&self) -> u64 {
+        self.loss_edge
+    }
+
+    /// Entries of the scoreboard that are SACKed and not yet acknowledged.
+    #[inline]
+    pub fn sacked_entries(&self) -> u64 {
+        self.sacked_segments
+    }
+
+    /// What a detector has found is lost.
+    #[inline]
+    pub fn lose_found(&mut self, board: &mut Scoreboard, losses: &Losses) {
+        for &seq in &losses.copies {
+            self.lose_copy(board, seq);
+        }
+        if losses.below > 0 {
+            self.lose_below(board, losses.below);
         }
     }
 
@@ -349,70 +340,6 @@ impl SackBoard {
         }
     }
 
-    /// RACK (RFC 8985, section 6.2, step 5): what was sent before the newest segment delivered, and
-    /// is overdue by more than `window`, is lost. Returns how long to wait for the rest that was
-    /// sent before it.
-    pub fn lose_overdue(
-        &mut self,
-        board: &mut Scoreboard,
-        now: Time,
-        window: impl FnOnce(&Self) -> Duration,
-    ) -> Option<Duration> {
-        let newest = self.rack.newest()?;
-        // Sent once: in the order of their bytes.
-        let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
-        let front = board.at(0);
-        let from_front = front.is_none_or(|f| self.rack_from <= f.seq);
-        if from_front && self.resent.is_empty() && !front.is_some_and(before) {
-            return None;
-        }
-        self.rack_from = self.rack_from.max(front.map_or(0, |f| f.seq));
-        let mut place = if from_front { Some(0) } else { board.place(self.rack_from) };
-        if self.resent.is_empty() && !place.and_then(|p| board.at(p)).is_some_and(before) {
-            return None;
-        }
-        let window = window(self);
-        let patience = self.rack.rtt() + window;
-        let mut wait: Option<Duration> = None;
-        let mut judge = |state: &mut SackBoard, sent: &mut Sent| {
-            let due = sent.last_sent + patience;
-            if due <= now {
-                state.lose(sent, true);
-                return true;
-            }
-            wait = Some(wait.map_or(due - now, |w| w.max(due - now)));
-            false
-        };
-        let mut all_judged = true;
-        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| before(s)) {
-            let settled = sent.transmissions > 1 || sent.marks.any(Marks::SACKED.with(Marks::LOST));
-            all_judged &= settled || judge(self, sent);
-            if all_judged {
-                self.rack_from = sent.end();
-            }
-            place = place.map(|p| p + 1);
-        }
-        // Sent again: in the order in which that was done.
-        let mut i = 0;
-        while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
-            let live = board
-                .place(r.seq)
-                .and_then(|p| board.at_mut(p))
-                .filter(|s| s.last_sent == r.at && s.marks.any(Marks::RESENT));
-            let gone = match live {
-                Some(sent) if sent_after(newest, (sent.last_sent, sent.end())) => judge(self, sent),
-                Some(_) => false,
-                None => true,
-            };
-            if gone && i == 0 {
-                self.resent.pop();
-            } else {
-                i += 1;
-            }
-        }
-        wait
-    }
-
     /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what
     /// is overdue.
     pub fn lose_all(&mut self, board: &mut Scoreboard, now: Time, overdue_only: Option<Duration>) {
@@ -465,7 +392,8 @@ impl SackBoard {
             place += 1;
         }
         self.loss_edge = board.at(0).map_or(0, |s| s.seq);
-        (self.rack_from, self.reported) = (self.loss_edge, (0, 0));
+        self.rack.judge_again_from(self.loss_edge);
+        self.reported = (0, 0);
     }
 
     /// The first segment that is lost and waits to be sent again.
@@ -531,7 +459,9 @@ impl SackBoard {
             }
             sent.marks = sent.marks.with(Marks::RESENT);
         }
-        self.resent.push(Resent { seq, at: now });
+        if self.by_time {
+            self.rack.on_retransmitted(seq, now);
+        }
         if let Some(list) = &mut self.list {
             list.take_new(board);
             list.sent_again(seq);
@@ -556,7 +486,7 @@ mod tests {
         ) {
             let mut board = Scoreboard::default();
             (0..SEGMENTS).for_each(|i| board.push(Sent { seq: 1000 * i, len: 1000, transmissions: 1, ..Sent::default() }));
-            let mut s = SackBoard::new(RecoveryKind::Sack, RackRtt::default(), false);
+            let mut s = SackBoard::new(RecoveryKind::Sack, Rack::default(), false);
             let mut una = 0;
             for (what, n) in steps {
                 let seq = 1000 * n;

@@ -11,11 +11,12 @@ mod send;
 mod timers;
 
 use super::defer::Additions;
+use super::detect::Losses;
+use super::detect::rack::Rack;
 use super::hints::LinkHints;
 use super::prr::Prr;
 use super::spurious::dsack::Undo;
 use super::{Recovery, RecoveryKind};
-use crate::profile::RackRtt;
 use crate::sender::stream::Stream;
 use crate::window::WindowRule;
 use board::SackBoard;
@@ -73,12 +74,12 @@ pub struct SackRecovery {
     cwr_until: Option<u64>,
     /// The last reduction.
     undo: Option<Undo>,
-    /// When RACK looks for losses again.
-    reordering_deadline: Time,
     /// When a tail loss probe is due.
     probe_deadline: Time,
     /// When the timers of the segments are to be checked (selective repeat).
     segment_deadline: Time,
+    /// What the detector has found, from ACK to ACK the same memory.
+    losses: Losses,
     /// Reductions due for what a packet list has found.
     reductions_due: u32,
     hints: Option<Box<LinkHints>>,
@@ -87,10 +88,10 @@ pub struct SackRecovery {
 
 impl SackRecovery {
     /// At the start of a connection. `each_loss`: the window rule counts each segment that is lost.
-    pub fn new(recovery: &Recovery, rack_rtt: RackRtt, each_loss: bool) -> Self {
+    pub fn new(recovery: &Recovery, rack: Rack, each_loss: bool) -> Self {
         SackRecovery {
             recovery: *recovery,
-            board: SackBoard::new(recovery.kind, rack_rtt, each_loss),
+            board: SackBoard::new(recovery.kind, rack, each_loss),
             phase: Phase::Open,
             recovery_point: 0,
             rescued: None,
@@ -99,7 +100,7 @@ impl SackRecovery {
             prr: None,
             cwr_until: None,
             undo: None,
-            reordering_deadline: Time::NEVER,
+            losses: Losses::default(),
             probe_deadline: Time::NEVER,
             segment_deadline: Time::NEVER,
             reductions_due: 0,

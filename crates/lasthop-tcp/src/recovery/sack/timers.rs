@@ -2,6 +2,7 @@
 
 use super::{Arrival, Phase, SackRecovery};
 use crate::recovery::RecoveryKind;
+use crate::recovery::detect::LossDetector;
 use crate::recovery::spurious::dsack::Undo;
 use crate::sender::stream::Stream;
 use crate::sender::{Output, SendReason};
@@ -53,7 +54,8 @@ impl SackRecovery {
         self.board.rack_mut().forget_probe();
         (self.prr, self.cwr_until) = (None, None);
         self.dupacks = 0;
-        (self.reordering_deadline, self.probe_deadline) = (Time::NEVER, Time::NEVER);
+        self.board.rack_mut().stop_timer();
+        self.probe_deadline = Time::NEVER;
         stream.timers_mut().stop_timing();
         stream.timers_mut().arm(now);
         self.retransmit_first(stream, now, SendReason::Timeout, out);
@@ -68,7 +70,7 @@ impl SackRecovery {
         now: Time,
         out: &mut impl Output,
     ) {
-        if now >= self.reordering_deadline.min(self.segment_deadline) {
+        if now >= self.board.rack().deadline().min(self.segment_deadline) {
             self.find_losses(stream, now);
             if self.board.waiting() > 0 && self.phase == Phase::Open {
                 self.begin_recovery_by_timer(stream, now, out);
@@ -177,7 +179,9 @@ impl SackRecovery {
     pub(super) fn set_timers<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
         self.set_segment_deadline(stream, now);
         let next = self
-            .reordering_deadline
+            .board
+            .rack()
+            .deadline()
             .min(self.probe_deadline)
             .min(self.segment_deadline)
             .min(self.deferred_deadline())

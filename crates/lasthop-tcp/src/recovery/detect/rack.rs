@@ -1,7 +1,9 @@
 //! RACK-TLP (RFC 8985): loss detection by time, and a probe for losses at the end.
 
+use super::{AckSummary, LossDetector, Losses};
 use crate::profile::RackRtt;
-use crate::scoreboard::Sent;
+use crate::scoreboard::{Marks, Scoreboard, Sent};
+use lasthop_core::ring::Ring;
 use lasthop_core::units::{Duration, Time};
 
 /// Time that a receiver may hold an ACK back for a second segment (WCDelAckT, section 7.2).
@@ -32,6 +34,21 @@ pub struct Rack {
     dsack_round: Option<u64>,
     min_rtt: MinRtt,
     probe: Option<Probe>,
+    /// What the profile adds to the reordering timer.
+    slack: Duration,
+    /// When losses are looked for again.
+    deadline: Option<Time>,
+    /// Everything below it is SACKed, lost or retransmitted.
+    from: u64,
+    /// Retransmitted segments, in the order of retransmission.
+    resent: Ring<Resent>,
+}
+
+/// A retransmitted segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resent {
+    seq: u64,
+    at: Time,
 }
 
 /// A tail loss probe under way.
@@ -78,9 +95,92 @@ pub fn sent_after(a: (Time, u64), b: (Time, u64)) -> bool {
 }
 
 impl Rack {
-    /// At the start of a connection; `rtt_of` says which segment gives the round-trip time.
-    pub fn new(rtt_of: RackRtt) -> Rack {
-        Rack { rtt_of, ..Rack::default() }
+    /// At the start of a connection; `rtt_of` says which segment gives the round-trip time,
+    /// `slack` is what the profile adds to the reordering timer.
+    pub fn new(rtt_of: RackRtt, slack: Duration) -> Rack {
+        Rack { rtt_of, slack, ..Rack::default() }
+    }
+
+    /// The segment at `seq` has just been retransmitted.
+    #[inline]
+    pub fn on_retransmitted(&mut self, seq: u64, now: Time) {
+        self.resent.push(Resent { seq, at: now });
+    }
+
+    /// Nothing from `seq` on is considered lost any longer.
+    pub fn judge_again_from(&mut self, seq: u64) {
+        self.from = seq;
+    }
+
+    /// The retransmission timer expired: the reordering timer stops.
+    pub fn stop_timer(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Section 6.2, step 5: what was sent before the newest segment delivered, and is overdue by
+    /// more than the reordering window, is lost. Returns the longest wait for the remaining
+    /// segments that were sent before it.
+    fn find_overdue(
+        &mut self,
+        board: &Scoreboard,
+        ack: &AckSummary,
+        lost: &mut Vec<u64>,
+    ) -> Option<Duration> {
+        let newest = self.newest?;
+        // Sent once: in the order of their bytes.
+        let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
+        let front = board.at(0);
+        let from_front = front.is_none_or(|f| self.from <= f.seq);
+        if from_front && self.resent.is_empty() && !front.is_some_and(before) {
+            return None;
+        }
+        self.from = self.from.max(front.map_or(0, |f| f.seq));
+        let mut place = if from_front { Some(0) } else { board.place(self.from) };
+        if self.resent.is_empty() && !place.and_then(|p| board.at(p)).is_some_and(before) {
+            return None;
+        }
+        let segments = ack.sacked_segments();
+        let window = self.reordering_window(ack.recovering, segments, ack.threshold, ack.srtt);
+        let patience = self.rtt + window;
+        let mut wait: Option<Duration> = None;
+        let mut judge = |sent: &Sent| {
+            let due = sent.last_sent + patience;
+            if due <= ack.now {
+                lost.push(sent.seq);
+                return true;
+            }
+            let left = due - ack.now;
+            wait = Some(wait.map_or(left, |w| w.max(left)));
+            false
+        };
+        let mut all_judged = true;
+        while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| before(s)) {
+            let settled = sent.transmissions > 1 || sent.marks.any(Marks::SACKED.with(Marks::LOST));
+            all_judged &= settled || judge(sent);
+            if all_judged {
+                self.from = sent.end();
+            }
+            place = place.map(|p| p + 1);
+        }
+        // Retransmitted: in the order of retransmission.
+        let mut i = 0;
+        while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
+            let live = board
+                .place(r.seq)
+                .and_then(|p| board.at(p))
+                .filter(|s| s.last_sent == r.at && s.marks.any(Marks::RESENT));
+            let gone = match live {
+                Some(sent) if sent_after(newest, (sent.last_sent, sent.end())) => judge(sent),
+                Some(_) => false,
+                None => true,
+            };
+            if gone && i == 0 {
+                self.resent.pop();
+            } else {
+                i += 1;
+            }
+        }
+        wait
     }
 
     /// The segment sent last among those delivered: when it was sent, and its end.
@@ -225,6 +325,19 @@ impl Rack {
             self.probe = None;
         }
         ProbeAnswer::None
+    }
+}
+
+impl LossDetector for Rack {
+    #[inline]
+    fn on_ack(&mut self, board: &Scoreboard, ack: &AckSummary, losses: &mut Losses) {
+        let wait = self.find_overdue(board, ack, &mut losses.copies);
+        self.deadline = wait.map(|w| ack.now + w + self.slack);
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.deadline.unwrap_or(Time::NEVER)
     }
 }
 
