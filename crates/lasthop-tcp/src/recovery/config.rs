@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hints::ElsnRules;
+use super::spurious::dsack;
+use super::{defer, hints, packet_list, prr, sack_ns2, selective_repeat};
 
 /// Loss detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +100,6 @@ pub struct Recovery {
     pub elsn: Option<ElsnRules>,
 }
 
-/// Round-trip times after which selective repeat sends a segment again, if nothing else is said,
-/// and at most.
-const TIMER: u32 = 2;
-const MAX_TIMER: u32 = 1000;
-
 const KINDS: [(&str, RecoveryKind); 10] = [
     ("tahoe", RecoveryKind::Tahoe),
     ("reno", RecoveryKind::Reno),
@@ -140,7 +137,7 @@ impl Recovery {
             dcr: false,
             fine_timer: false,
             smart: false,
-            timer: TIMER,
+            timer: selective_repeat::TIMER,
             elsn,
         }
     }
@@ -264,65 +261,20 @@ impl Recovery {
     ///
     /// The message names the parts that exclude each other, or the range of a number.
     pub fn check(&self) -> Result<(), String> {
-        if self.dsack_undo && !self.uses_sack() {
-            return Err("dsack-undo needs a SACK recovery (sack, fack, rack)".into());
-        }
-        if self.kind == RecoveryKind::SackNs2 && *self != Recovery::of(RecoveryKind::SackNs2) {
-            return Err("sack-ns2 takes no additions: it is what ns-2 has".into());
-        }
-        let list = Recovery { smart: self.smart, ..Recovery::of(RecoveryKind::PacketList) };
-        if self.kind == RecoveryKind::PacketList && *self != list {
-            return Err("packet-list takes no addition but smart".into());
-        }
-        let repeat = Recovery { timer: self.timer, ..Recovery::of(RecoveryKind::SelectiveRepeat) };
-        if self.kind == RecoveryKind::SelectiveRepeat && *self != repeat {
-            return Err("selective-repeat takes no addition but timer".into());
-        }
-        if self.timer != TIMER && self.kind != RecoveryKind::SelectiveRepeat {
-            return Err("timer goes with selective-repeat".into());
-        }
-        if !(1..=MAX_TIMER).contains(&self.timer) {
-            return Err(format!("timer must lie between 1 and {MAX_TIMER} round-trip times"));
-        }
-        if self.smart && self.kind != RecoveryKind::PacketList {
-            return Err("smart goes with packet-list".into());
-        }
-        if self.prr && self.kind == RecoveryKind::Tahoe {
-            return Err("prr does not go with this recovery".into());
-        }
-        if self.prr_dupacks && (self.prr || self.kind != RecoveryKind::Sack) {
-            return Err("prr-dupacks goes with sack, in the place of prr".into());
-        }
-        if (self.ncr.is_some() || self.dcr)
-            && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno)
-        {
-            return Err("ncr and dcr go with reno, newreno and sack".into());
-        }
-        let waits = [self.ncr.is_some(), self.dcr, self.fine_timer];
-        if waits.into_iter().filter(|w| *w).count() > 1 {
-            return Err("only one of ncr, dcr and fine-timer can say when a duplicate ACK means \
-                        a loss"
-                .into());
-        }
-        let heeds = [
-            RecoveryKind::Reno,
-            RecoveryKind::Newreno,
-            RecoveryKind::Sack,
-            RecoveryKind::Esack,
-            RecoveryKind::PacketList,
-        ];
-        if self.elsn.is_some() && !heeds.contains(&self.kind) {
-            return Err("elsn goes with reno, newreno, sack and esack".into());
-        }
-        if self.fine_timer && self.uses_sack() {
-            return Err("fine-timer goes with tahoe, reno and newreno".into());
-        }
-        if self.kind == RecoveryKind::SackNs2 && *self != Recovery::of(RecoveryKind::SackNs2) {
-            return Err("sack-ns2 takes no additions".into());
-        }
-        Ok(())
+        RULES.iter().try_for_each(|rule| rule(self))
     }
 }
+
+/// What each part of a recovery is compatible with.
+const RULES: [fn(&Recovery) -> Result<(), String>; 7] = [
+    dsack::check,
+    sack_ns2::check,
+    packet_list::check,
+    selective_repeat::check,
+    prr::check,
+    defer::check,
+    hints::check,
+];
 
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -342,7 +294,7 @@ impl fmt::Display for Recovery {
             (self.elsn == Some(ElsnRules::DEFAULT) && self.kind != RecoveryKind::Esack, "elsn"),
         ];
         additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))?;
-        if self.timer != TIMER {
+        if self.timer != selective_repeat::TIMER {
             write!(f, "+timer={}", self.timer)?;
         }
         match self.elsn {

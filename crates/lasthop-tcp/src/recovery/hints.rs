@@ -19,9 +19,29 @@
 //! that transmission (its stamp says so; on the wire, the timestamp that it echoes). Anything else
 //! is ignored and counted: it is late, or forged.
 
+use crate::recovery::{Recovery, RecoveryKind};
 use crate::scoreboard::{Marks, Scoreboard, Sent};
 use lasthop_core::segment::{Flags, Notice, NoticeKind, Segment};
 use lasthop_core::units::{Duration, Time};
+
+/// The recoveries that accept notices.
+///
+/// # Errors
+///
+/// The message names them.
+pub fn check(recovery: &Recovery) -> Result<(), String> {
+    let kinds = [
+        RecoveryKind::Reno,
+        RecoveryKind::Newreno,
+        RecoveryKind::Sack,
+        RecoveryKind::Esack,
+        RecoveryKind::PacketList,
+    ];
+    if recovery.elsn.is_some() && !kinds.contains(&recovery.kind) {
+        return Err("elsn goes with reno, newreno, sack and esack".into());
+    }
+    Ok(())
+}
 
 /// Parameters of the response to notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,10 +13,28 @@
 //! passes them.
 
 use crate::receiver::{ReceiverRule, Reply};
+use crate::recovery::{Recovery, RecoveryKind};
 use crate::scoreboard::{Marks, Scoreboard};
 use lasthop_core::ring::{Ring, Span};
 use lasthop_core::segment::{Flags, Options, SackBlocks, Segment};
 use lasthop_core::units::Time;
+
+/// A packet list takes no addition except `smart`, and `smart` needs a packet list.
+///
+/// # Errors
+///
+/// The message says which of the two is violated.
+pub fn check(recovery: &Recovery) -> Result<(), String> {
+    let listed = recovery.kind == RecoveryKind::PacketList;
+    let plain = Recovery { smart: recovery.smart, ..Recovery::of(RecoveryKind::PacketList) };
+    if listed && *recovery != plain {
+        return Err("packet-list takes no addition but smart".into());
+    }
+    if recovery.smart && !listed {
+        return Err("smart goes with packet-list".into());
+    }
+    Ok(())
+}
 
 /// What is not on the list.
 const OFF: u64 = 0;

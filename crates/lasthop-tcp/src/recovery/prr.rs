@@ -1,6 +1,23 @@
 //! Proportional rate reduction (RFC 9937): in recovery the sender sends in proportion to what is
 //! delivered, so that the data in flight come down to the target of the window rule by the end.
 
+use crate::recovery::{Recovery, RecoveryKind};
+
+/// Proportional rate reduction needs fast recovery; the form of ns-3 is made for `sack`.
+///
+/// # Errors
+///
+/// The message says which of the two is violated.
+pub fn check(recovery: &Recovery) -> Result<(), String> {
+    if recovery.prr && recovery.kind == RecoveryKind::Tahoe {
+        return Err("prr does not go with this recovery".into());
+    }
+    if recovery.prr_dupacks && (recovery.prr || recovery.kind != RecoveryKind::Sack) {
+        return Err("prr-dupacks goes with sack, in the place of prr".into());
+    }
+    Ok(())
+}
+
 /// The state of one recovery, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prr {

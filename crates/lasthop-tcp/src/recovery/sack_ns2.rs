@@ -15,13 +15,26 @@
 //!   one and at a timeout; after a timeout duplicate ACKs mean nothing until new data are
 //!   acknowledged.
 
-use crate::recovery::Recovery;
 use crate::recovery::dupack::{AfterTimeout, DupackRecovery};
+use crate::recovery::{Recovery, RecoveryKind};
 use crate::sender::stream::Stream;
 use crate::sender::{Output, SendReason};
 use crate::window::WindowRule;
 use lasthop_core::segment::{Block, Flags, Options, Segment};
 use lasthop_core::units::Time;
+
+/// ns-2's SACK takes no additions.
+///
+/// # Errors
+///
+/// The message says so.
+pub fn check(recovery: &Recovery) -> Result<(), String> {
+    let plain = Recovery::of(RecoveryKind::SackNs2);
+    if recovery.kind == plain.kind && *recovery != plain {
+        return Err("sack-ns2 takes no additions: it is what ns-2 has".into());
+    }
+    Ok(())
+}
 
 /// The recovery of one connection.
 #[derive(Clone, Debug)]

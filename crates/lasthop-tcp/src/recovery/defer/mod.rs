@@ -6,13 +6,36 @@ pub mod fine_timer;
 pub mod ncr;
 
 use crate::recovery::spurious::{Before, Spurious};
-use crate::recovery::{Eifel, Recovery};
+use crate::recovery::{Eifel, Recovery, RecoveryKind};
 use crate::sender::stream::Stream;
 use crate::window::{LossKind, WindowRule};
 use dcr::DelayedResponse;
 use fine_timer::FineTimer;
 use lasthop_core::units::Time;
 use ncr::ExtendedTransmit;
+
+/// The rules that defer a response exclude each other, and go with the recoveries that their
+/// documents are about.
+///
+/// # Errors
+///
+/// The message says what goes with what.
+pub fn check(recovery: &Recovery) -> Result<(), String> {
+    let (ncr, dcr, fine) = (recovery.ncr.is_some(), recovery.dcr, recovery.fine_timer);
+    let kinds = [RecoveryKind::Sack, RecoveryKind::Newreno, RecoveryKind::Reno];
+    if (ncr || dcr) && !kinds.contains(&recovery.kind) {
+        return Err("ncr and dcr go with reno, newreno and sack".into());
+    }
+    if u8::from(ncr) + u8::from(dcr) + u8::from(fine) > 1 {
+        return Err("only one of ncr, dcr and fine-timer can say when a duplicate ACK means \
+                    a loss"
+            .into());
+    }
+    if fine && recovery.uses_sack() {
+        return Err("fine-timer goes with tahoe, reno and newreno".into());
+    }
+    Ok(())
+}
 
 /// When a duplicate ACK means a loss; at most one rule applies.
 #[derive(Clone, Debug)]

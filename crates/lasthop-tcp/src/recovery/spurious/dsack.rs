@@ -1,8 +1,21 @@
 //! Undo by D-SACK (RFC 2883, as in Linux): a reduction is spurious if every retransmission since
 //! then is reported as a duplicate.
 
+use crate::recovery::Recovery;
 use crate::window::Window;
 use lasthop_core::segment::Block;
+
+/// Undo by D-SACK needs SACK blocks.
+///
+/// # Errors
+///
+/// The message says which recoveries it goes with.
+pub fn check(recovery: &Recovery) -> Result<(), String> {
+    if recovery.dsack_undo && !recovery.uses_sack() {
+        return Err("dsack-undo needs a SACK recovery (sack, fack, rack)".into());
+    }
+    Ok(())
+}
 
 /// A reduction that D-SACKs may show to be spurious.
 #[derive(Clone, Copy, Debug)]
