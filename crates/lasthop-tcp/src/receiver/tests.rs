@@ -1,6 +1,7 @@
 use super::*;
 use crate::profile::{DelayedAck, ProfileName};
 use crate::recovery::packet_list::SmartAcks;
+use lasthop_core::segment::Options;
 
 #[derive(Default)]
 struct Log(Vec<(Segment, Options)>, Vec<(u64, u16, LossClass)>);
