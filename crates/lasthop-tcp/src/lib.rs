@@ -11,6 +11,4 @@ pub mod recovery;
 pub mod rto;
 pub mod scoreboard;
 pub mod sender;
-#[cfg(test)]
-mod testing;
 pub mod window;

@@ -7,8 +7,8 @@ use lasthop::tcp::sender::{Limit, Sender};
 use lasthop::units::{Duration, Time};
 
 use crate::engine::scheduler::Source;
-use crate::events::{Kind, SenderState};
 use crate::events::probe::{Content, Probe};
+use crate::events::{Kind, SenderState};
 use crate::hosts::outbox::{Outbox, Port};
 
 /// A TCP connection.
