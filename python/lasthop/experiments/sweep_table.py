@@ -10,7 +10,7 @@ from typing import Any
 from lasthop import quantities
 from lasthop.errors import InputError
 from lasthop.experiments import axes
-from lasthop.experiments.experiment import Experiment, Reader, scheme_text
+from lasthop.experiments.experiment import Experiment, TableReader, scheme_text
 from lasthop.experiments.plan import JOINT_SEPARATOR
 
 DEFAULT_SEEDS = 20
@@ -40,7 +40,7 @@ class Wanted:
 
 def read(text: str, where: str, experiment: Experiment) -> Wanted:
     """Read `[sweep]`; without one of its keys, that of `[experiment]` is used."""
-    reader = Reader(tomllib.loads(text).get("sweep", {}), f"{where}: [sweep]")
+    reader = TableReader(tomllib.loads(text).get("sweep", {}), f"{where}: [sweep]")
     schemes = reader.take("schemes", [])
     if not isinstance(schemes, list):
         raise reader.wrong("schemes", schemes, "a list")

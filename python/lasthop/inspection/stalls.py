@@ -218,7 +218,8 @@ def _explain(connection: Connection, start: float, end: float, offset: int, last
     facts = _facts(connection, mine, start, end, offset)
     arrived = (copies.fate[mine] == rec.ARRIVED).any()
     if last and copies.lost[mine].any() and not arrived:
-        cause, extra = "not-repaired", {}
+        cause: str = "not-repaired"
+        extra: dict[str, Any] = {}
     elif not len(mine) or copies.t[mine[0]] > start:
         cause, extra = _before_first_copy(connection, mine, start, end)
     else:
