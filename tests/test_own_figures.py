@@ -13,12 +13,12 @@ from lasthop.errors import InputError
 
 SCENARIO = """
 title = "Mine"
-duration = "2 s"
+duration = "5 s"
 [last_hop]
-rate = "2 Mbps"
+rate = "5 Mbps"
 rtt = "40 ms"
 [experiment]
-schemes = ["reno", "snoop"]
+schemes = ["newreno", "snoop"]
 seeds = 10
 vary = { "last_hop.loss" = ["0.1 %", "3 %"] }
 """
@@ -34,7 +34,7 @@ kind = "order"
 text = "Snoop is better"
 metric = "goodput_bps"
 left = "snoop"
-right = "reno"
+right = "newreno"
 at = { "last_hop.loss" = "3 %" }
 """
 
