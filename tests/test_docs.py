@@ -351,9 +351,11 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
         for kind in ("toml", "python", "text", "mermaid")
     }
     assert where == {
-        "toml": {"scenario.md", "CONTRIBUTING.md", "figures.md", "sweeps.md"},
-        "python": {"README.md", "own-schemes.md", "traces.md", "figures.md", "sweeps.md"},
-        "text": {"README.md", "own-schemes.md", "traces.md", "architecture.md"},
+        "toml": {"scenario.md", "CONTRIBUTING.md", "figures.md", "inspect.md", "sweeps.md"},
+        "python": {
+            *("README.md", "own-schemes.md", "traces.md", "figures.md", "inspect.md", "sweeps.md")
+        },
+        "text": {"README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"},
         "mermaid": {"architecture.md"},
     }
 
@@ -421,7 +423,9 @@ def options_of(parser: Any) -> set[str]:
 
 
 #: Options of other programs -> the file that defines them.
-OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py"}
+OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py"} | dict.fromkeys(
+    ("--no-sack", "--guard"), "tools/ns3_rules.cc"
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

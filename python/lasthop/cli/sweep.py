@@ -42,7 +42,7 @@ def add_parsers(commands: Any) -> None:
             "lasthop sweep --rate 2Mbps --rtt 40ms --schemes cubic,bbr --vary"
             " 'last_hop.loss=logspace(0.1 %, 10 %, 7)' --until 'goodput ± 2 %' --out results",
             "lasthop sweep --rate 2Mbps --rtt 40ms --loss 1% --schemes cubic,bbr --zip"
-            " 'last_hop.rate=1..4..1 Mbps & last_hop.queue=10,20,30,40 packets' --out results",
+            " 'last_hop.rate=1..4..1 Mbps & last_hop.queue=10..40..10 packets' --out results",
             "lasthop sweep --out results --status",
         ),
     )
