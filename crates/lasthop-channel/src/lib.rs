@@ -3,3 +3,4 @@
 pub mod air;
 pub mod link;
 pub mod queue;
+pub mod sample;

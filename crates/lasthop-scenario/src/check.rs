@@ -255,16 +255,7 @@ fn check_delay(delay: &DelayConfig) -> Result<(), String> {
 /// Checks the values of a loss model.
 pub fn check_loss(loss: &LossConfig) -> Result<(), String> {
     LossProcess::new(loss, 0, "")?;
-    match loss {
-        LossConfig::Uniform { slot, .. }
-        | LossConfig::Markov { slot, .. }
-        | LossConfig::MarkovChain { slot, .. }
-        | LossConfig::Mta { slot, .. }
-        | LossConfig::BitErrors { slot, .. }
-        | LossConfig::TwoState { slot, .. }
-        | LossConfig::FrameErrors { slot, .. } => check_slot(*slot),
-        LossConfig::None | LossConfig::Scripted { .. } => Ok(()),
-    }
+    loss.slot().map_or(Ok(()), check_slot)
 }
 
 fn check_slot(slot: Duration) -> Result<(), String> {
@@ -366,9 +357,7 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
                 "bit errors of a flow are for TCP connections; this flow sends datagrams".into(),
             );
         }
-        if matches!(loss, LossConfig::Scripted { damaged: true, .. }) {
-            return fail(key, "damaged = true is for links: here what is hit is lost".into());
-        }
+        loss.check_for_flow().map_err(|e| tree.error(&at.at(key), e))?;
     }
     check_tcp(&flow.tcp(), at, tree)
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use lasthop_channel::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop_channel::air::delay::DelayProcess;
-use lasthop_channel::air::loss::LossProcess;
 
 pub use lasthop_channel::link::cell::config::CellConfig as Cell;
 pub use lasthop_channel::link::config::LinkConfig as Link;
@@ -63,21 +62,20 @@ impl Network {
 
     /// True if results depend on the seed; otherwise one run is enough.
     pub fn is_random(&self) -> bool {
-        let loses = |loss: &LossConfig| LossProcess::new(loss, 0, "").is_ok_and(|p| p.is_random());
         let link = |l: &Link| {
             let delay = DelayProcess::new(&l.delay, 0, "").is_ok_and(|p| p.is_random());
             let phase = matches!(
                 &l.rate,
                 RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }
             );
-            loses(&l.loss) || delay || phase || l.queue.is_random()
+            l.loss.is_random() || delay || phase || l.queue.is_random()
         };
         let flow = |f: &Flow| {
             // ns-2 reads a clock with coarse ticks, whose phase is drawn.
             let ticks = f.profile.clock == ClockKind::Ns2Ticks
                 && !f.profile.timestamps
                 && f.app.datagrams().is_none();
-            ticks || AppState::is_random(&f.app) || loses(&f.loss) || loses(&f.ack_loss)
+            ticks || AppState::is_random(&f.app) || f.loss.is_random() || f.ack_loss.is_random()
         };
         !self.cells.is_empty() || self.links.iter().any(link) || self.flows.iter().any(flow)
     }

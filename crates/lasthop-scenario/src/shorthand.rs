@@ -70,10 +70,7 @@ impl Form for LossConfig {
     const EXPECTED: &'static str =
         "a loss such as \"1 %\" or { model = \"uniform\", rate = \"1 %\" }";
     fn short(text: &str) -> Result<Self, String> {
-        if text.trim() == "none" {
-            return Ok(LossConfig::None);
-        }
-        Share::parse(text).map(LossConfig::uniform)
+        LossConfig::short(text)
     }
     fn number(n: f64) -> Result<Self, String> {
         Share::from_number(n).map(LossConfig::uniform)

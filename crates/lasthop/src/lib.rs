@@ -8,7 +8,7 @@
 //! `lasthop-tcp` ([`tcp`]), `lasthop-channel` ([`air`], [`link`], [`queue`]), `lasthop-schemes`
 //! ([`schemes`]) and `lasthop-scenario` ([`scenario`]).
 
-pub use lasthop_channel::{air, link, queue};
+pub use lasthop_channel::{air, link, queue, sample};
 pub use lasthop_core::{
     agent, framing, histogram, leg, random, ring, role, segment, snack, traffic, units,
 };

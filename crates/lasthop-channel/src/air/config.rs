@@ -1,4 +1,5 @@
-//! Configuration of the air models, as scenario files contain it.
+//! Configuration of the air models, as scenario files contain it. Those of loss models are with the
+//! models, see [`loss`](super::loss).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use lasthop_core::units::{Duration, Rate, Share, Size};
+pub use super::loss::{IdleAdvance, LossConfig, MarkovClock, PeriodLength};
+use lasthop_core::units::{Duration, Rate, Share};
 
 /// What addresses a random draw (common random numbers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -22,214 +24,9 @@ pub enum DrawIndex {
     Frame,
 }
 
-/// How frames are lost on the air. A plain share ("1 %") means uniform loss.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(tag = "model", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum LossConfig {
-    /// No losses.
-    #[default]
-    None,
-    /// Each frame is lost with the same probability, independently of its size.
-    Uniform {
-        /// Probability that a frame is lost.
-        rate: Share,
-        /// What addresses the draws.
-        #[serde(default)]
-        index: DrawIndex,
-        /// Length of a slot, for `index = "slot"`.
-        #[serde(default = "default_slot")]
-        slot: Duration,
-    },
-    /// Two-state Markov chain (Gilbert and Elliott): each state has its own loss probability.
-    Markov {
-        /// Probability to stay in the good state at a step.
-        good_to_good: Share,
-        /// Probability to stay in the bad state at a step.
-        bad_to_bad: Share,
-        /// Loss probability in the good state.
-        #[serde(default)]
-        good_loss: Share,
-        /// Loss probability in the bad state.
-        #[serde(default = "one")]
-        bad_loss: Share,
-        /// When the chain takes a step.
-        clock: MarkovClock,
-        /// Length of a step, for `clock = "slot"`.
-        #[serde(default = "default_slot")]
-        slot: Duration,
-    },
-    /// Markov chain of two to 64 states, each with its loss probability; it starts in the first
-    /// state.
-    MarkovChain {
-        /// Loss probability in each state.
-        states: Vec<Share>,
-        /// A row for each state: the probabilities of the states after a step. A row adds up to 1.
-        transitions: Vec<Vec<Share>>,
-        /// When the chain takes a step.
-        clock: MarkovClock,
-        /// Length of a step, for `clock = "slot"`.
-        #[serde(default = "default_slot")]
-        slot: Duration,
-    },
-    /// Markov-based Trace Analysis (Konrad, Zhao, Joseph and Ludwig, Wireless Networks 9(3), 2003):
-    /// alternating error-free and lossy periods, error-free at the start. In lossy periods the fate
-    /// of a frame depends on those of the k frames before.
-    Mta {
-        /// Length of error-free periods in steps.
-        error_free: PeriodLength,
-        /// Length of lossy periods in steps.
-        lossy: PeriodLength,
-        /// Loss probabilities in lossy periods, 2^k for a chain of order k, by the fates of the k
-        /// frames before, read as a binary number (1 lost, the latest frame last): for k = 2 after
-        /// 00, 01, 10 and 11. One value: independent losses.
-        errors: Vec<Share>,
-        /// What a step is: a frame, or a slot of time, whose frames share one fate.
-        clock: MarkovClock,
-        /// Length of a step, for `clock = "slot"`.
-        #[serde(default = "default_slot")]
-        slot: Duration,
-    },
-    /// Bit errors of a channel with two states in continuous time, good at the start. Dwell times
-    /// are exponential, and a frame has the error rate of the state in which it starts.
-    TwoState {
-        /// Mean time in the good state.
-        good: Duration,
-        /// Mean time in the bad state.
-        bad: Duration,
-        /// Probability that a bit is wrong in the good state.
-        #[serde(default)]
-        good_rate: f64,
-        /// Probability that a bit is wrong in the bad state.
-        bad_rate: f64,
-        /// What happens to dwell times that end while no frame is transmitted.
-        #[serde(default)]
-        unseen: IdleAdvance,
-        /// What addresses the draws.
-        #[serde(default)]
-        index: DrawIndex,
-        /// Length of a slot, for `index = "slot"`.
-        #[serde(default = "default_slot")]
-        slot: Duration,
-    },
-    /// Independent bit errors: a frame of n bits is lost with probability 1 - (1 - rate)^n.
-    BitErrors {
-        /// Probability that a bit is wrong.
-        rate: f64,
-        /// What addresses the draws.
-        #[serde(default)]
-        index: DrawIndex,
-        /// Length of a slot, for `index = "slot"`.
-        #[serde(default = "default_slot")]
-        slot: Duration,
-    },
-    /// Independent bit errors at the rate with which a frame of a given size is lost with a given
-    /// probability; shorter frames are lost less often.
-    FrameErrors {
-        /// Probability that a frame of `bytes` bytes is lost.
-        rate: Share,
-        /// The size, link overhead and (in a cell) preamble included. Default: 1100 B, a segment of
-        /// 1000 bytes in an 802.11 cell.
-        #[serde(default = "frame_bytes")]
-        bytes: Size,
-        /// What addresses the draws.
-        #[serde(default)]
-        index: DrawIndex,
-        /// Length of a slot, for `index = "slot"`.
-        #[serde(default = "default_slot")]
-        slot: Duration,
-    },
-    /// Selected frames are lost, once each.
-    Scripted {
-        /// "segment:transmission", e.g. "14:2" = the second transmission of segment 14 on this link
-        /// (segments count from 1, the SYN is 0).
-        #[serde(default)]
-        data: Vec<String>,
-        /// ACK packets by ordinal on this link; number 1 acknowledges the SYN.
-        #[serde(default)]
-        acks: Vec<u64>,
-        /// They arrive damaged, with intact headers; otherwise nothing arrives.
-        #[serde(default)]
-        damaged: bool,
-    },
-}
-
-impl LossConfig {
-    /// Each frame is lost with the same probability.
-    pub fn uniform(rate: Share) -> Self {
-        LossConfig::Uniform { rate, index: DrawIndex::default(), slot: default_slot() }
-    }
-}
-
-/// What happens to dwell times of a channel that end while no frame is transmitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdleAdvance {
-    /// The dwell times elapse as if frames were transmitted.
-    #[default]
-    Pass,
-    /// The first frame after the end starts the next dwell time, as in ns-2's
-    /// `ErrorModel/MultiState`: each bad state affects at least one frame.
-    Wait,
-}
-
-/// Length of a period of the MTA channel, in steps (at least 1).
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum PeriodLength {
-    /// The mean of a geometric distribution, the exponential one in whole steps.
-    Mean(f64),
-    /// Quantiles of a measured distribution at equal distances, from the shortest to the longest;
-    /// linear between them.
-    Quantiles(Vec<f64>),
-}
-
-impl<'de> Deserialize<'de> for PeriodLength {
-    // Not derived, because a derived untagged enum loses the reason of an error.
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V;
-        impl<'de> Visitor<'de> for V {
-            type Value = PeriodLength;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a mean number of steps (120) or quantiles ([1, 4, 60])")
-            }
-            fn visit_f64<E>(self, mean: f64) -> Result<PeriodLength, E> {
-                Ok(PeriodLength::Mean(mean))
-            }
-            fn visit_i64<E>(self, mean: i64) -> Result<PeriodLength, E> {
-                Ok(PeriodLength::Mean(mean as f64))
-            }
-            fn visit_u64<E>(self, mean: u64) -> Result<PeriodLength, E> {
-                Ok(PeriodLength::Mean(mean as f64))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<PeriodLength, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(list)).map(PeriodLength::Quantiles)
-            }
-        }
-        d.deserialize_any(V)
-    }
-}
-
-/// When a chain steps. With `frame`, a sender that is alone on the link and waits for its timer
-/// stops the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MarkovClock {
-    /// Once for each frame, before its loss is drawn.
-    Frame,
-    /// Once per time slot, with or without a frame.
-    Slot,
-}
-
-fn default_slot() -> Duration {
+/// Default length of a slot that addresses draws.
+pub(super) fn default_slot() -> Duration {
     Duration::micros(500)
-}
-
-fn frame_bytes() -> Size {
-    Size::Bytes(1100)
-}
-
-fn one() -> Share {
-    Share(1.0)
 }
 
 /// Propagation delay of a link. A plain time ("170 ms") is a constant delay.

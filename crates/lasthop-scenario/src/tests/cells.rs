@@ -4,6 +4,7 @@ use super::*;
 use crate::LastHopOptions;
 use crate::network::{Cell, Network, Role};
 use lasthop_channel::air::config::LossConfig;
+use lasthop_channel::air::loss::{FrameErrors, TwoState};
 use lasthop_channel::link::cell::mac::{Access, AfterCollision, MacName, Preamble, PreambleName};
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Share, Size};
@@ -81,7 +82,11 @@ fn each_station_has_its_own_air_and_queue() {
     assert!(
         matches!(
             &sta2.down,
-            LossConfig::FrameErrors { rate: Share(0.09), bytes: Size::Bytes(1100), .. }
+            LossConfig::FrameErrors(FrameErrors {
+                rate: Share(0.09),
+                bytes: Size::Bytes(1100),
+                ..
+            })
         ) && sta2.down == sta2.up
     );
     let queues = [ap, sta1, sta2].map(|s| s.queue.clone());
@@ -159,8 +164,14 @@ fn cells_are_set_from_the_command_line() {
         (&cell.stations[1].down, &cell.stations[1].up),
         (&LossConfig::uniform(Share(0.05)), &LossConfig::uniform(Share(0.05)))
     );
-    assert!(matches!(cell.stations[2].down, LossConfig::FrameErrors { rate: Share(0.02), .. }));
-    assert!(matches!(cell.stations[2].up, LossConfig::FrameErrors { rate: Share(0.09), .. }));
+    assert!(matches!(
+        cell.stations[2].down,
+        LossConfig::FrameErrors(FrameErrors { rate: Share(0.02), .. })
+    ));
+    assert!(matches!(
+        cell.stations[2].up,
+        LossConfig::FrameErrors(FrameErrors { rate: Share(0.09), .. })
+    ));
     assert_eq!(cell.stations[1].queue, QueueConfig::drop_tail(QueueLimit::Packets(7)));
     // The options of the last hop apply to the only cell.
     let last_hop = LastHopOptions {
@@ -215,7 +226,7 @@ ack_loss = "none"
     let routes: Vec<_> = n.flows.iter().map(|f| (f.from, f.to, f.start.0 / 1_000_000)).collect();
     assert_eq!(routes[..4], [(0, 1, 10), (0, 1, 10), (0, 1, 10), (2, 3, 30)]);
     assert_eq!((n.flows[8].name.as_str(), routes[8]), ("session 9", (4, 5, 50)));
-    assert!(matches!(n.flows[0].loss, LossConfig::TwoState { bad_rate: 1e-3, .. }));
+    assert!(matches!(n.flows[0].loss, LossConfig::TwoState(TwoState { bad_rate: 1e-3, .. })));
     assert_eq!(n.flows[0].ack_loss, LossConfig::None);
     assert_eq!(
         load_with(&loaded.filled, &Overrides::default()).unwrap().filled,
@@ -228,7 +239,7 @@ ack_loss = "none"
     )
     .unwrap()
     .network;
-    assert!(matches!(set.flows[2].loss, LossConfig::TwoState { bad_rate: 1e-5, .. }));
+    assert!(matches!(set.flows[2].loss, LossConfig::TwoState(TwoState { bad_rate: 1e-5, .. })));
     let mistake = |from: &str, to: &str| {
         load_with(&text.replace(from, to), &Overrides::default()).unwrap_err().to_string()
     };

@@ -4,6 +4,7 @@ use crate::schema;
 use lasthop_channel::air::config::{
     DelayConfig, LossConfig, OutageRule, PeriodLength, RandomStart, RateConfig, TraceStart,
 };
+use lasthop_channel::air::loss::{MarkovChain, Mta};
 use lasthop_channel::link::arq::{ArqConfig, ArqKind};
 use lasthop_core::units::{Duration, QueueLimit, Rate, Share, Size};
 
@@ -455,7 +456,7 @@ fn chains_of_losses_are_read() {
   "0 %", "10 %", 1], transitions = [
   [0.99, 0.01, 0], ["5 %", "90 %", "5 %"], [0, 0.1, 0.9]] }"#;
     let n = round_trip(&format!("[last_hop]\nloss = {chain}\n")).network;
-    let LossConfig::MarkovChain { states, transitions, .. } = &n.links[2].loss else {
+    let LossConfig::MarkovChain(MarkovChain { states, transitions, .. }) = &n.links[2].loss else {
         panic!("{:?}", n.links[2].loss)
     };
     assert_eq!(
@@ -465,7 +466,7 @@ fn chains_of_losses_are_read() {
     let mta = r#"{ model = "mta", clock = "frame", error_free = 200, lossy = [
   1, 4.5, 60], errors = ["20 %", 0.5, 0.4, 0.75] }"#;
     let n = round_trip(&format!("[last_hop]\nloss = {mta}\n")).network;
-    let LossConfig::Mta { error_free, lossy, errors, .. } = &n.links[2].loss else {
+    let LossConfig::Mta(Mta { error_free, lossy, errors, .. }) = &n.links[2].loss else {
         panic!("{:?}", n.links[2].loss)
     };
     assert_eq!((error_free, errors.len()), (&PeriodLength::Mean(200.0), 4));

@@ -6,6 +6,7 @@ use crate::support::cells::*;
 use crate::support::random::{Case, Conditions, cases};
 use crate::support::*;
 use lasthop::air::config::{DrawIndex, LossConfig, OutageRule};
+use lasthop::air::loss::{BitErrors, FrameErrors};
 use lasthop::link::cell::config::StationConfig;
 use lasthop::link::cell::mac::{Access, Mac};
 use lasthop::queue::codel::Codel;
@@ -31,12 +32,12 @@ fn bulk(scheme: &str, from: u16, to: u16) -> Flow {
 
 /// Bit errors with this loss probability of a frame of ns-2's 1098 bytes, in both directions.
 fn with_fer(mut net: Network, fer: f64) -> Network {
-    let loss = LossConfig::FrameErrors {
+    let loss = LossConfig::FrameErrors(FrameErrors {
         rate: Share(fer),
         bytes: Size::Bytes(1098),
         index: DrawIndex::Frame,
         slot: ms(1),
-    };
+    });
     (net.cells[0].stations[1].down, net.cells[0].stations[1].up) = (loss.clone(), loss);
     net
 }
@@ -191,7 +192,7 @@ fn a_lost_link_ack_causes_no_duplicate_at_the_receiver() {
     );
     // The bit errors hit short frames: link ACKs and TCP ACKs from the station.
     net.cells[0].stations[1].up =
-        LossConfig::BitErrors { rate: 4e-4, index: DrawIndex::Frame, slot: ms(1) };
+        LossConfig::BitErrors(BitErrors { rate: 4e-4, index: DrawIndex::Frame, slot: ms(1) });
     let seen = watch(&net, 1);
     let unanswered =
         seen.log.of(Kind::AttemptFailed).filter(|e| e.reason == "link ACK lost").count();

@@ -8,6 +8,7 @@ use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayTable, DrawIndex, LossConfig, MarkovClock,
     OutageRule, RandomStart, Span, TraceStart,
 };
+use lasthop::air::loss::{BitErrors, Markov};
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Network};
 use lasthop::tcp::profile::ProfileName;
@@ -51,14 +52,14 @@ fn scenario(n: usize) -> Network {
         }
         2 => {
             net = bulk("tahoe", ProfileName::Ns230);
-            net.links[DOWN].loss = LossConfig::Markov {
+            net.links[DOWN].loss = LossConfig::Markov(Markov {
                 good_to_good: Share(0.9913),
                 bad_to_bad: Share(0.8509),
                 good_loss: Share(0.0),
                 bad_loss: Share(1.0),
                 clock: MarkovClock::Slot,
                 slot: ms(8),
-            };
+            });
         }
         3 => {
             net = bulk("packet-control:dupack_threshold=9", ProfileName::Ns226);
@@ -71,8 +72,11 @@ fn scenario(n: usize) -> Network {
         }
         4 => {
             net = bulk("snoop", ProfileName::Rfc);
-            net.links[DOWN].loss =
-                LossConfig::BitErrors { rate: 5e-6, index: DrawIndex::Frame, slot: ms(1) };
+            net.links[DOWN].loss = LossConfig::BitErrors(BitErrors {
+                rate: 5e-6,
+                index: DrawIndex::Frame,
+                slot: ms(1),
+            });
             net.links[DOWN].overhead = 64;
         }
         5 => {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::air::config::{DelayConfig, LossConfig};
+use lasthop::air::loss::Scripted;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
 use lasthop::schemes::catalogue::SchemeChoice;
@@ -88,12 +89,13 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         arq: None,
         cell: None,
     };
-    let data = LossConfig::Scripted { data: words("data_drops"), acks: vec![], damaged: false };
-    let acks = LossConfig::Scripted {
+    let data =
+        LossConfig::Scripted(Scripted { data: words("data_drops"), acks: vec![], damaged: false });
+    let acks = LossConfig::Scripted(Scripted {
         data: vec![],
         acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(),
         damaged: false,
-    };
+    });
     Network {
         title: "ns-2 recovery trace".into(),
         duration: Duration::secs(2000),

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::air::config::{DelayConfig, DelayStep, LossConfig};
+use lasthop::air::loss::Scripted;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network};
 use lasthop::tcp::profile::{InitialSsthresh, Profile, ProfileName};
@@ -91,11 +92,11 @@ fn network(f: &Fixture, sender: &str) -> Network {
     net.links[DOWN].delay.steps = vec![data];
     let words = f.words("data_drops");
     net.links[DOWN].loss = lose(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
-    net.links[UP].loss = LossConfig::Scripted {
+    net.links[UP].loss = LossConfig::Scripted(Scripted {
         data: vec![],
         acks: f.words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(),
         damaged: false,
-    };
+    });
     net
 }
 

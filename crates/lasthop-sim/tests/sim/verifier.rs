@@ -3,6 +3,7 @@
 use crate::support::cells::{dot11b, down, wlan};
 use crate::support::*;
 use lasthop::air::config::{LossConfig, OutageRule, RandomStart, TraceStart};
+use lasthop::air::loss::BitErrors;
 use lasthop::link::cell::mac::Mac;
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, Options};
@@ -262,7 +263,8 @@ fn cell() -> Network {
     flow.receive_window = lasthop::units::Size::Segments(200.0);
     let mut network =
         wlan(Mac { attempts: 3, ..dot11b() }, 1, ms(10), vec![flow], Duration::secs(60));
-    let loss = LossConfig::BitErrors { rate: 3e-5, index: Default::default(), slot: ms(1) };
+    let loss =
+        LossConfig::BitErrors(BitErrors { rate: 3e-5, index: Default::default(), slot: ms(1) });
     (network.cells[0].stations[1].down, network.cells[0].stations[1].up) = (loss.clone(), loss);
     network.cells[0].stations[0].queue = packets(20);
     network.links[down(1)].queue = packets(20);

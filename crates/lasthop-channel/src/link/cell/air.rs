@@ -106,19 +106,17 @@ impl Air {
 impl Side {
     #[inline]
     fn lost(&mut self, f: &OnAir<'_>, mss: u32) -> bool {
-        self.took = match &mut self.loss {
-            LossProcess::None => return false,
-            // The most frequent model first.
-            LossProcess::BitErrors(errors) => errors.hit(f.start, self.ordinal, f.bytes),
-            loss if f.control && !matches!(loss, LossProcess::TwoState(_)) => return false,
-            loss => loss.lost(&Frame {
-                start: f.start,
-                ordinal: self.ordinal,
-                bytes: f.bytes,
-                mss,
-                segment: f.segment,
-            }),
-        };
+        if matches!(self.loss, LossProcess::None) || (f.control && !self.loss.hits_control_frames())
+        {
+            return false;
+        }
+        self.took = self.loss.lost(&Frame {
+            start: f.start,
+            ordinal: self.ordinal,
+            bytes: f.bytes,
+            mss,
+            segment: f.segment,
+        });
         self.ordinal += 1;
         self.took
     }

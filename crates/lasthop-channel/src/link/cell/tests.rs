@@ -4,6 +4,7 @@ use super::config::StationConfig;
 use super::mac::{Access, Mac, MacName};
 use super::*;
 use crate::air::config::LossConfig;
+use crate::air::loss::{BitErrors, Scripted};
 use crate::queue::QueueConfig;
 use lasthop_core::framing::HeadersFirst;
 use lasthop_core::segment::Flags;
@@ -203,11 +204,11 @@ fn a_lost_link_ack_makes_a_duplicate_that_is_not_handed_up() {
     // Link ACKs have 38 bytes with their preamble: at this rate they are nearly always lost. The
     // other direction has no losses.
     let deaf = StationConfig {
-        down: LossConfig::BitErrors {
+        down: LossConfig::BitErrors(BitErrors {
             rate: 0.05,
             index: Default::default(),
             slot: Duration::micros(500),
-        },
+        }),
         ..station(1)
     };
     let mut b = Bench::new(Mac { attempts: 3, ..mac() }, vec![station(0), deaf], 1);
@@ -224,11 +225,11 @@ fn a_lost_link_ack_makes_a_duplicate_that_is_not_handed_up() {
 /// A bench whose frames of 1040 bytes are sent as 40 and 1000 bytes, with the losses of the script
 /// on the way from station 1.
 fn cut(mac: Mac, script: &[&str]) -> Bench {
-    let up = LossConfig::Scripted {
+    let up = LossConfig::Scripted(Scripted {
         data: script.iter().map(|s| s.to_string()).collect(),
         acks: vec![],
         damaged: false,
-    };
+    });
     let mut b = Bench::new(mac, vec![station(0), StationConfig { up, ..station(1) }], 1);
     let framing = AnyFraming::HeadersFirst(HeadersFirst { fragments: 2, slots: None });
     b.freight = ToFirst(

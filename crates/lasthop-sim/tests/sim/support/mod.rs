@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use lasthop::air::config::{
     DelayConfig, LossConfig, OutageConfig, OutageRule, RateConfig, RateStep, TraceStart,
 };
+use lasthop::air::loss::Scripted;
 use lasthop::air::trace::Trace;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
@@ -74,11 +75,11 @@ pub fn outage(from: u64, length: u64, frames: OutageRule) -> OutageConfig {
 }
 
 pub fn lose(data: &[&str], acks: &[u64]) -> LossConfig {
-    LossConfig::Scripted {
+    LossConfig::Scripted(Scripted {
         data: data.iter().map(|d| d.to_string()).collect(),
         acks: acks.to_vec(),
         damaged: false,
-    }
+    })
 }
 
 /// Shortest routes (in hops) between all nodes.

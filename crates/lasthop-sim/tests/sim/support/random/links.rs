@@ -2,8 +2,7 @@
 
 use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex,
-    IdleAdvance, LossConfig, MarkovClock, OutageRule, PeriodLength, RandomStart, RateConfig, Span,
-    TraceStart,
+    LossConfig, OutageRule, RandomStart, RateConfig, Span, TraceStart,
 };
 use lasthop::queue::codel::Codel;
 use lasthop::queue::cw_marking::CwMarking;
@@ -12,6 +11,7 @@ use lasthop::queue::red::Red;
 use lasthop::queue::step_marking::StepMarking;
 use lasthop::queue::two_priority::TwoPriority;
 use lasthop::queue::{Discipline, QueueConfig};
+use lasthop::sample::Sample;
 use lasthop::scenario::network::Link;
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
 use proptest::prelude::*;
@@ -43,67 +43,15 @@ pub fn loss(conditions: Conditions) -> BoxedStrategy<LossConfig> {
     let worst = if conditions == Conditions::Any { 1.0 } else { 0.3 };
     let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame)];
     let slot = (1u64..20).prop_map(ms);
-    let uniform = (0.0..worst, index.clone(), slot.clone())
-        .prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
-    let light = (0.0..0.1f64, index.clone(), slot.clone())
-        .prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
-    let clock = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
-    let markov = (0.9..1.0f64, 0.1..0.7f64, 0.0..0.1f64, 0.1..worst, clock, slot.clone()).prop_map(
-        |(good, bad, good_loss, bad_loss, clock, slot)| LossConfig::Markov {
-            good_to_good: Share(good),
-            bad_to_bad: Share(bad),
-            good_loss: Share(good_loss),
-            bad_loss: Share(bad_loss),
-            clock,
-            slot,
-        },
+    let light = (0.0..0.1f64, index, slot).prop_map(|(rate, index, slot)| LossConfig::Uniform {
+        rate: Share(rate),
+        index,
+        slot,
+    });
+    let any_model = (prop::collection::vec(0.0..1.0f64, 8), any::<prop::sample::Index>()).prop_map(
+        move |(numbers, i)| i.get(&LossConfig::samples(&Sample::new(&numbers, worst))).clone(),
     );
-    let step = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
-    let chain = (0.9..1.0f64, 0.1..0.9f64, 0.0..worst, step.clone(), slot.clone()).prop_map(
-        |(stay, back, loss, clock, slot)| {
-            let row = |shares: [f64; 3]| shares.map(Share).to_vec();
-            let (out, rest) = (1.0 - stay, 1.0 - back);
-            let transitions = vec![
-                row([stay, out, 0.0]),
-                row([back / 2.0, rest, back / 2.0]),
-                row([0.0, back, rest]),
-            ];
-            LossConfig::MarkovChain {
-                states: row([0.0, loss / 2.0, loss]),
-                transitions,
-                clock,
-                slot,
-            }
-        },
-    );
-    let mta = (20.0..500f64, 1.0..20f64, 0.0..worst, 0.0..worst, step, slot.clone()).prop_map(
-        |(free, lossy, good, bad, clock, slot)| LossConfig::Mta {
-            error_free: PeriodLength::Mean(free),
-            lossy: PeriodLength::Quantiles(vec![1.0, lossy, 2.0 * lossy]),
-            errors: vec![Share(good), Share(bad)],
-            clock,
-            slot,
-        },
-    );
-    let bits = (0.0..3e-5f64, index.clone(), slot.clone())
-        .prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
-    let unseen = prop_oneof![Just(IdleAdvance::Pass), Just(IdleAdvance::Wait)];
-    let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, unseen, index, slot)
-        .prop_map(|(good, bad, good_rate, bad_rate, unseen, index, slot)| {
-            let (good, bad) = (ms(good), ms(bad));
-            LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot }
-        });
-    prop_oneof![
-        4 => Just(LossConfig::None),
-        2 => light,
-        1 => uniform,
-        1 => markov,
-        1 => chain,
-        1 => mta,
-        1 => bits,
-        1 => channel,
-    ]
-    .boxed()
+    prop_oneof![4 => Just(LossConfig::None), 2 => light, 7 => any_model].boxed()
 }
 
 fn delay() -> impl Strategy<Value = DelayConfig> {

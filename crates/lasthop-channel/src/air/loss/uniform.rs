@@ -1,0 +1,174 @@
+//! Frames are lost with the same probability, independently of each other.
+
+use super::{Frame, FrameLoss, LossConfig, LossModel, is_open, probability};
+use crate::air::config::{DrawIndex, default_slot};
+use crate::air::draws::Draws;
+use crate::sample::Sample;
+use lasthop_core::random::Stream;
+use lasthop_core::units::{Duration, Quantity, Share};
+
+/// The values of [`LossConfig::Uniform`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Uniform {
+    /// Probability that a frame is lost.
+    pub rate: Share,
+    /// What addresses the draws.
+    pub index: DrawIndex,
+    /// Length of a slot, for `index = "slot"`.
+    pub slot: Duration,
+}
+
+impl Uniform {
+    /// Draws are addressed by slots of the default length.
+    pub fn new(rate: Share) -> Uniform {
+        Uniform { rate, index: DrawIndex::default(), slot: default_slot() }
+    }
+
+    /// Reads the short form, a share such as "1 %".
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a share.
+    pub fn parse(text: &str) -> Result<Uniform, String> {
+        Share::parse(text).map(Uniform::new)
+    }
+}
+
+impl From<Uniform> for LossConfig {
+    fn from(Uniform { rate, index, slot }: Uniform) -> LossConfig {
+        LossConfig::Uniform { rate, index, slot }
+    }
+}
+
+impl LossModel for Uniform {
+    type Process = UniformProcess;
+
+    fn process(&self, seed: u64, name: &str) -> Result<UniformProcess, String> {
+        Ok(UniformProcess {
+            stream: Stream::new(seed, &format!("loss {name}")),
+            draws: Draws::new(self.index, self.slot)?,
+            probability: probability("rate", self.rate)?,
+            last: (0.0, 0),
+        })
+    }
+
+    fn slot(&self) -> Option<Duration> {
+        Some(self.slot)
+    }
+
+    fn sample(s: &mut Sample<'_>) -> Option<Self> {
+        Some(Uniform {
+            rate: Share(s.between(0.0, s.worst())),
+            index: s.draw_index(),
+            slot: s.millis(1, 20),
+        })
+    }
+}
+
+/// Each frame is lost with the same probability.
+#[derive(Clone, Debug)]
+pub struct UniformProcess {
+    stream: Stream,
+    draws: Draws,
+    probability: f64,
+    /// Draw and size of the last frame that was lost.
+    last: (f64, u32),
+}
+
+impl FrameLoss for UniformProcess {
+    #[inline]
+    fn lost(&mut self, frame: &Frame) -> bool {
+        // Draws lie in [0, 1), so 0 never loses and 1 always does.
+        let draw = self.stream.uniform(self.draws.next(frame.start, frame.ordinal));
+        let lost = draw < self.probability;
+        if lost {
+            self.last = (draw, frame.bytes);
+        }
+        lost
+    }
+
+    fn header_intact(&self, header: u32) -> bool {
+        // A frame loss of p is the result of bit errors with 1 - (1 - p)^(1 / bits).
+        let share = f64::from(header) / f64::from(self.last.1.max(1));
+        self.last.0 >= -libm::expm1(share * libm::log1p(-self.probability))
+    }
+
+    fn is_random(&self) -> bool {
+        is_open(self.probability)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{fates, fault, frame, is_random, mean_burst, process, share};
+    use super::super::{LossConfig, LossProcess};
+    use super::*;
+    use lasthop_core::units::Time;
+
+    fn uniform(rate: f64, index: DrawIndex) -> Uniform {
+        Uniform { rate: Share(rate), index, slot: Duration::micros(500) }
+    }
+
+    #[test]
+    fn uniform_loss_has_its_rate() {
+        for index in [DrawIndex::Slot, DrawIndex::Frame] {
+            // Sixteen frames in each slot, and one frame in every second slot.
+            for gap in [31_250, 1_000_000] {
+                let lost = fates(uniform(0.01, index), 7, 400_000, gap);
+                assert!(
+                    (share(&lost) - 0.01).abs() < 4.0 * (0.01_f64 * 0.99 / 400_000.0).sqrt(),
+                    "{}",
+                    share(&lost)
+                );
+                assert!((mean_burst(&lost) - 1.0 / 0.99).abs() < 0.01);
+            }
+            assert_eq!(share(&fates(uniform(0.0, index), 7, 10_000, 1000)), 0.0);
+            assert_eq!(share(&fates(uniform(1.0, index), 7, 10_000, 1000)), 1.0);
+        }
+    }
+
+    #[test]
+    fn a_slot_has_the_same_draws_for_every_sender() {
+        let mut all = process(uniform(0.3, DrawIndex::Slot), 1);
+        let mut some = all.clone();
+        for i in 0..10_000 {
+            let fate = all.lost(&frame(Time(i * 600_000), i, 1500));
+            if i % 7 == 3 {
+                assert_eq!(some.lost(&frame(Time(i * 600_000 + 1), i / 7, 40)), fate);
+            }
+        }
+    }
+
+    #[test]
+    fn runs_and_links_have_separate_draws() {
+        let config = LossConfig::from(uniform(0.5, DrawIndex::Frame));
+        let fates_of = |seed, name: &str| {
+            let mut process = LossProcess::new(&config, seed, name).unwrap();
+            (0..64).map(|i| process.lost(&frame(Time(i), i, 1))).collect::<Vec<_>>()
+        };
+        assert_eq!(fates_of(1, "a>b"), fates_of(1, "a>b"));
+        assert_ne!(fates_of(1, "a>b"), fates_of(1, "b>a"));
+        assert_ne!(fates_of(1, "a>b"), fates_of(2, "a>b"));
+    }
+
+    #[test]
+    fn mistakes_are_errors() {
+        let nan = Uniform { slot: Duration::ZERO, ..uniform(f64::NAN, DrawIndex::Frame) };
+        assert!(fault(nan).contains("rate must lie between 0 and 1"));
+        let slot = Uniform { slot: Duration::ZERO, ..uniform(0.1, DrawIndex::Slot) };
+        assert!(fault(slot).contains("slot must be longer than 0 s"));
+    }
+
+    #[test]
+    fn only_probabilities_between_0_and_1_are_random() {
+        let random = |rate| is_random(uniform(rate, DrawIndex::Slot));
+        assert!(!random(0.0) && !random(1.0) && random(0.01));
+    }
+
+    #[test]
+    fn a_share_is_the_short_form() {
+        assert_eq!(LossConfig::short(" 1 % "), Ok(Uniform::new(Share(0.01)).into()));
+        assert_eq!(LossConfig::short("none"), Ok(LossConfig::None));
+        assert_eq!(LossConfig::short("1 MB"), Share::parse("1 MB").map(LossConfig::uniform));
+    }
+}
