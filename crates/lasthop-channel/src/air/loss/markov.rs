@@ -8,7 +8,7 @@ use crate::air::config::default_slot;
 use crate::air::draws::Draws;
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
-use lasthop_core::units::{Duration, Share};
+use lasthop_core::units::{Duration, Share, Time};
 
 /// Two-state Markov chain (Gilbert and Elliott): each state has its own loss probability.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -157,7 +157,10 @@ impl FrameLoss for MarkovProcess {
     fn lost(&mut self, frame: &Frame) -> bool {
         match self.clock {
             MarkovClock::Frame => self.bad = self.apply(self.step(frame.ordinal)),
-            MarkovClock::Slot => self.advance(frame.start.0 / self.slot),
+            MarkovClock::Slot if frame.start < Time::NEVER => {
+                self.advance(frame.start.0 / self.slot);
+            }
+            MarkovClock::Slot => {}
         }
         let p = if self.bad { self.bad_loss } else { self.good_loss };
         // Computed in any case, because it counts the frames of a slot.
@@ -181,7 +184,6 @@ mod tests {
         CLOCKS, SLOT, assert_slots_have_fates, fates, frame, is_random, mean_burst, process, share,
     };
     use super::*;
-    use lasthop_core::units::Time;
 
     fn markov(clock: MarkovClock, good_loss: f64, bad_loss: f64) -> Markov {
         Markov {
@@ -257,12 +259,20 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_survives_the_end_of_time() {
-        let mut process = process(markov(MarkovClock::Slot, 0.0, 1.0), 1);
-        for i in 0..3 {
-            process.lost(&frame(Time::NEVER, i, 1));
+    fn a_frame_that_is_never_sent_does_not_step_the_chain() {
+        // The second chain alternates: no draw ends the search for its state.
+        let alternating = Markov {
+            good_to_good: Share(0.0),
+            bad_to_bad: Share(0.0),
+            ..markov(MarkovClock::Slot, 0.0, 1.0)
+        };
+        for config in [markov(MarkovClock::Slot, 0.0, 1.0), alternating] {
+            let mut process = process(config, 1);
+            for i in 0..3 {
+                process.lost(&frame(Time::NEVER, i, 1));
+            }
+            process.lost(&frame(Time::ZERO, 3, 1));
         }
-        process.lost(&frame(Time::ZERO, 3, 1));
     }
 
     #[test]
