@@ -96,8 +96,7 @@ pub struct Limit {
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 pub struct Managed {
-    /// Limit in frames, without the one being sent. Default: 1000 with CoDel,
-    /// 10240 with FQ-CoDel.
+    /// Limit in frames, without the one being sent. Default: that of the discipline, if it has one.
     packets: Option<u64>,
     /// Limit in bytes.
     bytes: Option<u64>,

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Fault;
 use super::fifo::Fifo;
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
+use crate::sample::Sample;
 use lasthop_core::units::{Duration, QueueLimit, Time};
 
-/// Settings of CoDel.
+/// Controlled delay: drops or marks increasingly often while every frame waits longer than a
+/// target. Default limit: 1000 packets, as in Linux (tc-codel(8)).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Codel {
@@ -34,13 +36,18 @@ impl Default for Codel {
     }
 }
 
-impl Codel {
-    /// Checks the settings for consistency.
-    ///
-    /// # Errors
-    ///
-    /// The key and a message that states what is allowed.
-    pub fn check(&self) -> Result<(), Fault> {
+impl QueueSettings for Codel {
+    type Queue = CodelQueue;
+
+    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CodelQueue {
+        CodelQueue::new(self, limit, link)
+    }
+
+    fn default_limit() -> Option<QueueLimit> {
+        Some(QueueLimit::Packets(1000))
+    }
+
+    fn check(&self) -> Result<(), Fault> {
         if self.target == Duration::ZERO {
             return Err(("target", "must be above 0 s".into()));
         }
@@ -52,6 +59,22 @@ impl Codel {
         }
         Ok(())
     }
+
+    fn sample(s: &mut Sample<'_>) -> Self {
+        let target = s.whole(1, 50);
+        let interval = target + s.whole(1, 200);
+        Codel {
+            target: Duration::millis(target),
+            interval: Duration::millis(interval),
+            ecn: s.flag(),
+        }
+    }
+}
+
+/// Reasons for drops and marks.
+pub mod reasons {
+    /// CoDel's control law.
+    pub const CODEL: &str = "codel";
 }
 
 /// A queue that CoDel controls.

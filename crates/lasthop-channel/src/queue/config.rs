@@ -3,18 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
 
-use super::codel::{Codel, CodelQueue};
-use super::cw_marking::{CwMarking, CwQueue};
 use super::fifo::number;
-use super::fq_codel::{FqCodel, FqCodelQueue};
-use super::red::{Red, RedQueue};
-use super::step_marking::{StepMarking, StepQueue};
-use super::two_priority::{TwoPriority, TwoPriorityQueue};
-use super::{AnyQueue, DropTail, QueueDiscipline};
+use super::{AnyQueue, Discipline, QueueDiscipline};
 use lasthop_core::units::{QueueLimit, Rate};
 
 /// A queue: its limit and its discipline.
@@ -24,44 +16,6 @@ pub struct QueueConfig {
     pub limit: Option<QueueLimit>,
     /// Queue discipline.
     pub discipline: Discipline,
-}
-
-/// The disciplines, each with its settings.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(tag = "discipline", rename_all = "kebab-case")]
-pub enum Discipline {
-    /// First in, first out; frames that do not fit are dropped.
-    #[default]
-    Droptail,
-    /// Random early detection: drops or marks with a probability that grows with the average queue
-    /// length.
-    Red(Red),
-    /// Marks every frame that arrives while the queue is longer than a threshold.
-    StepMarking(StepMarking),
-    /// Controlled delay: drops or marks increasingly often while every frame waits longer than a
-    /// target.
-    Codel(Codel),
-    /// One CoDel queue per flow, served by deficit round robin; flows without a standing queue go
-    /// first.
-    FqCodel(FqCodel),
-    /// TCP Jersey's congestion warning: marks every frame while the average queue length is above a
-    /// threshold.
-    CwMarking(CwMarking),
-    /// TCP Casablanca's two drop priorities: a full queue drops a low-priority frame first.
-    TwoPriority(TwoPriority),
-    /// A discipline defined outside this crate.
-    #[serde(skip)]
-    Foreign(ForeignQueue),
-}
-
-impl Discipline {
-    /// The discipline's name and settings, as the table of a scenario file.
-    ///
-    /// # Errors
-    /// A foreign discipline cannot be written.
-    pub fn settings(&self) -> serde_json::Result<Map<String, Value>> {
-        serde_json::from_value(serde_json::to_value(self)?)
-    }
 }
 
 /// As a scenario file writes it: "49 packets", "unlimited", or a table.
@@ -140,21 +94,13 @@ impl QueueConfig {
 
     /// True if the discipline uses random draws.
     pub fn is_random(&self) -> bool {
-        matches!(self.discipline, Discipline::Red(_))
+        self.discipline.is_random()
     }
 
     /// Fills in the default limit, and thresholds that derive from the limit.
     pub fn filled(mut self) -> QueueConfig {
         let limit = self.limit.or(self.discipline.default_limit());
-        let half = limit.map(|limit| match limit {
-            QueueLimit::Packets(n) => QueueLimit::Packets(n / 2),
-            QueueLimit::Bytes(n) => QueueLimit::Bytes(n / 2),
-        });
-        match &mut self.discipline {
-            Discipline::StepMarking(StepMarking { threshold })
-            | Discipline::CwMarking(CwMarking { threshold, .. }) => *threshold = threshold.or(half),
-            _ => {}
-        }
+        self.discipline.fill(limit);
         QueueConfig { limit, ..self }
     }
 
@@ -178,16 +124,7 @@ impl QueueConfig {
             }
             _ => {}
         }
-        match &self.discipline {
-            Discipline::Red(red) => red.check()?,
-            Discipline::Codel(codel) => codel.check()?,
-            Discipline::FqCodel(fq) => fq.check()?,
-            Discipline::CwMarking(cw) => cw.check()?,
-            Discipline::Droptail
-            | Discipline::StepMarking(_)
-            | Discipline::TwoPriority(_)
-            | Discipline::Foreign(_) => {}
-        }
+        self.discipline.check()?;
         match (self.limit, self.discipline.threshold()) {
             (Some(limit), Some((key, threshold)))
                 if same_unit(limit, threshold) && number(threshold) >= number(limit) =>
@@ -208,42 +145,16 @@ impl QueueConfig {
     /// Constructs an empty queue for a link.
     pub fn build(&self, link: &LinkFacts<'_>) -> AnyQueue {
         let QueueConfig { limit, discipline } = self.clone().filled();
-        match &discipline {
-            Discipline::Droptail => AnyQueue::DropTail(DropTail::new(limit)),
-            Discipline::Red(red) => AnyQueue::Red(RedQueue::new(red, limit, link)),
-            Discipline::StepMarking(step) => AnyQueue::StepMarking(StepQueue::new(step, limit)),
-            Discipline::Codel(codel) => AnyQueue::Codel(CodelQueue::new(codel, limit, link)),
-            Discipline::FqCodel(fq) => AnyQueue::FqCodel(FqCodelQueue::new(fq, limit, link)),
-            Discipline::CwMarking(cw) => AnyQueue::CwMarking(CwQueue::new(cw, limit, link)),
-            Discipline::TwoPriority(_) => AnyQueue::TwoPriority(TwoPriorityQueue::new(limit)),
-            Discipline::Foreign(foreign) => AnyQueue::Foreign((foreign.make)(link)),
-        }
+        discipline.build(limit, link)
     }
 }
 
-impl Discipline {
-    /// The usual limit of the discipline, if it has one.
-    pub fn default_limit(&self) -> Option<QueueLimit> {
-        match self {
-            // Linux, tc-codel(8).
-            Discipline::Codel(_) => Some(QueueLimit::Packets(1000)),
-            // RFC 8290, section 5.2.
-            Discipline::FqCodel(_) => Some(QueueLimit::Packets(10_240)),
-            _ => None,
-        }
-    }
-
-    /// Key and value of the queue length above which the discipline acts, if it has one.
-    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
-        match self {
-            Discipline::Red(red) => Some(("min_th", red.min_th)),
-            Discipline::StepMarking(StepMarking { threshold })
-            | Discipline::CwMarking(CwMarking { threshold, .. }) => {
-                threshold.map(|t| ("threshold", t))
-            }
-            _ => None,
-        }
-    }
+/// Half of a limit, the default of thresholds.
+pub(super) fn half(limit: Option<QueueLimit>) -> Option<QueueLimit> {
+    limit.map(|limit| match limit {
+        QueueLimit::Packets(n) => QueueLimit::Packets(n / 2),
+        QueueLimit::Bytes(n) => QueueLimit::Bytes(n / 2),
+    })
 }
 
 /// True if both count packets, or both bytes.
@@ -258,7 +169,12 @@ pub(super) fn text(limit: QueueLimit) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::codel::Codel;
+    use super::super::cw_marking::CwMarking;
+    use super::super::red::Red;
+    use super::super::step_marking::StepMarking;
     use super::*;
+    use crate::sample::Sample;
 
     fn config(limit: u64, discipline: Discipline) -> QueueConfig {
         QueueConfig { limit: Some(QueueLimit::Packets(limit)), discipline }
@@ -289,5 +205,16 @@ mod tests {
         let bytes =
             Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Bytes(20_000)) });
         assert!(config(10, bytes).check().is_ok());
+    }
+
+    #[test]
+    fn samples_pass_the_checks() {
+        for i in 0..200_u32 {
+            let numbers: Vec<f64> =
+                (1..9).map(|k| f64::from(i * k % 17) / 16.0).chain([0.3, 0.7]).collect();
+            for discipline in Discipline::samples(&Sample::new(&numbers, 1.0)) {
+                assert_eq!(discipline.check(), Ok(()), "{discipline:?}");
+            }
+        }
     }
 }

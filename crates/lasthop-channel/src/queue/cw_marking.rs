@@ -14,11 +14,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::average::Average;
+use super::config::{Fault, half};
 use super::fifo::{Fifo, counted, number};
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
+use crate::sample::Sample;
 use lasthop_core::units::{QueueLimit, Share, Time};
 
-/// Settings of congestion warning.
+/// TCP Jersey's congestion warning: marks every frame while the average queue length is above a
+/// threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CwMarking {
@@ -35,19 +38,39 @@ impl Default for CwMarking {
     }
 }
 
-impl CwMarking {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    ///
-    /// The key and a message that states what is allowed.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+impl QueueSettings for CwMarking {
+    type Queue = CwQueue;
+
+    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CwQueue {
+        CwQueue::new(self, limit, link)
+    }
+
+    fn fill(&mut self, limit: Option<QueueLimit>) {
+        self.threshold = self.threshold.or(half(limit));
+    }
+
+    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
+        self.threshold.map(|threshold| ("threshold", threshold))
+    }
+
+    fn check(&self) -> Result<(), Fault> {
         if self.weight.0 > 0.0 {
             Ok(())
         } else {
             Err(("weight", "must be above 0: with 0 the average queue never changes".into()))
         }
     }
+
+    fn sample(s: &mut Sample<'_>) -> Self {
+        let threshold = s.flag().then(|| s.queue_length());
+        CwMarking { threshold, weight: s.share() }
+    }
+}
+
+/// Reasons for drops and marks.
+pub mod reasons {
+    /// Congestion warning: the average queue is above the threshold.
+    pub const CW: &str = "congestion warning";
 }
 
 /// A queue with congestion warning.

@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::codel::{Backlog, Codel, Law, State};
 use super::config::Fault;
 use super::fifo::excess;
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
+use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::Flags;
 use lasthop_core::units::{Duration, QueueLimit, Size, Time};
 
-/// Settings of FQ-CoDel.
+/// One CoDel queue per flow, served by deficit round robin; flows without a standing queue go
+/// first. Default limit: 10240 packets (RFC 8290, section 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FqCodel {
@@ -45,13 +47,20 @@ impl FqCodel {
     fn codel(&self) -> Codel {
         Codel { target: self.target, interval: self.interval, ecn: self.ecn }
     }
+}
 
-    /// Checks the settings for consistency.
-    ///
-    /// # Errors
-    ///
-    /// The key and a message that states what is allowed.
-    pub fn check(&self) -> Result<(), Fault> {
+impl QueueSettings for FqCodel {
+    type Queue = FqCodelQueue;
+
+    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> FqCodelQueue {
+        FqCodelQueue::new(self, limit, link)
+    }
+
+    fn default_limit() -> Option<QueueLimit> {
+        Some(QueueLimit::Packets(10_240))
+    }
+
+    fn check(&self) -> Result<(), Fault> {
         self.codel().check()?;
         // A smaller quantum does not improve fairness; it only takes more rounds to send a frame.
         if !matches!(self.quantum, Size::Bytes(256..=65_535)) {
@@ -66,6 +75,20 @@ impl FqCodel {
         }
         Ok(())
     }
+
+    fn sample(s: &mut Sample<'_>) -> Self {
+        let Codel { target, interval, ecn } = Codel::sample(s);
+        let quantum = Size::Bytes(s.whole(256, 3000));
+        // Few queues make flows share one.
+        let flows = if s.flag() { 1024 } else { s.whole(1, 4) as u32 };
+        FqCodel { target, interval, ecn, quantum, flows }
+    }
+}
+
+/// Reasons for drops and marks.
+pub mod reasons {
+    /// FQ-CoDel is full, and this flow has the most bytes queued.
+    pub const FATTEST: &str = "fattest flow";
 }
 
 /// Maximum number of frames that a full queue drops at once (RFC 8290, section 4.1).

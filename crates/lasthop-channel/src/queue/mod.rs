@@ -8,25 +8,41 @@
 //! FQ-CoDel drop frames that are not ECN-capable instead. Step marking and Jersey's congestion
 //! warning only mark: other frames pass, and drops occur only when the queue is full.
 
+//!
+//! A discipline is one file: its settings, which implement [`QueueSettings`], the queue, which
+//! implements [`QueueDiscipline`], its reasons for drops and marks, and tests. The list below names
+//! the files; from it the modules, [`Discipline`], [`AnyQueue`], the checks and [`drop_reason`] are
+//! made.
+
+#[macro_use]
+mod disciplines;
 mod average;
-pub mod codel;
 pub mod config;
-pub mod cw_marking;
 mod drop_tail;
 mod fifo;
-pub mod fq_codel;
-pub mod red;
-pub mod step_marking;
-pub mod two_priority;
-
 #[cfg(test)]
 mod testing;
 
-use lasthop_core::segment::{Flags, FlowId, Handle, Segment};
-use lasthop_core::units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-pub use config::{Discipline, ForeignQueue, LinkFacts, QueueConfig};
+use crate::sample::Sample;
+use config::Fault;
+use lasthop_core::segment::{Flags, FlowId, Handle, Segment};
+use lasthop_core::units::{QueueLimit, Time};
+
+pub use config::{ForeignQueue, LinkFacts, QueueConfig};
 pub use drop_tail::DropTail;
+
+// The disciplines beside DropTail, in the order of the schema.
+disciplines! {
+    red,
+    step_marking,
+    codel,
+    fq_codel,
+    cw_marking,
+    two_priority,
+}
 
 /// A frame at a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,26 +109,6 @@ pub enum Outcome {
     },
 }
 
-/// Reasons for drops and marks, as they appear in events.
-pub mod drop_reason {
-    /// The queue is full.
-    pub const FULL: &str = "queue full";
-    /// RED's random early drop or mark.
-    pub const RED_EARLY: &str = "red early";
-    /// RED's average queue is so long that the drop probability is 1.
-    pub const RED_FORCED: &str = "red forced";
-    /// CoDel's control law.
-    pub const CODEL: &str = "codel";
-    /// FQ-CoDel is full, and this flow has the most bytes queued.
-    pub const FATTEST: &str = "fattest flow";
-    /// A low-priority frame was dropped to make room.
-    pub const PUSHED_OUT: &str = "pushed out";
-    /// The queue is longer than the step threshold.
-    pub const STEP: &str = "step";
-    /// Congestion warning: the average queue is above the threshold.
-    pub const CW: &str = "congestion warning";
-}
-
 /// Load of the queue, excluding the frame being sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
@@ -175,48 +171,41 @@ pub trait QueueDiscipline: Send {
     }
 }
 
-/// Any discipline: an enum of the built-in ones, and a boxed variant for those defined elsewhere.
-#[allow(missing_docs)]
-pub enum AnyQueue {
-    DropTail(DropTail),
-    Red(red::RedQueue),
-    StepMarking(step_marking::StepQueue),
-    Codel(codel::CodelQueue),
-    FqCodel(fq_codel::FqCodelQueue),
-    CwMarking(cw_marking::CwQueue),
-    TwoPriority(two_priority::TwoPriorityQueue),
-    Foreign(Box<dyn QueueDiscipline>),
-}
+/// The settings of a queue discipline: the keys of its table in a scenario file, with their doc
+/// comments and defaults.
+pub trait QueueSettings: Sized {
+    /// The queue.
+    type Queue: QueueDiscipline;
 
-macro_rules! each_queue {
-    ($self:ident, $q:ident => $e:expr) => {
-        match $self {
-            AnyQueue::DropTail($q) => $e,
-            AnyQueue::Red($q) => $e,
-            AnyQueue::StepMarking($q) => $e,
-            AnyQueue::Codel($q) => $e,
-            AnyQueue::FqCodel($q) => $e,
-            AnyQueue::CwMarking($q) => $e,
-            AnyQueue::TwoPriority($q) => $e,
-            AnyQueue::Foreign($q) => $e,
-        }
-    };
-}
+    /// True if the discipline uses random draws.
+    const IS_RANDOM: bool = false;
 
-impl QueueDiscipline for AnyQueue {
-    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
-        each_queue!(self, q => q.enqueue(now, frame, outcomes))
+    /// Constructs an empty queue for a link. The settings are [filled](QueueSettings::fill).
+    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> Self::Queue;
+
+    /// The usual limit of the discipline, if it has one.
+    fn default_limit() -> Option<QueueLimit> {
+        None
     }
-    fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
-        each_queue!(self, q => q.dequeue(now, outcomes))
+
+    /// Fills in settings whose defaults derive from the limit.
+    fn fill(&mut self, _limit: Option<QueueLimit>) {}
+
+    /// Checks the settings for consistency.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
+    fn check(&self) -> Result<(), Fault> {
+        Ok(())
     }
-    fn pass(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
-        each_queue!(self, q => q.pass(now, frame, outcomes))
+
+    /// Key and value of the queue length above which the discipline acts, if it has one; it must be
+    /// below the limit.
+    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
+        None
     }
-    fn load(&self) -> Load {
-        each_queue!(self, q => q.load())
-    }
-    fn has_room(&self, bytes: u32) -> bool {
-        each_queue!(self, q => q.has_room(bytes))
-    }
+
+    /// Random settings that pass the checks, for tests with random networks.
+    fn sample(sample: &mut Sample<'_>) -> Self;
 }

@@ -20,11 +20,13 @@ use serde::{Deserialize, Serialize};
 use super::average::Average;
 use super::config::{Fault, same_unit, text};
 use super::fifo::{Fifo, counted, number};
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
+use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{QueueLimit, Share, Size, Time};
 
-/// Settings of RED. The defaults are ns-2's.
+/// Random early detection: drops or marks with a probability that grows with the average queue
+/// length. The defaults are ns-2's.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Red {
@@ -65,13 +67,19 @@ impl Default for Red {
     }
 }
 
-impl Red {
-    /// Checks the settings for consistency.
-    ///
-    /// # Errors
-    ///
-    /// The key and a message that states what is allowed.
-    pub fn check(&self) -> Result<(), Fault> {
+impl QueueSettings for Red {
+    type Queue = RedQueue;
+    const IS_RANDOM: bool = true;
+
+    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> RedQueue {
+        RedQueue::new(self, limit, link)
+    }
+
+    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
+        Some(("min_th", self.min_th))
+    }
+
+    fn check(&self) -> Result<(), Fault> {
         let (min, max) = (self.min_th, self.max_th);
         if !same_unit(min, max) {
             return Err((
@@ -106,6 +114,33 @@ impl Red {
             )),
         }
     }
+
+    fn sample(s: &mut Sample<'_>) -> Self {
+        let min_th = s.queue_length();
+        let more = s.whole(1, 30);
+        let max_th = match min_th {
+            QueueLimit::Packets(n) => QueueLimit::Packets(n + more),
+            QueueLimit::Bytes(n) => QueueLimit::Bytes(n + 1000 * more),
+        };
+        Red {
+            min_th,
+            max_th,
+            max_p: s.share(),
+            w_q: s.share(),
+            gentle: s.flag(),
+            wait: s.flag(),
+            ecn: s.flag(),
+            mean_packet: Size::Bytes(s.whole(1, 2000)),
+        }
+    }
+}
+
+/// Reasons for drops and marks.
+pub mod reasons {
+    /// RED's random early drop or mark.
+    pub const RED_EARLY: &str = "red early";
+    /// RED's average queue is so long that the drop probability is 1.
+    pub const RED_FORCED: &str = "red forced";
 }
 
 /// A RED queue.

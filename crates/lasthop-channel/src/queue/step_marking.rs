@@ -7,17 +7,46 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::config::half;
 use super::fifo::{Fifo, counted, number};
-use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
+use crate::sample::Sample;
 use lasthop_core::units::{QueueLimit, Time};
 
-/// Settings of step marking.
+/// Marks every frame that arrives while the queue is longer than a threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepMarking {
     /// K: frames that arrive at a longer queue are marked. RFC 8257 gives no value. Default: half
     /// the limit.
     pub threshold: Option<QueueLimit>,
+}
+
+impl QueueSettings for StepMarking {
+    type Queue = StepQueue;
+
+    fn build(&self, limit: Option<QueueLimit>, _link: &LinkFacts<'_>) -> StepQueue {
+        StepQueue::new(self, limit)
+    }
+
+    fn fill(&mut self, limit: Option<QueueLimit>) {
+        self.threshold = self.threshold.or(half(limit));
+    }
+
+    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
+        self.threshold.map(|threshold| ("threshold", threshold))
+    }
+
+    fn sample(s: &mut Sample<'_>) -> Self {
+        let threshold = s.flag().then(|| s.queue_length());
+        StepMarking { threshold }
+    }
+}
+
+/// Reasons for drops and marks.
+pub mod reasons {
+    /// The queue is longer than the step threshold.
+    pub const STEP: &str = "step";
 }
 
 /// A queue with step marking.

@@ -14,14 +14,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
+use crate::sample::Sample;
 use lasthop_core::segment::Flags;
 use lasthop_core::units::{QueueLimit, Time};
 
-/// Settings of the two priorities: none.
+/// TCP Casablanca's two drop priorities: a full queue drops a low-priority frame first. There are no
+/// settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TwoPriority {}
+
+impl QueueSettings for TwoPriority {
+    type Queue = TwoPriorityQueue;
+
+    fn build(&self, limit: Option<QueueLimit>, _link: &LinkFacts<'_>) -> TwoPriorityQueue {
+        TwoPriorityQueue::new(limit)
+    }
+
+    fn sample(_sample: &mut Sample<'_>) -> Self {
+        TwoPriority {}
+    }
+}
+
+/// Reasons for drops and marks.
+pub mod reasons {
+    /// A low-priority frame was dropped to make room.
+    pub const PUSHED_OUT: &str = "pushed out";
+}
 
 /// A queue with two priorities.
 #[derive(Clone, Debug)]

@@ -4,12 +4,6 @@ use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex,
     LossConfig, OutageRule, RandomStart, RateConfig, Span, TraceStart,
 };
-use lasthop::queue::codel::Codel;
-use lasthop::queue::cw_marking::CwMarking;
-use lasthop::queue::fq_codel::FqCodel;
-use lasthop::queue::red::Red;
-use lasthop::queue::step_marking::StepMarking;
-use lasthop::queue::two_priority::TwoPriority;
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::sample::Sample;
 use lasthop::scenario::network::Link;
@@ -143,57 +137,8 @@ pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
         4 => (1u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
         2 => (1u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
     ];
-    let length = || {
-        prop_oneof![
-            3 => (0u64..20).prop_map(QueueLimit::Packets),
-            1 => (0u64..20_000).prop_map(QueueLimit::Bytes),
-        ]
-    };
-    let share = || prop_oneof![(0.001..1.0f64).prop_map(Share), Just(Share(1.0))];
-    let red = (length(), 1u64..30, share(), share(), any::<[bool; 3]>(), 1u64..2000).prop_map(
-        |(min_th, more, max_p, w_q, [gentle, wait, ecn], size)| {
-            let max_th = match min_th {
-                QueueLimit::Packets(n) => QueueLimit::Packets(n + more),
-                QueueLimit::Bytes(n) => QueueLimit::Bytes(n + 1000 * more),
-            };
-            Discipline::Red(Red {
-                min_th,
-                max_th,
-                max_p,
-                w_q,
-                gentle,
-                wait,
-                ecn,
-                mean_packet: Size::Bytes(size),
-            })
-        },
-    );
-    let codel = (1u64..50, 1u64..200, any::<bool>()).prop_map(|(target, more, ecn)| Codel {
-        target: ms(target),
-        interval: ms(target + more),
-        ecn,
-    });
-    let fq = (codel.clone(), 256u64..3000, prop_oneof![Just(1024u32), 1u32..4]).prop_map(
-        |(Codel { target, interval, ecn }, quantum, flows)| {
-            Discipline::FqCodel(FqCodel {
-                target,
-                interval,
-                ecn,
-                quantum: Size::Bytes(quantum),
-                flows,
-            })
-        },
-    );
-    let discipline = prop_oneof![
-        red,
-        codel.prop_map(Discipline::Codel),
-        fq,
-        prop::option::of(length())
-            .prop_map(|threshold| Discipline::StepMarking(StepMarking { threshold })),
-        (prop::option::of(length()), share())
-            .prop_map(|(threshold, weight)| Discipline::CwMarking(CwMarking { threshold, weight })),
-        Just(Discipline::TwoPriority(TwoPriority {})),
-    ];
+    let discipline = (prop::collection::vec(0.0..1.0f64, 12), any::<prop::sample::Index>())
+        .prop_map(|(numbers, i)| i.get(&Discipline::samples(&Sample::new(&numbers, 1.0))).clone());
     (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
 }
 
