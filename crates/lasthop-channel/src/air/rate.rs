@@ -1,12 +1,17 @@
 //! When a link sends a frame: constant rate, rate schedule, Mahimahi trace, and outages that hold
 //! frames.
 
+mod cursor;
+mod schedule;
+
 use std::sync::Arc;
 
 use super::config::{OutageConfig, OutageRule, RateConfig};
 use super::spans::Spans;
 use super::trace::Trace;
+use cursor::Cursor;
 use lasthop_core::units::{Duration, Rate, Time};
+use schedule::Schedule;
 
 /// The transmitter of a one-way link: a first-in-first-out server of frames.
 ///
@@ -141,9 +146,7 @@ impl RateProcess {
         let piece = |(from, to): (Time, Time)| match &self.kind {
             Kind::Constant(rate) => bits(*rate, from, to),
             Kind::Schedule(schedule) => schedule.bits(from, to),
-            Kind::Trace(cursor) => {
-                cursor.trace.capacity_bits(from + cursor.phase, to + cursor.phase)
-            }
+            Kind::Trace(cursor) => cursor.capacity_bits(from, to),
         };
         self.outages.gaps(from, to).map(piece).sum()
     }
@@ -163,178 +166,6 @@ impl RateProcess {
 
 fn bits(rate: Rate, from: Time, to: Time) -> f64 {
     rate.0 as f64 * (to - from).0 as f64 / 1e9
-}
-
-/// New rates from given times on.
-#[derive(Clone, Debug)]
-struct Schedule {
-    /// In order of time.
-    steps: Vec<(Time, Rate)>,
-    /// The step at the start of the last frame.
-    at: usize,
-}
-
-impl Schedule {
-    fn new(mut steps: Vec<(Time, Rate)>) -> Schedule {
-        steps.sort_by_key(|s| s.0);
-        // Before its first step a schedule has the rate of that step; a scenario file must begin at
-        // 0 s anyway.
-        match steps.first_mut() {
-            Some(first) => first.0 = Time::ZERO,
-            None => steps.push((Time::ZERO, Rate(0))),
-        }
-        Schedule { steps, at: 0 }
-    }
-
-    /// The first time from `t` on at which the link is up and the rate is above zero, and that
-    /// rate.
-    #[inline]
-    fn start(&mut self, t: Time, outages: &Spans) -> (Time, Rate) {
-        let mut t = outages.leave(t);
-        loop {
-            while self.steps.get(self.at + 1).is_some_and(|next| next.0 <= t) {
-                self.at += 1;
-            }
-            let rate = self.steps[self.at].1;
-            if rate.0 > 0 {
-                return (t, rate);
-            }
-            match self.steps.get(self.at + 1) {
-                Some(next) => t = outages.leave(next.0),
-                None => return (Time::NEVER, rate),
-            }
-        }
-    }
-
-    fn rate_at(&self, t: Time) -> Rate {
-        let after = self.steps.partition_point(|s| s.0 <= t);
-        self.steps[after.saturating_sub(1)].1
-    }
-
-    fn next_step(&self, t: Time) -> Option<Time> {
-        self.steps.get(self.steps.partition_point(|s| s.0 <= t)).map(|s| s.0)
-    }
-
-    fn bits(&self, from: Time, to: Time) -> f64 {
-        let ends = self.steps.iter().skip(1).map(|s| s.0).chain([Time::NEVER]);
-        self.steps.iter().zip(ends).map(|(s, end)| bits(s.1, s.0.max(from), end.min(to))).sum()
-    }
-}
-
-/// The next opportunity of a trace, and the unused bytes of the one before.
-#[derive(Clone, Debug)]
-struct Cursor {
-    trace: Arc<Trace>,
-    /// Time zero of the run is this far into the trace.
-    phase: Duration,
-    /// Start of the current cycle, in the trace's own time.
-    cycle: Time,
-    /// Next opportunity in the current cycle.
-    index: usize,
-    /// Bytes that the opportunity in which the previous frame ended can still drain.
-    left: u32,
-}
-
-impl Cursor {
-    fn new(trace: Arc<Trace>, phase: Duration) -> Cursor {
-        let phase = Duration(phase.0 % trace.period().0);
-        let mut cursor = Cursor { trace, phase, cycle: Time::ZERO, index: 0, left: 0 };
-        cursor.jump(Time::ZERO + phase);
-        cursor
-    }
-
-    #[inline]
-    fn serialize(
-        &mut self,
-        arrival: Time,
-        previous_end: Time,
-        bytes: u32,
-        outages: &Spans,
-    ) -> (Time, Time) {
-        let mut need = bytes.max(1);
-        let mut first = None;
-        // A frame that was waiting when the previous one ended uses the rest of that opportunity.
-        if arrival <= previous_end && self.left > 0 {
-            if need <= self.left {
-                self.left -= need;
-                return (previous_end, previous_end);
-            }
-            need -= self.left;
-            first = Some(previous_end);
-        }
-        self.seek(arrival.max(previous_end));
-        let count = need.div_ceil(Trace::OPPORTUNITY);
-        self.left = (u64::from(count) * u64::from(Trace::OPPORTUNITY) - u64::from(need)) as u32;
-        let (start, end) =
-            if outages.is_empty() { self.take(count) } else { self.take_between(count, outages) };
-        (first.unwrap_or(start), end)
-    }
-
-    /// Takes the next `count` (at least one) opportunities: the times of the first and the last.
-    #[inline]
-    fn take(&mut self, count: u32) -> (Time, Time) {
-        let first = self.time();
-        self.skip(count as usize - 1);
-        let last = self.time();
-        self.skip(1);
-        (first, last)
-    }
-
-    /// As `take`, without the opportunities that occur during outages.
-    fn take_between(&mut self, count: u32, outages: &Spans) -> (Time, Time) {
-        let first = self.take_up(outages);
-        let last = (1..count).fold(first, |_, _| self.take_up(outages));
-        (first, last)
-    }
-
-    fn take_up(&mut self, outages: &Spans) -> Time {
-        while let Some(end) = outages.end_of(self.time()) {
-            self.seek(end);
-        }
-        self.take(1).0
-    }
-
-    /// Time of the next opportunity in the run.
-    #[inline]
-    fn time(&self) -> Time {
-        match self.cycle + self.trace.offset(self.index) {
-            Time::NEVER => Time::NEVER,
-            t => t - self.phase,
-        }
-    }
-
-    #[inline]
-    fn skip(&mut self, count: usize) {
-        self.index += count;
-        let len = self.trace.len();
-        if self.index >= len {
-            self.cycle += self.trace.period() * (self.index / len) as u64;
-            self.index %= len;
-        }
-    }
-
-    /// Skips the opportunities before `t`.
-    #[inline]
-    fn seek(&mut self, t: Time) {
-        if self.time() >= t {
-            return;
-        }
-        let t = t + self.phase;
-        if t - self.cycle <= self.trace.period() {
-            self.index = self.trace.seek(self.index, t - self.cycle);
-            self.skip(0);
-        } else {
-            self.jump(t);
-        }
-    }
-
-    /// Moves to the first opportunity at or after `t`, a time of the trace.
-    fn jump(&mut self, t: Time) {
-        let (cycle, index) = self.trace.locate(t);
-        self.cycle = Time((self.trace.period() * cycle).0);
-        self.index = index;
-        self.skip(0);
-    }
 }
 
 #[cfg(test)]

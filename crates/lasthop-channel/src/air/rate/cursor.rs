@@ -1,0 +1,128 @@
+//! The opportunities of a trace.
+
+use std::sync::Arc;
+
+use crate::air::spans::Spans;
+use crate::air::trace::Trace;
+use lasthop_core::units::{Duration, Time};
+
+/// The next opportunity of a trace, and the unused bytes of the one before.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor {
+    trace: Arc<Trace>,
+    /// Time zero of the run is this far into the trace.
+    phase: Duration,
+    /// Start of the current cycle, in the trace's own time.
+    cycle: Time,
+    /// Next opportunity in the current cycle.
+    index: usize,
+    /// Bytes that the opportunity in which the previous frame ended can still drain.
+    left: u32,
+}
+
+impl Cursor {
+    pub fn new(trace: Arc<Trace>, phase: Duration) -> Cursor {
+        let phase = Duration(phase.0 % trace.period().0);
+        let mut cursor = Cursor { trace, phase, cycle: Time::ZERO, index: 0, left: 0 };
+        cursor.jump(Time::ZERO + phase);
+        cursor
+    }
+
+    /// Capacity in `[from, to)`, bits.
+    pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
+        self.trace.capacity_bits(from + self.phase, to + self.phase)
+    }
+
+    #[inline]
+    pub fn serialize(
+        &mut self,
+        arrival: Time,
+        previous_end: Time,
+        bytes: u32,
+        outages: &Spans,
+    ) -> (Time, Time) {
+        let mut need = bytes.max(1);
+        let mut first = None;
+        // A frame that was waiting when the previous one ended uses the rest of that opportunity.
+        if arrival <= previous_end && self.left > 0 {
+            if need <= self.left {
+                self.left -= need;
+                return (previous_end, previous_end);
+            }
+            need -= self.left;
+            first = Some(previous_end);
+        }
+        self.seek(arrival.max(previous_end));
+        let count = need.div_ceil(Trace::OPPORTUNITY);
+        self.left = (u64::from(count) * u64::from(Trace::OPPORTUNITY) - u64::from(need)) as u32;
+        let (start, end) =
+            if outages.is_empty() { self.take(count) } else { self.take_between(count, outages) };
+        (first.unwrap_or(start), end)
+    }
+
+    /// Takes the next `count` (at least one) opportunities: the times of the first and the last.
+    #[inline]
+    fn take(&mut self, count: u32) -> (Time, Time) {
+        let first = self.time();
+        self.skip(count as usize - 1);
+        let last = self.time();
+        self.skip(1);
+        (first, last)
+    }
+
+    /// As `take`, without the opportunities that occur during outages.
+    fn take_between(&mut self, count: u32, outages: &Spans) -> (Time, Time) {
+        let first = self.take_up(outages);
+        let last = (1..count).fold(first, |_, _| self.take_up(outages));
+        (first, last)
+    }
+
+    fn take_up(&mut self, outages: &Spans) -> Time {
+        while let Some(end) = outages.end_of(self.time()) {
+            self.seek(end);
+        }
+        self.take(1).0
+    }
+
+    /// Time of the next opportunity in the run.
+    #[inline]
+    fn time(&self) -> Time {
+        match self.cycle + self.trace.offset(self.index) {
+            Time::NEVER => Time::NEVER,
+            t => t - self.phase,
+        }
+    }
+
+    #[inline]
+    fn skip(&mut self, count: usize) {
+        self.index += count;
+        let len = self.trace.len();
+        if self.index >= len {
+            self.cycle += self.trace.period() * (self.index / len) as u64;
+            self.index %= len;
+        }
+    }
+
+    /// Skips the opportunities before `t`.
+    #[inline]
+    fn seek(&mut self, t: Time) {
+        if self.time() >= t {
+            return;
+        }
+        let t = t + self.phase;
+        if t - self.cycle <= self.trace.period() {
+            self.index = self.trace.seek(self.index, t - self.cycle);
+            self.skip(0);
+        } else {
+            self.jump(t);
+        }
+    }
+
+    /// Moves to the first opportunity at or after `t`, a time of the trace.
+    fn jump(&mut self, t: Time) {
+        let (cycle, index) = self.trace.locate(t);
+        self.cycle = Time((self.trace.period() * cycle).0);
+        self.index = index;
+        self.skip(0);
+    }
+}
