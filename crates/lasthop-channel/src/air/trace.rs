@@ -214,7 +214,7 @@ impl Trace {
 
     /// Opportunities in one period; never zero.
     #[inline]
-    #[allow(clippy::len_without_is_empty)]
+    #[allow(clippy::len_without_is_empty, reason = "a trace is never empty")]
     pub fn len(&self) -> usize {
         self.opportunities.len()
     }

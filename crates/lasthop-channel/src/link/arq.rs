@@ -184,7 +184,7 @@ impl Link {
     /// True if the link counts attempts, because it retransmits or because an agent subscribes to
     /// them.
     pub fn has_attempts(&self) -> bool {
-        self.evented.as_ref().is_some_and(|e| e.arq.is_some())
+        self.evented.as_ref().is_some_and(|e| e.arq().is_some())
     }
 
     /// True if it retransmits frames or fragments.
@@ -193,18 +193,18 @@ impl Link {
             || self
                 .evented
                 .as_ref()
-                .and_then(|e| e.arq.as_ref())
+                .and_then(|e| e.arq())
                 .is_some_and(|a| a.attempts > 1 || a.fragments > 1)
     }
 
     /// Number of the slot in which the frame that `enqueue` or `depart` returned is sent now.
     pub fn slot(&self) -> u32 {
-        self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen).map_or(1, |a| a.progress.slot())
+        self.evented.as_ref().and_then(|e| e.arq()?.chosen).map_or(1, |a| a.progress.slot())
     }
 
     /// Number of the attempt that begins with this slot, if one does.
     pub fn attempt(&self) -> Option<u32> {
-        let chosen = self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen);
+        let chosen = self.evented.as_ref().and_then(|e| e.arq()?.chosen);
         chosen.map_or(Some(1), |a| a.progress.begins_attempt().then(|| a.progress.attempt()))
     }
 
@@ -217,7 +217,7 @@ impl Link {
         segment: &Segment,
         framing: Option<&AnyFraming>,
     ) {
-        let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) else { return };
+        let Some(arq) = self.evented.as_mut().and_then(|e| e.arq_mut()) else { return };
         let attempt = arq.chosen.take().unwrap_or_else(|| {
             let progress = match framing {
                 Some(framing) => framing.begin(segment, arq.attempts),
@@ -259,7 +259,7 @@ impl Link {
             }
             _ => {}
         }
-        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) {
+        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq_mut()) {
             arq.on_air = Some(Attempt {
                 lost: plan.lost,
                 damaged_frames: event.map(|e| (plan.arrival, e)),
@@ -271,7 +271,7 @@ impl Link {
     /// Ends the attempt on the air, if there is one.
     pub fn end_attempt(&mut self, now: Time) -> Option<Ended> {
         let measured = u64::from(now >= self.measured.from);
-        let arq = self.evented.as_mut()?.arq.as_mut()?;
+        let arq = self.evented.as_mut()?.arq_mut()?;
         let Attempt { frame, mut progress, tag, lost, damaged_frames } = arq.on_air.take()?;
         let attempt = progress.attempt();
         let step = progress.step(lost);
@@ -299,7 +299,7 @@ impl Link {
             return;
         }
         self.count_attempts();
-        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) {
+        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq_mut()) {
             arq.holds = true;
         }
     }
@@ -321,7 +321,7 @@ pub(super) struct Sorter {
     /// State of the frames from that one on.
     tags: VecDeque<TagState>,
     /// Frames that can be delivered now.
-    pub(super) ready: Ring<InFlight>,
+    ready: Ring<InFlight>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -332,6 +332,16 @@ enum TagState {
 }
 
 impl Sorter {
+    /// The next frame that can be delivered now.
+    pub(super) fn next(&self) -> Option<&InFlight> {
+        self.ready.front()
+    }
+
+    /// Removes it.
+    pub(super) fn pop(&mut self) -> Option<InFlight> {
+        self.ready.pop()
+    }
+
     /// Processes an arrival, or the notice that a frame will not arrive.
     pub(super) fn take(&mut self, frame: InFlight) {
         let place = frame.tag.wrapping_sub(self.first) as usize;
@@ -358,7 +368,7 @@ mod tests {
     }
 
     fn ready(sorter: &mut Sorter) -> Vec<(Handle, u64)> {
-        std::iter::from_fn(|| sorter.ready.pop()).map(|f| (f.handle, f.at.0)).collect()
+        std::iter::from_fn(|| sorter.pop()).map(|f| (f.handle, f.at.0)).collect()
     }
 
     #[test]

@@ -9,10 +9,14 @@ use lasthop_core::units::Time;
 /// A damaged frame in flight, of a frame that was discarded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DamagedFrame {
-    pub(super) at: Time,
-    pub(super) start: Time,
-    segment: Segment,
-    event: LinkEvent,
+    /// Time of arrival.
+    pub at: Time,
+    /// Trigger time of the arrival.
+    pub start: Time,
+    /// The frame's segment.
+    pub segment: Segment,
+    /// What the agent is notified of.
+    pub event: LinkEvent,
 }
 
 impl Link {

@@ -13,12 +13,22 @@ pub(super) struct Evented {
     /// True while a frame is being sent or holds the link.
     busy: bool,
     /// The attempts, if they are counted.
-    pub(super) arq: Option<Arq>,
+    arq: Option<Arq>,
 }
 
 impl Evented {
     pub(super) fn new(queue: AnyQueue, arq: Option<Arq>) -> Evented {
         Evented { queue, busy: false, arq }
+    }
+
+    /// The attempts, if they are counted.
+    pub(super) fn arq(&self) -> Option<&Arq> {
+        self.arq.as_ref()
+    }
+
+    /// The attempts, if they are counted.
+    pub(super) fn arq_mut(&mut self) -> Option<&mut Arq> {
+        self.arq.as_mut()
     }
 
     /// Frames waiting, bytes waiting, and whether a full-sized frame would be refused.

@@ -10,12 +10,12 @@ use lasthop_core::units::Time;
 /// A frame in flight: the time of its arrival (or loss), and its handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct InFlight {
-    pub(super) at: Time,
+    pub at: Time,
     /// Start of serialisation: the trigger time of the arrival.
-    pub(super) start: Time,
-    pub(super) handle: Handle,
+    pub start: Time,
+    pub handle: Handle,
     /// Ordinal on a link that restores the order.
-    pub(super) tag: u32,
+    pub tag: u32,
 }
 
 /// Frames that can be reordered on the air.
@@ -40,24 +40,24 @@ impl Reordering {
 
     /// The next arrival or delivery.
     pub(super) fn next(&self) -> Option<&InFlight> {
-        let ready = self.sorter.as_ref().and_then(|s| s.ready.front());
+        let ready = self.sorter.as_ref().and_then(|s| s.next());
         ready.or_else(|| self.heap.peek().map(|e| &e.0.frame))
     }
 
     /// Removes it. `None` if the frame that has arrived must wait for others.
     pub(super) fn pop(&mut self) -> Option<InFlight> {
         let Some(sorter) = &mut self.sorter else { return Some(self.heap.pop()?.0.frame) };
-        if sorter.ready.is_empty() {
+        if sorter.next().is_none() {
             sorter.take(self.heap.pop()?.0.frame);
         }
-        sorter.ready.pop()
+        sorter.pop()
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct HeapEntry {
-    pub(super) ordinal: u64,
-    pub(super) frame: InFlight,
+struct HeapEntry {
+    ordinal: u64,
+    frame: InFlight,
 }
 
 impl Ord for HeapEntry {

@@ -10,9 +10,9 @@ use lasthop_core::units::{Duration, Rate, Time};
 /// Attempts per frame, fragments, and the delay after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service {
-    pub(super) attempts: u32,
-    pub(super) fragments: u32,
-    pub(super) delay: Duration,
+    attempts: u32,
+    fragments: u32,
+    delay: Duration,
     /// Bytes and serialisation time of the last first fragment and of the last other one.
     times: [(u32, Duration); 2],
 }
@@ -34,7 +34,7 @@ impl Link {
             return;
         };
         if self.air.rate.constant().is_some()
-            && let Some(service) = evented.arq.as_ref().and_then(|a| a.service())
+            && let Some(service) = evented.arq().and_then(|a| a.service())
         {
             self.service = Some(service);
             self.evented = None;

@@ -6,8 +6,10 @@ use lasthop_core::units::{Duration, Time};
 /// The measured time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    pub(super) from: Time,
-    pub(super) length: Duration,
+    /// Start.
+    pub from: Time,
+    /// Length.
+    pub length: Duration,
 }
 
 impl Measured {
@@ -44,7 +46,7 @@ pub struct LinkStats {
     /// Bytes sent, overhead included.
     pub bytes: u64,
     /// Time spent sending, on links that are not plain.
-    pub(super) busy: Duration,
+    pub busy: Duration,
     /// Time from entering the queue to the start of serialisation.
     pub queue_delay: Histogram,
 }

@@ -200,6 +200,10 @@ impl RedQueue {
         Some(drop_reason::RED_EARLY)
     }
 
+    fn marks(&self, frame: &mut Frame, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
+        self.settings.ecn && reason == drop_reason::RED_EARLY && frame.mark(reason, outcomes)
+    }
+
     /// p_a at this average, `count` frames after the last drop.
     fn probability(&self, average: f64, count: u64, bytes: u32) -> f64 {
         let p_b = initial(&self.settings, average);
@@ -273,12 +277,6 @@ impl QueueDiscipline for RedQueue {
 
     fn has_room(&self, bytes: u32) -> bool {
         self.fifo.has_room(bytes)
-    }
-}
-
-impl RedQueue {
-    fn marks(&self, frame: &mut Frame, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
-        self.settings.ecn && reason == drop_reason::RED_EARLY && frame.mark(reason, outcomes)
     }
 }
 

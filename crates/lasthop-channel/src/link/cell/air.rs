@@ -28,17 +28,17 @@ struct Side {
 /// A frame on the air.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnAir<'a> {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) start: Time,
-    pub(super) end: Time,
+    pub from: usize,
+    pub to: usize,
+    pub start: Time,
+    pub end: Time,
     /// Preamble included.
-    pub(super) bytes: u32,
+    pub bytes: u32,
     /// A link ACK, RTS or CTS: bit errors can destroy it; the other models apply to data frames
     /// only.
-    pub(super) control: bool,
+    pub control: bool,
     /// Segment of a data frame, or the one that a control frame refers to.
-    pub(super) segment: &'a Segment,
+    pub segment: &'a Segment,
 }
 
 /// The channels of a cell, one per station.

@@ -32,9 +32,9 @@ struct Contender {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     /// A frame that is offered before this time finds the medium busy.
-    pub(super) busy_until: Time,
+    pub busy_until: Time,
     /// Time from which slots count.
-    pub(super) since: Time,
+    pub since: Time,
 }
 
 /// The contention for the medium of a cell.

@@ -243,22 +243,24 @@ const NS2_PROPAGATION: Duration = Duration::micros(2);
 /// Durations derived from the settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
-    preamble: Duration,
-    data_rate: Rate,
+    /// Duration of the preamble.
+    pub preamble: Duration,
+    /// Rate of data frames.
+    pub data_rate: Rate,
     /// Bytes of the preamble, of a link ACK or CTS and of an RTS with it, for bit errors.
-    pub(super) preamble_bytes: u32,
-    pub(super) ack_bytes: u32,
-    pub(super) rts_bytes: u32,
-    pub(super) sifs: Duration,
-    pub(super) difs: Duration,
+    pub preamble_bytes: u32,
+    pub ack_bytes: u32,
+    pub rts_bytes: u32,
+    pub sifs: Duration,
+    pub difs: Duration,
     /// Duration of a link ACK or CTS on the air.
-    pub(super) ack: Duration,
+    pub ack: Duration,
     /// Duration of an RTS on the air.
-    pub(super) rts: Duration,
+    pub rts: Duration,
     /// Wait of a station that has received a damaged frame.
-    pub(super) garbled: Duration,
+    pub garbled: Duration,
     /// Wait of a station whose frame was not acknowledged, from the end of the frame.
-    pub(super) unanswered: Duration,
+    pub unanswered: Duration,
 }
 
 impl Timing {

@@ -21,146 +21,21 @@
 mod air;
 pub mod config;
 mod contention;
+mod head;
 pub mod mac;
+mod report;
 
 use crate::queue::{AnyQueue, Frame, LinkFacts, Outcome, QueueDiscipline};
-use lasthop_core::agent::LinkEvent;
-use lasthop_core::framing::{AnyFraming, Cut, Progress, Step};
-use lasthop_core::segment::{Handle, Segment};
+use lasthop_core::framing::{Cut, Progress, Step};
 use lasthop_core::units::{Duration, Rate, Time};
 
 use air::{Air, OnAir};
 use config::CellConfig;
 use contention::{Contention, Wait};
+use head::{Head, Sent};
 use mac::{AfterCollision, Timing};
 
-/// The host's information about a frame.
-pub trait Freight {
-    /// The segment behind a handle.
-    fn segment(&self, handle: Handle) -> &Segment;
-    /// The next hop of the frame.
-    fn receiver(&self, station: usize, handle: Handle) -> usize;
-    /// The fragments of the frame, if it is fragmented.
-    fn framing(&self, _handle: Handle) -> Option<&AnyFraming> {
-        None
-    }
-}
-
-/// A report of a cell to its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// An attempt begins (only if the host has subscribed with `announce`).
-    Started(Attempt),
-    /// An attempt is over, at the end of its air time.
-    Ended(Attempt, End),
-}
-
-/// One attempt to send a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// The sending station.
-    pub station: usize,
-    /// The receiving station.
-    pub to: usize,
-    /// The frame.
-    pub frame: Frame,
-    /// Bytes of it that this attempt sends, overhead included: all of them unless it is fragmented.
-    pub bytes: u32,
-    /// Number of the attempt, from 1; 0 if the frame is dropped without one.
-    pub number: u32,
-    /// Start of the attempt.
-    pub start: Time,
-}
-
-/// Result of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
-    /// The receiver has received what this attempt sent, perhaps as a duplicate.
-    pub received: bool,
-    /// The frame is complete at the receiver with this attempt.
-    pub arrives: bool,
-    /// It is complete there, with this attempt or an earlier one.
-    pub arrived: bool,
-    /// The sender considers it delivered: the link ACK has arrived, or there are none.
-    pub delivered: bool,
-    /// Another station sent at the same time.
-    pub collided: bool,
-    /// The last attempt that failed was a collision: the drop reason of a discarded frame.
-    pub crashed: bool,
-    /// What the sender does with the frame next.
-    pub step: Step,
-    /// What the receiver has of a discarded frame that it has not received: its first fragment, or
-    /// a damaged frame.
-    pub damaged_frames: Option<LinkEvent>,
-    /// Time of the medium that the attempt took, link ACK included. In a collision the longest
-    /// frame counts it all.
-    pub air_time: Duration,
-}
-
-impl End {
-    /// True if the sender has finished the frame: it is delivered, or this was the last attempt.
-    pub fn last(&self) -> bool {
-        self.step != Step::More
-    }
-
-    /// True if the frame is lost.
-    pub fn loses(&self) -> bool {
-        self.last() && !self.arrived
-    }
-}
-
-/// The result of one attempt.
-struct Sent {
-    received: bool,
-    delivered: bool,
-    collided: bool,
-    readable: bool,
-    air_time: Duration,
-}
-
-/// The frame that a station is serving.
-#[derive(Clone, Copy, Debug)]
-struct Head {
-    frame: Frame,
-    to: usize,
-    progress: Progress,
-    /// Bytes of overhead per fragment.
-    overhead: u32,
-    /// Time on the air of the frame or fragment, and of the first transmission: the RTS or the
-    /// frame.
-    data: Duration,
-    first: Duration,
-    attempts: u32,
-    /// The receiver has the current fragment; the first one; and it misses none of those before.
-    here: bool,
-    begun: bool,
-    torn: bool,
-    /// The last attempt that failed was a collision.
-    crashed: bool,
-}
-
-impl Head {
-    /// Bytes to be sent, overhead included.
-    fn bytes(&self) -> u32 {
-        self.overhead + self.progress.bytes()
-    }
-
-    /// The attempt of station `i` that began at `start`.
-    fn attempt(&self, i: usize, start: Time) -> Attempt {
-        Attempt {
-            station: i,
-            to: self.to,
-            frame: self.frame,
-            bytes: self.bytes(),
-            number: self.attempts,
-            start,
-        }
-    }
-
-    fn is_cut(&self) -> bool {
-        self.progress.fragments() > 1
-    }
-}
+pub use report::{Attempt, End, Freight, Report};
 
 struct Station {
     queue: AnyQueue,
@@ -316,20 +191,9 @@ impl Cell {
             None => (Progress::new(Cut::whole(frame.bytes), self.attempts), 0),
         };
         let to = freight.receiver(station, frame.handle);
-        let (data, first) = self.times(station, overhead + progress.bytes());
-        self.stations[station].head = Some(Head {
-            frame,
-            to,
-            progress,
-            overhead,
-            data,
-            first,
-            attempts: 0,
-            here: false,
-            begun: false,
-            torn: false,
-            crashed: false,
-        });
+        let mut head = Head::new(frame, to, progress, overhead);
+        head.set_times(self.times(station, head.bytes()));
+        self.stations[station].head = Some(head);
     }
 
     /// Time on the air of `bytes` bytes from a station, and of what precedes them (RTS and CTS).
@@ -350,8 +214,8 @@ impl Cell {
         self.settled = now;
         let (mut longest, mut attempts) = (Duration::ZERO, 0);
         for head in self.contention.starters().filter_map(|i| self.stations[i].head.as_ref()) {
-            longest = longest.max(head.first);
-            attempts = attempts.max(head.attempts + 1);
+            longest = longest.max(head.first());
+            attempts = attempts.max(head.attempts() + 1);
         }
         self.end = self.start + longest;
         self.told = attempts >= self.announces;
@@ -361,7 +225,7 @@ impl Cell {
         self.senders.clear();
         self.contention.begin(&mut self.senders);
         for &i in &self.senders {
-            self.stations[i].head.iter_mut().for_each(|h| h.attempts += 1);
+            self.stations[i].head.iter_mut().for_each(Head::begin_attempt);
         }
         self.phase = Phase::First;
     }
@@ -379,7 +243,7 @@ impl Cell {
             if self.told {
                 let heads =
                     self.senders.iter().filter_map(|&i| Some((i, self.stations[i].head.as_ref()?)));
-                let announced = heads.filter(|(_, head)| head.attempts >= self.announces);
+                let announced = heads.filter(|(_, head)| head.attempts() >= self.announces);
                 return reports.extend(
                     announced.map(|(i, head)| Report::Started(head.attempt(i, self.start))),
                 );
@@ -389,7 +253,7 @@ impl Cell {
             self.collide(now, freight, reports);
         } else if let Some(&i) = self.senders.first() {
             let Some(head) = &self.stations[i].head else { return };
-            let reserves = self.phase == Phase::First && head.first != head.data;
+            let reserves = self.phase == Phase::First && head.reserves();
             let goes_on = if reserves {
                 self.reserve(now, i, freight, reports)
             } else {
@@ -422,7 +286,7 @@ impl Cell {
             let head = &self.stations[i].head;
             self.contention.concluded(
                 i,
-                head.as_ref().is_some_and(|h| h.attempts > 0),
+                head.as_ref().is_some_and(|h| h.attempts() > 0),
                 head.is_some(),
             );
         }
@@ -473,7 +337,7 @@ impl Cell {
     ) -> bool {
         let Some(head) = &self.stations[i].head else { return false };
         let (to, start, bytes, segment) =
-            (head.to, now - head.data, head.bytes(), freight.segment(head.frame.handle));
+            (head.to(), now - head.data(), head.bytes(), freight.segment(head.handle()));
         let Timing { sifs, difs, ack, garbled, unanswered, preamble_bytes, ack_bytes, .. } =
             self.timing;
         let free = if self.link_acks { now + sifs + ack } else { now };
@@ -525,10 +389,10 @@ impl Cell {
     #[inline(never)]
     fn burst(&mut self, i: usize, start: Time, reports: &mut Vec<Report>) {
         let Some(head) = &mut self.stations[i].head else { return };
-        head.attempts += 1;
+        head.begin_attempt();
         self.contention.answered(i);
-        (self.phase, self.start, self.end) = (Phase::Protected, start, start + head.data);
-        if head.attempts >= self.announces {
+        (self.phase, self.start, self.end) = (Phase::Protected, start, start + head.data());
+        if head.attempts() >= self.announces {
             reports.push(Report::Started(head.attempt(i, start)));
         }
     }
@@ -543,7 +407,7 @@ impl Cell {
         reports: &mut Vec<Report>,
     ) -> bool {
         let Some(head) = &self.stations[i].head else { return false };
-        let (to, data, segment) = (head.to, head.data, freight.segment(head.frame.handle));
+        let (to, data, segment) = (head.to(), head.data(), freight.segment(head.handle()));
         let Timing { sifs, difs, ack, garbled, unanswered, ack_bytes, rts_bytes, .. } = self.timing;
         // A CTS is as long as a link ACK.
         let free = now + sifs + ack;
@@ -597,35 +461,35 @@ impl Cell {
     fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
         let Timing { difs, garbled, unanswered, preamble_bytes, rts_bytes, .. } = self.timing;
         self.contention.all_wait(Wait { busy_until: now, since: now + garbled });
-        let first = |i: &usize| self.stations[*i].head.as_ref().map_or(Duration::ZERO, |h| h.first);
+        let first = |i: &usize| self.stations[*i].head.as_ref().map_or(Duration::ZERO, Head::first);
         let longest = self.senders.iter().map(first).max().unwrap_or(Duration::ZERO);
         let alone = self.senders.iter().filter(|i| first(i) == longest).count() == 1;
         let mut uncounted = true;
         for k in 0..self.senders.len() {
             let i = self.senders[k];
             let Some(head) = &self.stations[i].head else { continue };
-            let end = self.start + head.first;
+            let end = self.start + head.first();
             let since = match self.after_collision {
                 AfterCollision::Difs => now + difs,
                 AfterCollision::AckTimeout => (end + unanswered).max(now + difs),
-                AfterCollision::Ns2 if alone && head.first == longest => now + unanswered,
+                AfterCollision::Ns2 if alone && head.first() == longest => now + unanswered,
                 AfterCollision::Eifs | AfterCollision::Ns2 => now + garbled,
             };
             *self.contention.wait(i) = Wait { busy_until: now, since };
             // The channel's chains and draws advance with every attempt, also with a collision.
-            let control = head.first != head.data;
+            let control = head.reserves();
             let bytes = if control { rts_bytes } else { head.bytes() + preamble_bytes };
-            let segment = freight.segment(head.frame.handle);
+            let segment = freight.segment(head.handle());
             self.air.lost(&OnAir {
                 from: i,
-                to: head.to,
+                to: head.to(),
                 start: self.start,
                 end,
                 bytes,
                 control,
                 segment,
             });
-            let counted = uncounted && head.first == longest;
+            let counted = uncounted && head.first() == longest;
             uncounted &= !counted;
             let air_time = if counted { longest } else { Duration::ZERO };
             self.end_attempt(
@@ -644,49 +508,17 @@ impl Cell {
 
     /// Ends the attempt of station `i` with the result `how`.
     fn end_attempt(&mut self, i: usize, how: Sent, reports: &mut Vec<Report>) -> Step {
-        let Sent { received, delivered, collided, readable, air_time } = how;
         let Some(head) = &mut self.stations[i].head else { return Step::Whole };
         let attempt = head.attempt(i, self.start);
-        let (first, completes) =
-            (head.progress.is_at_first(), head.progress.is_at_last() && !head.torn);
-        let arrives = received && !head.here && completes;
-        head.here |= received;
-        head.begun |= first && received;
-        let arrived = head.here && completes;
-        if collided || !delivered {
-            head.crashed = collided;
-        }
-        let step = head.progress.step(!delivered);
-        let damaged_frames = match step {
-            Step::More => None,
-            _ if arrived => None,
-            _ if head.is_cut() => head.begun.then_some(LinkEvent::Incomplete),
-            _ => (!collided).then_some(LinkEvent::Damaged { header_readable: readable }),
-        };
-        if delivered {
-            head.torn |= !head.here;
-            head.here = false;
-        }
-        reports.push(Report::Ended(
-            attempt,
-            End {
-                received,
-                arrives,
-                arrived,
-                delivered,
-                collided,
-                crashed: head.crashed,
-                step,
-                damaged_frames,
-                air_time,
-            },
-        ));
+        let end = head.end_attempt(how);
+        let step = end.step;
+        reports.push(Report::Ended(attempt, end));
         let next = Some(head.bytes()).filter(|&bytes| bytes != attempt.bytes);
         if step != Step::More {
             self.stations[i].head = None;
         } else if let Some(bytes) = next {
-            let (data, first) = self.times(i, bytes);
-            self.stations[i].head.iter_mut().for_each(|h| (h.data, h.first) = (data, first));
+            let times = self.times(i, bytes);
+            self.stations[i].head.iter_mut().for_each(|h| h.set_times(times));
         }
         step
     }

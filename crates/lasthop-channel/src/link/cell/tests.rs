@@ -6,8 +6,9 @@ use super::*;
 use crate::air::config::LossConfig;
 use crate::air::loss::{BitErrors, Scripted};
 use crate::queue::QueueConfig;
-use lasthop_core::framing::HeadersFirst;
-use lasthop_core::segment::Flags;
+use lasthop_core::agent::LinkEvent;
+use lasthop_core::framing::{AnyFraming, HeadersFirst};
+use lasthop_core::segment::{Flags, Handle, Segment};
 use lasthop_core::units::{QueueLimit, Rate, Share, Size};
 
 /// All frames go to station 0, those of station 0 to station 1. All handles have the same segment.

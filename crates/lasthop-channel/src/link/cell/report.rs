@@ -1,0 +1,82 @@
+//! What a cell and its host tell each other about frames.
+
+use crate::queue::Frame;
+use lasthop_core::agent::LinkEvent;
+use lasthop_core::framing::{AnyFraming, Step};
+use lasthop_core::segment::{Handle, Segment};
+use lasthop_core::units::{Duration, Time};
+
+/// The host's information about a frame.
+pub trait Freight {
+    /// The segment behind a handle.
+    fn segment(&self, handle: Handle) -> &Segment;
+    /// The next hop of the frame.
+    fn receiver(&self, station: usize, handle: Handle) -> usize;
+    /// The fragments of the frame, if it is fragmented.
+    fn framing(&self, _handle: Handle) -> Option<&AnyFraming> {
+        None
+    }
+}
+
+/// A report of a cell to its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// An attempt begins (only if the host has subscribed with `announce`).
+    Started(Attempt),
+    /// An attempt is over, at the end of its air time.
+    Ended(Attempt, End),
+}
+
+/// One attempt to send a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The sending station.
+    pub station: usize,
+    /// The receiving station.
+    pub to: usize,
+    /// The frame.
+    pub frame: Frame,
+    /// Bytes of it that this attempt sends, overhead included: all of them unless it is fragmented.
+    pub bytes: u32,
+    /// Number of the attempt, from 1; 0 if the frame is dropped without one.
+    pub number: u32,
+    /// Start of the attempt.
+    pub start: Time,
+}
+
+/// Result of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The receiver has received what this attempt sent, perhaps as a duplicate.
+    pub received: bool,
+    /// The frame is complete at the receiver with this attempt.
+    pub arrives: bool,
+    /// It is complete there, with this attempt or an earlier one.
+    pub arrived: bool,
+    /// The sender considers it delivered: the link ACK has arrived, or there are none.
+    pub delivered: bool,
+    /// Another station sent at the same time.
+    pub collided: bool,
+    /// The last attempt that failed was a collision: the drop reason of a discarded frame.
+    pub crashed: bool,
+    /// What the sender does with the frame next.
+    pub step: Step,
+    /// What the receiver has of a discarded frame that it has not received: its first fragment, or
+    /// a damaged frame.
+    pub damaged_frames: Option<LinkEvent>,
+    /// Time of the medium that the attempt took, link ACK included. In a collision the longest
+    /// frame counts it all.
+    pub air_time: Duration,
+}
+
+impl End {
+    /// True if the sender has finished the frame: it is delivered, or this was the last attempt.
+    pub fn last(&self) -> bool {
+        self.step != Step::More
+    }
+
+    /// True if the frame is lost.
+    pub fn loses(&self) -> bool {
+        self.last() && !self.arrived
+    }
+}
