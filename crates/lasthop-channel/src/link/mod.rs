@@ -12,6 +12,7 @@ pub mod arq;
 pub mod cell;
 pub mod config;
 mod damaged;
+pub mod drive;
 mod evented;
 mod flight;
 mod service;

@@ -1,0 +1,350 @@
+//! A link as one object without I/O: frames go in, events come out.
+//!
+//! A [`Link`] has several forms (computed, served, evented, with counted attempts), and each asks
+//! its host for other calls in another order. [`Drive`] makes these calls. A host passes in frames
+//! ([`Drive::input`]), waits until [`Drive::next`], and takes the events ([`Drive::step`]).
+//!
+//! An event takes place at its own time, not at the time at which the host asks for it: a host that
+//! is late gets late events, but the queue of the link is as if the host had been on time.
+
+use std::collections::VecDeque;
+
+use super::arq::Ended;
+use super::{Link, Offered, Plan};
+use crate::queue::{Frame, Outcome, drop_reason};
+use lasthop_core::agent::{LinkEvent, Subscriptions};
+use lasthop_core::framing::{AnyFraming, Step};
+use lasthop_core::segment::{Flags, Handle, Segment};
+use lasthop_core::units::Time;
+
+/// What became of a frame, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Time of the event.
+    pub at: Time,
+    /// Its trigger time, which orders events at the same time: the start of serialisation for
+    /// arrivals, losses and departures.
+    pub triggered_at: Time,
+    /// The host's handle of the frame.
+    pub handle: Handle,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// Kinds of events of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The frame arrives at the far end. The link forgets it.
+    Arrived,
+    /// The frame is finally lost on the air, at the end of its air time; an agent is notified by
+    /// `LinkEvent::Discarded`. The link forgets it.
+    Lost,
+    /// The queue refuses or drops the frame for this reason; an agent is notified by
+    /// `LinkEvent::Refused`. The link forgets it.
+    Refused(&'static str),
+    /// The queue marks the frame for this reason: the host sets `Flags::CE` of the segment.
+    Marked(&'static str),
+    /// Any other event for agents at the sending node.
+    Told(LinkEvent),
+    /// An event for agents at the receiving node: what it has received of a frame that was lost.
+    /// `Lost` of this frame may have preceded it.
+    ToldReceiver(LinkEvent),
+}
+
+/// Sources of events in the order in which they take place at the same time by the same trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Departure,
+    Loss,
+    Arrival,
+}
+
+/// A frame that the link has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    handle: Handle,
+    /// Its number is the handle, by which a damaged frame is recognised after the frame has ended.
+    segment: Segment,
+    framing: Option<AnyFraming>,
+}
+
+/// A link and the frames that it has.
+pub struct Drive {
+    link: Link,
+    /// Events that agents at the receiving node subscribe to.
+    receiver: Subscriptions,
+    slots: Vec<Slot>,
+    free: Vec<Handle>,
+    /// Events that have taken place and that the host has not taken.
+    events: VecDeque<Event>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Drive {
+    /// Drives a link. `receiver`: the events that agents at the receiving node subscribe to.
+    ///
+    /// # Errors
+    ///
+    /// If the link is a pair of stations of a cell, which the cell drives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
+    /// use lasthop_channel::link::Link;
+    /// use lasthop_channel::link::config::LinkConfig;
+    /// use lasthop_channel::link::drive::{Drive, EventKind};
+    /// use lasthop_channel::queue::QueueConfig;
+    /// use lasthop_core::agent::Subscriptions;
+    /// use lasthop_core::segment::Segment;
+    /// use lasthop_core::units::{Duration, QueueLimit, Rate, Time};
+    ///
+    /// let config = LinkConfig {
+    ///     name: "radio".into(),
+    ///     from: 0,
+    ///     to: 1,
+    ///     radio: true,
+    ///     overhead: 0,
+    ///     queue: QueueConfig::drop_tail(QueueLimit::Packets(1)),
+    ///     rate: RateConfig::Constant(Rate(8_000_000)),
+    ///     trace: None,
+    ///     delay: DelayConfig::constant(Duration::millis(20)),
+    ///     loss: LossConfig::None,
+    ///     outages: vec![],
+    ///     arq: None,
+    ///     cell: None,
+    /// };
+    /// let (start, end) = (Time::ZERO, Time(60_000_000_000));
+    /// let link = Link::new(&config, "a>b", 1, Duration::ZERO, 960, start, end).unwrap();
+    /// let mut drive = Drive::new(link, Subscriptions::NONE).unwrap();
+    /// let segment = Segment { size: 1000, ..Segment::default() };
+    /// for handle in 1..=3 {
+    ///     drive.input(start, start, handle, &segment);
+    /// }
+    /// // The second frame waits behind the first; the third one does not fit.
+    /// let refused = drive.step(start).unwrap();
+    /// assert_eq!((refused.handle, refused.kind), (3, EventKind::Refused("queue full")));
+    /// // 1000 bytes take 1 ms, and 20 ms later they arrive.
+    /// assert_eq!(drive.next(), Time(21_000_000));
+    /// let arrived = drive.step(drive.next()).unwrap();
+    /// assert_eq!((arrived.handle, arrived.kind), (1, EventKind::Arrived));
+    /// assert_eq!(drive.next(), Time(22_000_000));
+    /// ```
+    pub fn new(link: Link, receiver: Subscriptions) -> Result<Drive, String> {
+        if link.place().is_some() {
+            return Err("a link of a cell is driven by its cell".into());
+        }
+        Ok(Drive {
+            link,
+            receiver,
+            slots: Vec::new(),
+            free: Vec::new(),
+            events: VecDeque::new(),
+            outcomes: Vec::new(),
+        })
+    }
+
+    /// The link, for its statistics and state.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Sends a frame at `now`, by an event whose trigger time is `triggered_at` (`now` if there is
+    /// none). Later calls have no earlier time. `handle` is the host's, and names the frame in
+    /// events.
+    pub fn input(&mut self, now: Time, triggered_at: Time, handle: Handle, segment: &Segment) {
+        self.input_framed(now, triggered_at, handle, segment, None);
+    }
+
+    /// As [`Drive::input`], for a frame that the link sends in the fragments of this framing; the
+    /// link allows fragments (`Link::cut_frames`).
+    pub fn input_framed(
+        &mut self,
+        now: Time,
+        triggered_at: Time,
+        handle: Handle,
+        segment: &Segment,
+        framing: Option<AnyFraming>,
+    ) {
+        // What precedes the frame at the link takes place first.
+        while let Some((key, source)) = self.next_source().filter(|s| s.0 < (now, triggered_at)) {
+            self.fire(key, source);
+        }
+        let cause = (now, triggered_at);
+        let segment = Segment { id: handle.into(), ..*segment };
+        let frame = Slot { handle, segment, framing };
+        match self.link.offer(now, triggered_at, segment.size) {
+            Offered::Admitted => {
+                let plan = self.link.plan(now, now, &segment);
+                self.propagate(&plan, frame);
+            }
+            Offered::Served => {
+                let plan = self.link.plan_service(now, &segment, framing.as_ref(), self.receiver);
+                self.propagate(&plan, frame);
+            }
+            Offered::Refused => self.push(cause, handle, EventKind::Refused(drop_reason::FULL)),
+            Offered::Evented => {
+                let slot = self.put(frame);
+                let frame = self.link.frame(slot, &segment, now);
+                let starts = self.link.enqueue(now, triggered_at, frame, &mut self.outcomes);
+                self.conclude(cause);
+                self.start(cause, starts);
+            }
+        }
+    }
+
+    /// Time of the next event; [`Time::NEVER`] if there is none. It is in the past if an event has
+    /// taken place that the host has not taken.
+    pub fn next(&self) -> Time {
+        match self.events.front() {
+            Some(event) => event.at,
+            None => self.next_source().map_or(Time::NEVER, |(key, _)| key.0),
+        }
+    }
+
+    /// The next event, if it takes place at `now` or earlier. Call it until it returns `None`.
+    pub fn step(&mut self, now: Time) -> Option<Event> {
+        while self.events.is_empty() {
+            let (key, source) = self.next_source().filter(|s| s.0.0 <= now)?;
+            self.fire(key, source);
+        }
+        self.events.pop_front()
+    }
+
+    /// The source of the link's next event, with its time and trigger time.
+    fn next_source(&self) -> Option<((Time, Time), Source)> {
+        [
+            (self.link.departure(), Source::Departure),
+            (self.link.next_loss(), Source::Loss),
+            (self.link.next_arrival(), Source::Arrival),
+        ]
+        .into_iter()
+        .filter(|(key, _)| key.0 < Time::NEVER)
+        .min()
+    }
+
+    fn fire(&mut self, key: (Time, Time), source: Source) {
+        let now = key.0;
+        match source {
+            Source::Departure => {
+                if let Some(ended) = self.link.end_attempt(now) {
+                    self.attempt_ended(key, ended);
+                }
+                let starts = self.link.depart(now, &mut self.outcomes);
+                self.conclude(key);
+                self.start(key, starts);
+            }
+            Source::Loss => {
+                if let Some((segment, event)) = self.link.pop_damaged_frame() {
+                    self.push(key, segment.id as Handle, EventKind::ToldReceiver(event));
+                } else if let Some(slot) = self.link.lose(now) {
+                    self.end(key, slot, EventKind::Lost);
+                }
+            }
+            Source::Arrival => {
+                if let Some((slot, _)) = self.link.arrive(now) {
+                    self.end(key, slot, EventKind::Arrived);
+                }
+            }
+        }
+    }
+
+    /// Puts a planned frame in flight.
+    fn propagate(&mut self, plan: &Plan, frame: Slot) {
+        if plan.lost {
+            self.link.queue_damaged_frame(plan, &frame.segment);
+        }
+        let slot = self.put(frame);
+        self.link.propagate(plan, slot);
+    }
+
+    /// Starts the transmission of a frame that has left the queue.
+    fn start(&mut self, key: (Time, Time), frame: Option<Frame>) {
+        let Some(frame) = frame else { return };
+        let Slot { handle, segment, framing } = self.slots[frame.handle as usize];
+        let now = key.0;
+        if !self.link.has_attempts() {
+            let plan = self.link.plan(now, frame.at, &segment);
+            if plan.lost {
+                self.link.queue_damaged_frame(&plan, &segment);
+            }
+            self.link.propagate(&plan, frame.handle);
+            return;
+        }
+        if self.link.slot() == 1 {
+            self.push(key, handle, EventKind::Told(LinkEvent::Dequeued));
+        }
+        if let Some(attempt) = self.link.attempt() {
+            self.push(key, handle, EventKind::Told(LinkEvent::AttemptStarted { attempt }));
+        }
+        self.link.send_attempt(now, frame, &segment, framing.as_ref());
+    }
+
+    /// An attempt has ended, at the end of its air time.
+    fn attempt_ended(&mut self, key: (Time, Time), ended: Ended) {
+        let Ended { handle: slot, attempt, lost, step, damaged_frames } = ended;
+        let Slot { handle, segment, .. } = self.slots[slot as usize];
+        if lost {
+            self.push(key, handle, EventKind::Told(LinkEvent::AttemptFailed { attempt }));
+        }
+        match step {
+            Step::More => {}
+            Step::Whole => {
+                let delivered = LinkEvent::Delivered { attempts: attempt };
+                self.push(key, handle, EventKind::Told(delivered));
+            }
+            Step::Over { .. } => {
+                self.end(key, slot, EventKind::Lost);
+                let told = damaged_frames.filter(|d| self.receiver.any(d.1.subscription()));
+                if let Some((at, event)) = told {
+                    self.link.push_damaged_frame(at, key.0, &segment, event);
+                }
+            }
+        }
+    }
+
+    /// Carries out the decisions of the queue.
+    fn conclude(&mut self, key: (Time, Time)) {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            match outcome {
+                Outcome::Marked { handle, reason } => {
+                    let slot = &mut self.slots[handle as usize];
+                    slot.segment.flags = slot.segment.flags.with(Flags::CE);
+                    let handle = slot.handle;
+                    self.push(key, handle, EventKind::Marked(reason));
+                }
+                Outcome::Dropped { handle, reason } => {
+                    self.end(key, handle, EventKind::Refused(reason));
+                }
+            }
+        }
+        self.outcomes = outcomes;
+    }
+
+    /// The frame's last event, except for what the receiving node is told.
+    fn end(&mut self, key: (Time, Time), slot: Handle, kind: EventKind) {
+        self.push(key, self.slots[slot as usize].handle, kind);
+        self.free.push(slot);
+    }
+
+    fn put(&mut self, frame: Slot) -> Handle {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = frame;
+                slot
+            }
+            None => {
+                self.slots.push(frame);
+                (self.slots.len() - 1) as Handle
+            }
+        }
+    }
+
+    fn push(&mut self, (at, triggered_at): (Time, Time), handle: Handle, kind: EventKind) {
+        self.events.push_back(Event { at, triggered_at, handle, kind });
+    }
+}
+
+#[cfg(test)]
+mod tests;
