@@ -2,7 +2,7 @@
 //!
 //! A loss model is one file: its settings, which implement [`LossModel`], the state machine that
 //! decides for each frame ([`FrameLoss`]), and tests against its closed form. The list below names
-//! the files; from it the modules, [`LossConfig`], [`LossProcess`], their checks and the short forms
+//! the files; from it the modules, [`LossConfig`], [`LossProcess`], the checks and the short forms
 //! are made.
 
 #[macro_use]

@@ -19,8 +19,8 @@ use crate::sample::Sample;
 use lasthop_core::segment::Flags;
 use lasthop_core::units::{QueueLimit, Time};
 
-/// TCP Casablanca's two drop priorities: a full queue drops a low-priority frame first. There are no
-/// settings.
+/// TCP Casablanca's two drop priorities: a full queue drops a low-priority frame first. There are
+/// no settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TwoPriority {}

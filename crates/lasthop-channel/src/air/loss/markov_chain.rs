@@ -213,8 +213,8 @@ mod tests {
         }
     }
 
-    /// For the chain 0 <-> 1 <-> 2, detailed balance gives the stationary shares 10/13, 2/13 and 1/13;
-    /// state 2 lasts 10 steps.
+    /// For the chain 0 <-> 1 <-> 2, detailed balance gives the stationary shares 10/13, 2/13 and
+    /// 1/13; state 2 lasts 10 steps.
     #[test]
     fn a_chain_of_three_states_has_its_stationary_loss() {
         let rows: [&[f64]; 3] = [&[0.99, 0.01, 0.0], &[0.05, 0.9, 0.05], &[0.0, 0.1, 0.9]];

@@ -1,8 +1,8 @@
 //! What is made from the list of loss models.
 
-/// From the names of the files: the modules, the config enum with its schema, the process
-/// enum and the short forms. In the file `bit_errors.rs` the settings are `BitErrors`, which a scenario file selects with
-/// `model = "bit-errors"`.
+/// From the names of the files: the modules, the config enum with its schema, the process enum and
+/// the short forms. In the file `bit_errors.rs` the settings are `BitErrors`, which a scenario file
+/// selects with `model = "bit-errors"`.
 macro_rules! loss_models {
     ($($module:ident,)*) => { pastey::paste! {
         $(
@@ -112,7 +112,7 @@ macro_rules! loss_models {
             /// # Examples
             ///
             /// ```
-            /// use lasthop_channel::air::loss::{Frame, FrameLoss, LossConfig, LossProcess};
+            /// use lasthop_channel::air::loss::{Frame, LossConfig, LossProcess};
             /// use lasthop_core::segment::Segment;
             /// use lasthop_core::units::{Share, Time};
             ///
@@ -122,7 +122,8 @@ macro_rules! loss_models {
             /// let lost = (0..10_000)
             ///     .filter(|&ordinal| {
             ///         let start = Time(ordinal * 12_000_000);
-            ///         loss.lost(&Frame { start, ordinal, bytes: 1500, mss: 1460, segment: &segment })
+            ///         let segment = &segment;
+            ///         loss.lost(&Frame { start, ordinal, bytes: 1500, mss: 1460, segment })
             ///     })
             ///     .count();
             /// assert!((900..1100).contains(&lost), "{lost}");

@@ -248,9 +248,9 @@ mod tests {
         }
     }
 
-    /// The stationary loss of the order-2 chain: after 00, 01, 10, 11 a frame is lost with 0.2, 0.5,
-    /// 0.4, 0.75, which balances at 3 : 1 : 1 : 2, so that 3/7 are lost in lossy periods; these take
-    /// lossy / (lossy + error_free) of the steps.
+    /// The stationary loss of the order-2 chain: after 00, 01, 10, 11 a frame is lost with 0.2,
+    /// 0.5, 0.4, 0.75, which balances at 3 : 1 : 1 : 2, so that 3/7 are lost in lossy periods;
+    /// these take lossy / (lossy + error_free) of the steps.
     #[test]
     fn mta_loses_its_share_of_lossy_periods() {
         for clock in CLOCKS {
@@ -268,8 +268,8 @@ mod tests {
         }
     }
 
-    /// Lossy periods in which every frame is lost are the two-state channel: share and burst length of
-    /// paul2005's slides.
+    /// Lossy periods in which every frame is lost are the two-state channel: share and burst length
+    /// of paul2005's slides.
     #[test]
     fn mta_without_good_frames_in_lossy_periods_is_the_two_state_channel() {
         let (p, q) = (0.9913, 0.8509);
