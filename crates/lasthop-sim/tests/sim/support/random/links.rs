@@ -7,7 +7,7 @@ use lasthop::air::config::{
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::sample::Sample;
 use lasthop::scenario::network::Link;
-use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
+use lasthop::units::{Duration, QueueLimit, Rate, Share};
 use proptest::prelude::*;
 
 use super::super::{link, ms, outage, schedule, trace, traced};
