@@ -40,6 +40,10 @@ pub struct Capabilities {
 }
 
 /// The operations on the two legs that the host provides to a relay.
+///
+/// No operation fails: a host limits what cannot be carried out (`transfer` returns the number of
+/// bytes moved), and refuses a scheme that needs an operation which its legs do not support
+/// ([`Relay::needs`]) before the run. [`Relay`] has an example.
 pub trait SplitConnection {
     /// The operations that these legs support.
     fn capabilities(&self) -> Capabilities;
@@ -100,6 +104,45 @@ pub enum LegEvent {
 }
 
 /// A split scheme. Only `on_event` is required.
+///
+/// # Errors
+///
+/// A relay reports none: it must accept every event in every state, also after a reset, and must
+/// not panic.
+///
+/// # Examples
+///
+/// A relay that keeps at most 64 kB unacknowledged on the outbound leg:
+///
+/// ```
+/// use lasthop_core::leg::{LegEvent, Relay, SplitConnection};
+/// use lasthop_core::units::Time;
+///
+/// const LIMIT: u64 = 64_000;
+///
+/// struct Bounded;
+///
+/// impl Relay for Bounded {
+///     fn receive_window(&self) -> Option<u64> {
+///         Some(LIMIT)
+///     }
+///
+///     fn on_event(&mut self, _now: Time, event: LegEvent, legs: &mut dyn SplitConnection) {
+///         match event {
+///             LegEvent::Readable | LegEvent::Acknowledged(_) => {
+///                 let room = LIMIT.saturating_sub(legs.unacknowledged());
+///                 legs.transfer(room.min(legs.readable()));
+///             }
+///             LegEvent::HalfClosed if legs.readable() == 0 => legs.half_close(),
+///             LegEvent::Reset(side) => legs.reset(side.other()),
+///             _ => {}
+///         }
+///     }
+/// }
+///
+/// assert_eq!(Bounded.receive_window(), Some(LIMIT));
+/// assert!(!Bounded.needs().hold);
+/// ```
 pub trait Relay: Send {
     /// The operations that the scheme needs.
     fn needs(&self) -> Capabilities {

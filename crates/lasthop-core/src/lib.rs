@@ -3,6 +3,13 @@
 //!
 //! Nothing here knows a TCP sender, a link model or a scheme.
 
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::field_scoped_visibility_modifiers,
+    clippy::multiple_inherent_impl,
+    clippy::partial_pub_fields
+)]
+
 pub mod agent;
 pub mod diagnostics;
 mod flow_table;

@@ -31,27 +31,25 @@ pub struct FlowBound {
     pub value: Size,
 }
 
-impl Flow {
-    /// The settings that bound its throughput; none for datagrams.
-    pub fn bounds(&self) -> Vec<FlowBound> {
-        if self.app.datagrams().is_some() {
-            return Vec::new();
-        }
-        let scheme = &self.scheme.scheme;
-        let of_scheme = |b: Bound| FlowBound {
-            limit: b.limit,
-            setting: format!("{}:{}", scheme.name(), b.setting),
-            value: b.value,
-        };
-        let window = FlowBound {
-            limit: Limit::ReceiveWindow,
-            setting: "tcp.receive_window".into(),
-            value: self.receive_window,
-        };
-        // If the scheme controls the window, the setting does not bound it.
-        let window = (!scheme.steers_receive_window()).then_some(window);
-        scheme.bounds().into_iter().map(of_scheme).chain(window).collect()
+/// The settings that bound a flow's throughput; none for datagrams.
+pub fn of_flow(flow: &Flow) -> Vec<FlowBound> {
+    if flow.app.datagrams().is_some() {
+        return Vec::new();
     }
+    let scheme = &flow.scheme.scheme;
+    let of_scheme = |b: Bound| FlowBound {
+        limit: b.limit,
+        setting: format!("{}:{}", scheme.name(), b.setting),
+        value: b.value,
+    };
+    let window = FlowBound {
+        limit: Limit::ReceiveWindow,
+        setting: "tcp.receive_window".into(),
+        value: flow.receive_window,
+    };
+    // If the scheme controls the window, the setting does not bound it.
+    let window = (!scheme.steers_receive_window()).then_some(window);
+    scheme.bounds().into_iter().map(of_scheme).chain(window).collect()
 }
 
 /// Rate of the narrowest link of a path, and the delays of both directions.
@@ -68,50 +66,48 @@ impl PathCapacity {
     }
 }
 
-impl Network {
-    /// Rate and round-trip time of a flow's path without queueing; `None` if no link has a known
-    /// rate.
-    fn capacity(&self, flow: &Flow) -> Option<PathCapacity> {
-        let [there, back] =
-            [(flow.from, flow.to), (flow.to, flow.from)].map(|(from, to)| self.path(from, to));
-        let rate = there.iter().filter_map(|&l| self.rate_of(&self.links[l])).min()?;
-        let delay = |&l: &usize| {
-            DelayProcess::new(&self.links[l].delay, 0, "")
-                .map_or(Duration::ZERO, |d| d.mean_at(Time::ZERO))
-        };
-        Some(PathCapacity {
-            rate,
-            rtt: there.iter().chain(&back).map(delay).fold(Duration::ZERO, |sum, d| sum + d),
-        })
-    }
+/// Rate and round-trip time of a flow's path without queueing; `None` if no link has a known
+/// rate.
+fn capacity(network: &Network, flow: &Flow) -> Option<PathCapacity> {
+    let [there, back] =
+        [(flow.from, flow.to), (flow.to, flow.from)].map(|(from, to)| network.path(from, to));
+    let rate = there.iter().filter_map(|&l| rate_of(network, &network.links[l])).min()?;
+    let delay = |&l: &usize| {
+        DelayProcess::new(&network.links[l].delay, 0, "")
+            .map_or(Duration::ZERO, |d| d.mean_at(Time::ZERO))
+    };
+    Some(PathCapacity {
+        rate,
+        rtt: there.iter().chain(&back).map(delay).fold(Duration::ZERO, |sum, d| sum + d),
+    })
+}
 
-    /// Rate of a link: the highest of a schedule, the mean of a trace, that of the data frames in a
-    /// cell.
-    fn rate_of(&self, link: &Link) -> Option<Rate> {
-        let rate = match (&link.rate, &link.trace, link.cell) {
-            (_, _, Some(place)) => Some(self.cells[place.cell as usize].mac.data_rate),
-            (_, Some(trace), _) => Some(trace.mean_rate()),
-            (RateConfig::Schedule { schedule }, _, _) => schedule.iter().map(|s| s.rate).max(),
-            (RateConfig::Constant(rate), _, _) => Some(*rate),
-            _ => None,
-        };
-        rate.filter(|r| r.0 > 0)
-    }
+/// Rate of a link: the highest of a schedule, the mean of a trace, that of the data frames in a
+/// cell.
+fn rate_of(network: &Network, link: &Link) -> Option<Rate> {
+    let rate = match (&link.rate, &link.trace, link.cell) {
+        (_, _, Some(place)) => Some(network.cells[place.cell as usize].mac.data_rate),
+        (_, Some(trace), _) => Some(trace.mean_rate()),
+        (RateConfig::Schedule { schedule }, _, _) => schedule.iter().map(|s| s.rate).max(),
+        (RateConfig::Constant(rate), _, _) => Some(*rate),
+        _ => None,
+    };
+    rate.filter(|r| r.0 > 0)
+}
 
-    /// Bytes that a flow's path can hold: in flight, and in the queue of its narrowest link. `None`
-    /// if the queue has no limit.
-    fn holds(&self, flow: &Flow) -> Option<u64> {
-        let capacity = self.capacity(flow)?;
-        let narrowest = self
-            .path(flow.from, flow.to)
-            .into_iter()
-            .min_by_key(|&l| self.rate_of(&self.links[l]).map_or(u64::MAX, |r| r.0))?;
-        let queue = match self.links[narrowest].queue.limit? {
-            QueueLimit::Packets(n) => n.saturating_mul(u64::from(flow.segment + flow.headers)),
-            QueueLimit::Bytes(n) => n,
-        };
-        Some(capacity.product().saturating_add(queue))
-    }
+/// Bytes that a flow's path can hold: in flight, and in the queue of its narrowest link. `None`
+/// if the queue has no limit.
+fn holds(network: &Network, flow: &Flow) -> Option<u64> {
+    let capacity = capacity(network, flow)?;
+    let narrowest = network
+        .path(flow.from, flow.to)
+        .into_iter()
+        .min_by_key(|&l| rate_of(network, &network.links[l]).map_or(u64::MAX, |r| r.0))?;
+    let queue = match network.links[narrowest].queue.limit? {
+        QueueLimit::Packets(n) => n.saturating_mul(u64::from(flow.segment + flow.headers)),
+        QueueLimit::Bytes(n) => n,
+    };
+    Some(capacity.product().saturating_add(queue))
 }
 
 /// Computes the bounds that were not given, in the network and in the file that describes it, and
@@ -164,7 +160,7 @@ fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, Strin
     if !bound.follows_path || flows.iter().any(|f| f.profile.profile != ProfileName::Linux) {
         return (bound.value, String::new());
     }
-    let capacities = flows.iter().filter_map(|f| Some((network.capacity(f)?, f.segment)));
+    let capacities = flows.iter().filter_map(|f| Some((capacity(network, f)?, f.segment)));
     let Some((path, segment)) = capacities.max_by_key(|(c, _)| c.product()) else {
         return (bound.value, ", and no rate of the path is known".into());
     };
@@ -229,7 +225,7 @@ fn note_receive_windows(network: &mut Network, file: &File, tree: &Tree<'_>) {
     }
     let binds = |f: &&Flow| {
         f.app.datagrams().is_none()
-            && network.holds(f).is_none_or(|held| f.receive_window.bytes(f.segment) < held)
+            && holds(network, f).is_none_or(|held| f.receive_window.bytes(f.segment) < held)
     };
     let Some(flow) = network.flows.iter().find(binds) else { return };
     let line = format!(

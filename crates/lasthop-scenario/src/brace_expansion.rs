@@ -3,17 +3,22 @@
 
 use serde::{Deserialize, Deserializer};
 
+use crate::shorthand::passed;
+use lasthop_core::diagnostics::Mistake;
+
 /// Maximum number of names of one pair of braces; more are a mistake.
 const MAX_NAMES: u64 = 2_000;
 
 /// The names of a text: the text itself, unless it has braces.
-pub fn expand(text: &str) -> Result<Vec<String>, String> {
+///
+/// # Errors
+///
+/// The braces are not closed, or do not count up to an allowed number of names.
+pub fn expand(text: &str) -> Result<Vec<String>, Mistake> {
     let Some((before, rest)) = text.split_once('{') else { return Ok(vec![text.to_string()]) };
-    let wrong = || {
-        format!(
-            "expected a name, or names in a row such as \"n{{1..5}}\" or \"n{{1..9..2}}\", found \
-             \"{text}\""
-        )
+    let wrong = || Mistake::WrongType {
+        expected: "a name, or names in a row such as \"n{1..5}\" or \"n{1..9..2}\"".into(),
+        found: format!("\"{text}\""),
     };
     let (inside, after) = rest.split_once('}').ok_or_else(wrong)?;
     if after.contains(['{', '}']) {
@@ -30,7 +35,8 @@ pub fn expand(text: &str) -> Result<Vec<String>, String> {
         _ => return Err(wrong()),
     };
     if step == 0 || last < first || (last - first) / step >= MAX_NAMES {
-        return Err(format!("\"{text}\" must count up, and to no more than {MAX_NAMES} names"));
+        let message = format!("\"{text}\" must count up, and to no more than {MAX_NAMES} names");
+        return Err(message.into());
     }
     Ok((first..=last).step_by(step as usize).map(|n| format!("{before}{n}{after}")).collect())
 }
@@ -38,8 +44,8 @@ pub fn expand(text: &str) -> Result<Vec<String>, String> {
 /// Reads a list of names.
 pub fn names<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     let texts = Vec::<String>::deserialize(d)?;
-    let lists: Result<Vec<_>, String> = texts.iter().map(|t| expand(t)).collect();
-    Ok(lists.map_err(serde::de::Error::custom)?.concat())
+    let lists: Result<Vec<_>, Mistake> = texts.iter().map(|t| expand(t)).collect();
+    Ok(lists.map_err(passed)?.concat())
 }
 
 #[cfg(test)]
@@ -63,7 +69,7 @@ mod tests {
             "n{-1..2}",
             "n{1..18446744073709551615}",
         ] {
-            assert!(expand(text).unwrap_err().contains(text), "{text}");
+            assert!(expand(text).unwrap_err().to_string().contains(text), "{text}");
         }
     }
 }

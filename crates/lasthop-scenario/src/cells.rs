@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::brace_expansion::names;
 use crate::check::{MAX_PACKET, bytes_within, check_loss, check_name, check_queue};
-use crate::errors::ScenarioError;
+use crate::errors::{ErrorKind, ScenarioError};
 use crate::network::{Link, Network};
 use crate::outages::{OutageForm, outages};
 use crate::queues::QueueForm;
@@ -19,7 +19,6 @@ use lasthop_channel::link::cell::mac::{
     Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName,
 };
 use lasthop_channel::queue::QueueConfig;
-use lasthop_core::diagnostics::hint;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
 
 /// More members are a mistake, or need another simulator.
@@ -128,9 +127,8 @@ pub fn check(cells: &[CellSpec], tree: &Tree<'_>) -> Checked {
         let at = Path::key("cell").at(i);
         check_name(cell.name.as_deref(), "cell", &at, tree)?;
         if cell.name.is_some() && cells[..i].iter().any(|c| c.name == cell.name) {
-            return Err(
-                tree.error(&at.at("name"), format!("two cells are called `{}`", cell.label(i)))
-            );
+            let kind = ErrorKind::DuplicateName { what: "cell", name: cell.label(i) };
+            return Err(tree.error(&at.at("name"), kind));
         }
         check_members(cell, &at, tree)?;
         check_mac(&cell.mac, &at, tree)?;
@@ -141,7 +139,7 @@ pub fn check(cells: &[CellSpec], tree: &Tree<'_>) -> Checked {
 }
 
 fn check_members(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
-    let fail = |message: String| Err(tree.error(&at.at("members"), message));
+    let fail = |message: String| Err(tree.wrong(&at.at("members"), message));
     let members = &cell.members;
     if !(2..=MAX_MEMBERS).contains(&members.len()) {
         return fail(format!("a cell has 2 to {MAX_MEMBERS} members, found {}", members.len()));
@@ -150,7 +148,10 @@ fn check_members(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         return fail("a node needs a name that is not empty".into());
     }
     match (1..members.len()).find(|&i| members[..i].contains(&members[i])) {
-        Some(i) => fail(format!("the node `{}` is listed twice", members[i])),
+        Some(i) => Err(tree.error(
+            &at.at("members"),
+            ErrorKind::ListedTwice { what: "node", name: members[i].clone() },
+        )),
         None => Ok(()),
     }
 }
@@ -159,26 +160,20 @@ fn check_stations(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     for (s, station) in cell.station.iter().enumerate() {
         let here = at.at("station").at(s);
         if !cell.members.contains(&station.name) {
-            let hint = hint(&station.name, cell.members.iter().map(String::as_str));
-            let message = format!(
-                "the node `{}` is no member of this cell{hint}; members: {}",
-                station.name,
-                cell.members.join(", ")
-            );
-            return Err(tree.error(&here.at("name"), message));
+            let kind =
+                ErrorKind::NotAMember { name: station.name.clone(), members: cell.members.clone() };
+            return Err(tree.error(&here.at("name"), kind));
         }
         if cell.station[..s].iter().any(|o| o.name == station.name) {
-            return Err(tree.error(
-                &here.at("name"),
-                format!("the station `{}` is listed twice", station.name),
-            ));
+            let kind = ErrorKind::ListedTwice { what: "station", name: station.name.clone() };
+            return Err(tree.error(&here.at("name"), kind));
         }
         check_air(&station.queue, &station.loss, &station.down, &station.up, &here, tree)?;
         bytes_within(station.overhead, 0..=MAX_PACKET, "overhead", &here, tree)?;
         if station.outage.iter().flatten().any(|o| o.frames == OutageRule::Held) {
             let message = "a station that is out of reach holds no frames back: write frames = \
                            \"lost-at-sending\"";
-            return Err(tree.error(&here.at("outage"), message));
+            return Err(tree.conflict(&here.at("outage"), message));
         }
     }
     Ok(())
@@ -206,7 +201,8 @@ fn check_air(
 }
 
 fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
-    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
+    let conflict = |key: &str, message: String| Err(tree.conflict(&at.at(key), message));
     let mac = keys.mac();
     for (key, rate) in [("data_rate", mac.data_rate), ("basic_rate", mac.basic_rate)] {
         if rate == Rate(0) {
@@ -224,7 +220,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         }
     }
     if mac.delay > mac.difs {
-        return fail(
+        return conflict(
             "delay",
             format!(
                 "must be at most difs = {}, so that frames arrive before the next one ends, found \
@@ -234,7 +230,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         );
     }
     if mac.difs < mac.sifs {
-        return fail(
+        return conflict(
             "difs",
             format!(
                 "must not be shorter than sifs = {}, found {}: nobody may send before a link ACK",
@@ -252,7 +248,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         );
     }
     if mac.attempts > 1 && !mac.link_acks {
-        return fail(
+        return conflict(
             "attempts",
             format!(
                 "without link ACKs nobody knows what to send again: must be 1, found {}",
@@ -263,7 +259,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
     if mac.access == Access::CsmaCa
         && (mac.link_acks || mac.after_collision != AfterCollision::Difs)
     {
-        return fail(
+        return conflict(
             "access",
             "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with after_collision = \
              \"difs\""
@@ -271,7 +267,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         );
     }
     if mac.max_deferrals == 1 || (mac.max_deferrals > 0 && mac.access != Access::CsmaCa) {
-        return fail(
+        return conflict(
             "max_deferrals",
             format!(
                 "goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}",
@@ -296,7 +292,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         );
     }
     if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
-        return fail(
+        return conflict(
             "preamble",
             format!(
                 "with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}",

@@ -2,7 +2,7 @@
 //! checked in `resolve`.
 
 use crate::cells;
-use crate::errors::ScenarioError;
+use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
 use crate::sessions;
 use crate::tree::{Path, Tree};
@@ -11,6 +11,7 @@ use lasthop_channel::air::delay::DelayProcess;
 use lasthop_channel::air::loss::LossProcess;
 use lasthop_channel::link::arq::ArqKind;
 use lasthop_channel::queue::QueueConfig;
+use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Duration, Rate, Size};
 use lasthop_schemes::catalogue::SchemeChoice;
 
@@ -36,7 +37,7 @@ type Checked = Result<(), ScenarioError>;
 
 /// Checks every value of a file.
 pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
-    let fail = |path: &Path, message: String| Err(tree.error(path, message));
+    let fail = |path: &Path, message: String| Err(tree.wrong(path, message));
     if let Some(duration) = file.duration {
         if duration == Duration::ZERO {
             return fail(&Path::key("duration"), "a run must last longer than 0 s".into());
@@ -54,20 +55,16 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
     for (i, node) in file.node.iter().enumerate() {
         check_name(Some(&node.name), "node", &Path::key("node").at(i), tree)?;
         if file.node[..i].iter().any(|n| n.name == node.name) {
-            return fail(
-                &Path::key("node").at(i).at("name"),
-                format!("the node `{}` is listed twice", node.name),
-            );
+            let kind = ErrorKind::ListedTwice { what: "node", name: node.name.clone() };
+            return Err(tree.error(&Path::key("node").at(i).at("name"), kind));
         }
     }
     for (i, link) in file.link.iter().enumerate() {
         let at = Path::key("link").at(i);
         check_name(link.name.as_deref(), "link", &at, tree)?;
         if link.name.is_some() && file.link[..i].iter().any(|l| l.name == link.name) {
-            return fail(
-                &at.at("name"),
-                format!("two links are called `{}`", link.name.clone().unwrap_or_default()),
-            );
+            let name = link.name.clone().unwrap_or_default();
+            return Err(tree.error(&at.at("name"), ErrorKind::DuplicateName { what: "link", name }));
         }
         check_link(link, &at, tree)?;
     }
@@ -76,10 +73,8 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
         let at = Path::key("flow").at(i);
         check_name(flow.name.as_deref(), "flow", &at, tree)?;
         if flow.name.is_some() && file.flow[..i].iter().any(|f| f.name == flow.name) {
-            return fail(
-                &at.at("name"),
-                format!("two flows are called `{}`", flow.name.clone().unwrap_or_default()),
-            );
+            let name = flow.name.clone().unwrap_or_default();
+            return Err(tree.error(&at.at("name"), ErrorKind::DuplicateName { what: "flow", name }));
         }
         check_flow(flow, file.duration, &at, tree)?;
     }
@@ -106,9 +101,9 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
 pub fn check_name(name: Option<&str>, kind: &str, at: &Path, tree: &Tree<'_>) -> Checked {
     match name {
         Some(name) if name.trim().is_empty() => {
-            Err(tree.error(&at.at("name"), format!("a {kind} needs a name that is not empty")))
+            Err(tree.wrong(&at.at("name"), format!("a {kind} needs a name that is not empty")))
         }
-        Some(name) if name.chars().all(|c| c.is_ascii_digit()) => Err(tree.error(
+        Some(name) if name.chars().all(|c| c.is_ascii_digit()) => Err(tree.wrong(
             &at.at("name"),
             format!(
                 "a name must not be a number, which stands for the position of a {kind}; found \
@@ -126,21 +121,19 @@ fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
         (&last_hop.up, last_hop.up_rate, ["up", "up_rate"]),
     ] {
         if trace.is_some() && rate.is_some() {
-            return Err(tree.error(
-                &at.at(names[1]),
-                format!("`{}` and `{}` exclude each other", names[0], names[1]),
-            ));
+            let [first, second] = names;
+            return Err(tree.error(&at.at(second), ErrorKind::Exclusive { first, second }));
         }
     }
     for (key, rate) in
         [("rate", last_hop.rate), ("down_rate", last_hop.down_rate), ("up_rate", last_hop.up_rate)]
     {
         if rate == Some(Rate(0)) {
-            return Err(tree.error(&at.at(key), NO_RATE));
+            return Err(tree.wrong(&at.at(key), NO_RATE));
         }
     }
     if last_hop.start.is_some() && last_hop.down.is_none() && last_hop.up.is_none() {
-        return Err(tree.error(
+        return Err(tree.conflict(
             &at.at("start"),
             "`start` is the phase of a trace, and neither `down` nor `up` names one",
         ));
@@ -161,20 +154,20 @@ const NO_RATE: &str =
 
 fn check_link(link: &LinkSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     if link.between.len() != 2 {
-        return Err(tree.error(
+        return Err(tree.wrong(
             &at.at("between"),
             format!("a link is between two nodes, found {}", link.between.len()),
         ));
     }
     if link.between[0] == link.between[1] {
-        return Err(tree.error(
+        return Err(tree.wrong(
             &at.at("between"),
             format!("a link is between two different nodes, found `{}` twice", link.between[0]),
         ));
     }
     for name in &link.between {
         if name.trim().is_empty() {
-            return Err(tree.error(&at.at("between"), "a node needs a name that is not empty"));
+            return Err(tree.wrong(&at.at("between"), "a node needs a name that is not empty"));
         }
     }
     check_path(&link.both, at, tree)?;
@@ -182,7 +175,7 @@ fn check_link(link: &LinkSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     check_path(&link.backward, &at.at("backward"), tree)?;
     for direction in [&link.forward, &link.backward] {
         if direction.over(&link.both).rate.is_none() {
-            return Err(tree.error(at, "the link has no rate; write rate = \"1 Mbps\""));
+            return Err(tree.missing(at, "the link has no rate; write rate = \"1 Mbps\""));
         }
     }
     Ok(())
@@ -190,24 +183,24 @@ fn check_link(link: &LinkSpec, at: &Path, tree: &Tree<'_>) -> Checked {
 
 fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     match &path.rate {
-        Some(RateConfig::Constant(Rate(0))) => return Err(tree.error(&at.at("rate"), NO_RATE)),
+        Some(RateConfig::Constant(Rate(0))) => return Err(tree.wrong(&at.at("rate"), NO_RATE)),
         Some(RateConfig::Schedule { schedule }) => {
             let here = at.at("rate").at("schedule");
             if schedule.first().is_none_or(|s| s.at > Duration::ZERO) {
                 let found = schedule.first().map_or("nothing".to_string(), |s| s.at.to_string());
                 return Err(
-                    tree.error(&here, format!("the first step must be at 0 s, found {found}"))
+                    tree.wrong(&here, format!("the first step must be at 0 s, found {found}"))
                 );
             }
             if let Some(i) = (1..schedule.len()).find(|&i| schedule[i].at <= schedule[i - 1].at) {
                 let (found, before) = (schedule[i].at, schedule[i - 1].at);
-                return Err(tree.error(
+                return Err(tree.wrong(
                     &here.at(i).at("at"),
                     format!("steps must come in order of time, but {found} comes after {before}"),
                 ));
             }
             if schedule.iter().all(|s| s.rate == Rate(0)) {
-                return Err(tree.error(&here, NO_RATE));
+                return Err(tree.wrong(&here, NO_RATE));
             }
         }
         _ => {}
@@ -222,16 +215,16 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     if let Some(arq) = path.arq.as_ref().filter(|a| !ATTEMPTS.contains(&a.attempts)) {
         let message =
             format!("a frame is sent 1 to {} times, found {}", ATTEMPTS.end(), arq.attempts);
-        return Err(tree.error(&at.at("arq").at("attempts"), message));
+        return Err(tree.wrong(&at.at("arq").at("attempts"), message));
     }
     if let Some(arq) = path.arq.as_ref().filter(|a| !FRAGMENTS.contains(&a.fragments)) {
         let message =
             format!("a frame has 1 to {} fragments, found {}", FRAGMENTS.end(), arq.fragments);
-        return Err(tree.error(&at.at("arq").at("fragments"), message));
+        return Err(tree.wrong(&at.at("arq").at("fragments"), message));
     }
     if path.arq.as_ref().is_some_and(|a| a.fragments > 1 && a.kind == ArqKind::SelectiveRepeat) {
         return Err(
-            tree.error(&at.at("arq").at("fragments"), "fragments need kind = \"stop-and-wait\"")
+            tree.conflict(&at.at("arq").at("fragments"), "fragments need kind = \"stop-and-wait\"")
         );
     }
     bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
@@ -243,24 +236,24 @@ pub fn check_queue(queue: Option<&QueueConfig>, at: &Path, tree: &Tree<'_>) -> C
     let here = at.at("queue");
     let is_table = tree.get(&here).is_some_and(|item| item.get_ref().is_table());
     queue.check().map_err(|(key, message)| {
-        tree.error(&if is_table { here.at(key) } else { here.clone() }, message)
+        tree.wrong(&if is_table { here.at(key) } else { here.clone() }, message)
     })
 }
 
-fn check_delay(delay: &DelayConfig) -> Result<(), String> {
-    DelayProcess::new(delay, 0, "")?;
+fn check_delay(delay: &DelayConfig) -> Result<(), ErrorKind> {
+    DelayProcess::new(delay, 0, "").map_err(ErrorKind::Value)?;
     check_slot(delay.slot)
 }
 
 /// Checks the values of a loss model.
-pub fn check_loss(loss: &LossConfig) -> Result<(), String> {
-    LossProcess::new(loss, 0, "")?;
+pub fn check_loss(loss: &LossConfig) -> Result<(), ErrorKind> {
+    LossProcess::new(loss, 0, "").map_err(ErrorKind::Value)?;
     loss.slot().map_or(Ok(()), check_slot)
 }
 
-fn check_slot(slot: Duration) -> Result<(), String> {
+fn check_slot(slot: Duration) -> Result<(), ErrorKind> {
     if slot < MIN_SLOT {
-        Err(format!("slot must be at least {MIN_SLOT}, found {slot}"))
+        Err(ErrorKind::Value(format!("slot must be at least {MIN_SLOT}, found {slot}")))
     } else {
         Ok(())
     }
@@ -277,22 +270,22 @@ pub fn bytes_within(
     match size {
         None => Ok(()),
         Some(Size::Bytes(b)) if allowed.contains(&b) => Ok(()),
-        Some(Size::Bytes(b)) => Err(tree.error(
+        Some(Size::Bytes(b)) => Err(tree.wrong(
             &at.at(key),
             format!("expected {} to {} B, found {b} B", allowed.start(), allowed.end()),
         )),
         Some(Size::Segments(_)) => Err(tree.error(
             &at.at(key),
-            format!(
-                "expected bytes such as \"{} B\", found a number of segments",
-                allowed.start().max(&40)
-            ),
+            Mistake::WrongType {
+                expected: format!("bytes such as \"{} B\"", allowed.start().max(&40)),
+                found: "a number of segments".into(),
+            },
         )),
     }
 }
 
 fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tree<'_>) -> Checked {
-    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
     bytes_within(flow.headers, HEADERS, "headers", at, tree)?;
     let headers = flow.headers.map_or(40, |h| h.bytes(1));
     bytes_within(flow.segment, 1..=MAX_PACKET - headers, "segment", at, tree)?;
@@ -307,8 +300,8 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
     }
     let app = at.at("app");
     let positive = |size: Size, key: &str| match size {
-        Size::Bytes(0) => Err(tree.error(&app.at(key), "must be above 0")),
-        Size::Segments(n) if n <= 0.0 => Err(tree.error(&app.at(key), "must be above 0")),
+        Size::Bytes(0) => Err(tree.wrong(&app.at(key), "must be above 0")),
+        Size::Segments(n) if n <= 0.0 => Err(tree.wrong(&app.at(key), "must be above 0")),
         _ => Ok(()),
     };
     match &flow.app {
@@ -317,21 +310,21 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
         AppSpec::Session { .. } => sessions::check(&flow.app, &app, tree)?,
         AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
         AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
-            return Err(tree.error(&app.at("mean_on"), "must be above 0 s"));
+            return Err(tree.wrong(&app.at("mean_on"), "must be above 0 s"));
         }
         AppSpec::OnOff { rate: Some(Rate(0)), .. } => {
-            return Err(tree.error(&app.at("rate"), "must be above 0"));
+            return Err(tree.wrong(&app.at("rate"), "must be above 0"));
         }
         AppSpec::OnOff { .. } => {}
         AppSpec::ParetoOnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
-            return Err(tree.error(&app.at("mean_on"), "must be above 0 s"));
+            return Err(tree.wrong(&app.at("mean_on"), "must be above 0 s"));
         }
         AppSpec::Cbr { rate }
         | AppSpec::Pareto { rate, .. }
         | AppSpec::ParetoOnOff { rate, .. }
             if *rate == Rate(0) =>
         {
-            return Err(tree.error(&app.at("rate"), "must be above 0"));
+            return Err(tree.wrong(&app.at("rate"), "must be above 0"));
         }
         AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. } => {}
     }
@@ -340,7 +333,7 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
     | AppSpec::ParetoOnOff { shape, .. } = flow.app
         && !(shape.is_finite() && shape > 1.0)
     {
-        return Err(tree.error(
+        return Err(tree.wrong(
             &app.at("shape"),
             format!("the shape must be above 1, else there is no mean; found {shape}"),
         ));
@@ -352,20 +345,21 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
             flow.app,
             AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. }
         ) {
-            return fail(
-                key,
-                "bit errors of a flow are for TCP connections; this flow sends datagrams".into(),
-            );
+            return Err(tree.conflict(
+                &at.at(key),
+                "bit errors of a flow are for TCP connections; this flow sends datagrams",
+            ));
         }
-        loss.check_for_flow().map_err(|e| tree.error(&at.at(key), e))?;
+        loss.check_for_flow().map_err(|words| tree.conflict(&at.at(key), words))?;
     }
     check_tcp(&flow.tcp(), at, tree)
 }
 
 fn check_tcp(tcp: &TcpSpec, at: &Path, tree: &Tree<'_>) -> Checked {
-    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
     if let Some(scheme) = &tcp.scheme {
-        SchemeChoice::from_text(scheme).map_err(|e| tree.error(&at.at("scheme"), e))?;
+        SchemeChoice::from_text(scheme)
+            .map_err(|e| tree.error(&at.at("scheme"), ErrorKind::Scheme(e)))?;
     }
     let profile = tcp.keys.profile();
     for (key, time) in [

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::cells;
 use crate::endpoints::NodeNames;
-use crate::errors::{Place, ScenarioError};
+use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, ReceiveWindow};
 use crate::load::Files;
 use crate::roles::{default_ends, roles};
@@ -45,14 +45,21 @@ impl<'f> Traces<'f> {
     }
 
     /// The trace of a file.
-    pub fn get(&mut self, path: &FilePath) -> Result<Arc<Trace>, String> {
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Trace`] if the file cannot be opened or is not a trace.
+    pub fn get(&mut self, path: &FilePath) -> Result<Arc<Trace>, ErrorKind> {
         if let Some((_, trace)) = self.read.iter().find(|(p, _)| p == path) {
             return Ok(trace.clone());
         }
         let name = path.display().to_string();
-        let reader =
-            self.files.open(path).map_err(|e| format!("cannot open the trace {name}: {e}"))?;
-        let trace = Arc::new(Trace::read(reader, &name).map_err(|e| e.to_string())?);
+        let reader = self
+            .files
+            .open(path)
+            .map_err(|e| ErrorKind::Trace(format!("cannot open the trace {name}: {e}")))?;
+        let trace = Trace::read(reader, &name).map_err(|e| ErrorKind::Trace(e.to_string()))?;
+        let trace = Arc::new(trace);
         self.read.push((path.to_path_buf(), trace.clone()));
         Ok(trace)
     }
@@ -80,7 +87,7 @@ pub fn fill(
     file.duration.get_or_insert(DEFAULT_DURATION);
     if file.last_hop.is_some() && !(file.link.is_empty() && file.cell.is_empty()) {
         let other = if file.link.is_empty() { "[[cell]]" } else { "[[link]]" };
-        return Err(tree.error(
+        return Err(tree.conflict(
             &Path::key("last_hop"),
             format!("a scenario has either [last_hop] or {other}, not both"),
         ));
@@ -104,7 +111,7 @@ pub fn fill(
     let scheme = match (scheme, &file.tcp.scheme) {
         (Some(choice), _) => choice.clone(),
         (None, Some(text)) => SchemeChoice::from_text(text)
-            .map_err(|e| tree.error(&Path::key("tcp").at("scheme"), e))?,
+            .map_err(|e| tree.error(&Path::key("tcp").at("scheme"), ErrorKind::Scheme(e)))?,
         (None, None) => SchemeChoice::of_profile(&profile),
     };
     if !given {
@@ -151,7 +158,7 @@ fn check_scheme_is_used(
         if names.len() == 1 { "fixes its scheme" } else { "fix their scheme" },
         if names.len() == 1 { "sends" } else { "send" },
     );
-    Err(ScenarioError { place: Place::Option("--scheme".into()), key: String::new(), message })
+    Err(ScenarioError::of_option("--scheme", ErrorKind::Option(message)))
 }
 
 fn title_of(name: &str) -> String {
@@ -321,9 +328,9 @@ fn fill_ends(
                      its role or its name); write [[flow]] from = \"…\", to = \"…\""
                 );
                 if implied {
-                    tree.whole(message)
+                    tree.whole(ErrorKind::Missing(message))
                 } else {
-                    tree.error(
+                    tree.missing(
                         &Path::key("flow").at(i),
                         format!("the key `{key}` is missing, and no node is known as the {role}"),
                     )
@@ -355,8 +362,10 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
         }
         if let Some(text) = &flow.scheme {
             let at = Path::key("flow").at(i).at("scheme");
-            flow.scheme =
-                Some(scheme_text(&SchemeChoice::from_text(text).map_err(|e| tree.error(&at, e))?));
+            flow.scheme = Some(scheme_text(
+                &SchemeChoice::from_text(text)
+                    .map_err(|e| tree.error(&at, ErrorKind::Scheme(e)))?,
+            ));
         }
         // A flow that changes one value gets all of them, because `[tcp]` will have all of them.
         if flow.keys != ProfileKeys::default() {
@@ -375,10 +384,10 @@ fn check_timers(profile: &Profile, at: &Path, tree: &Tree<'_>) -> Result<(), Sce
     let (min, max) = (at.at("min_rto"), at.at("max_rto"));
     if tree.get(&min).is_none() && tree.get(&max).is_some() {
         return Err(
-            tree.error(&max, format!("must not be below min_rto = {min_rto}, found {max_rto}"))
+            tree.conflict(&max, format!("must not be below min_rto = {min_rto}, found {max_rto}"))
         );
     }
-    Err(tree.error(&min, format!("must not be above max_rto = {max_rto}, found {min_rto}")))
+    Err(tree.conflict(&min, format!("must not be above max_rto = {max_rto}, found {min_rto}")))
 }
 
 /// A scheme as a table with every setting.

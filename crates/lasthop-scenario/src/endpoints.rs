@@ -7,6 +7,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::brace_expansion::expand;
+use crate::shorthand::passed;
 
 /// Names of nodes, "n{1..5..2}" being n1, n3, n5. The first of several flows uses the first name,
 /// the second the second, and so on, cyclically.
@@ -48,7 +49,7 @@ impl<'de> Visitor<'de> for NamesVisitor {
         f.write_str("the name of a node, or a list of names for flows that take them in turn")
     }
     fn visit_str<E: Error>(self, name: &str) -> Result<NodeNames, E> {
-        let mut names = expand(name).map_err(E::custom)?;
+        let mut names = expand(name).map_err(passed)?;
         Ok(if names.len() == 1 {
             NodeNames::One(names.remove(0))
         } else {
@@ -58,7 +59,7 @@ impl<'de> Visitor<'de> for NamesVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NodeNames, A::Error> {
         let mut names = Vec::new();
         while let Some(name) = list.next_element::<String>()? {
-            names.extend(expand(&name).map_err(A::Error::custom)?);
+            names.extend(expand(&name).map_err(passed)?);
         }
         if names.is_empty() {
             Err(A::Error::custom("the list of nodes is empty"))

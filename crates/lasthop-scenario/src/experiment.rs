@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::errors::ScenarioError;
+use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::File;
 use crate::tree::{Path, Tree};
 use lasthop_schemes::catalogue::SchemeChoice;
@@ -37,16 +37,11 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
     let mut schemes: Vec<SchemeChoice> = Vec::new();
     for (i, text) in file.experiment.schemes.iter().enumerate() {
         let here = at.at("schemes").at(i);
-        let choice = SchemeChoice::from_text(text).map_err(|e| tree.error(&here, e))?;
+        let choice =
+            SchemeChoice::from_text(text).map_err(|e| tree.error(&here, ErrorKind::Scheme(e)))?;
         if schemes.iter().any(|s| s.label == choice.label) {
-            return Err(tree.error(
-                &here,
-                format!(
-                    "two schemes have the label \"{0}\"; give one of them another: label = \"{0} \
-                     (2)\"",
-                    choice.label
-                ),
-            ));
+            let kind = ErrorKind::DuplicateLabel { label: choice.label };
+            return Err(tree.error(&here, kind));
         }
         schemes.push(choice);
     }
@@ -55,17 +50,17 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
         let here = at.at("vary").at(key.as_str());
         let list = values.as_array().filter(|list| !list.is_empty());
         let list = list.ok_or_else(|| {
-            tree.error(&here, "expected an array of values such as [\"0 %\", \"1 %\"]")
+            tree.wrong(&here, "expected an array of values such as [\"0 %\", \"1 %\"]")
         })?;
         let texts: Option<Vec<String>> = list.iter().map(text).collect();
         let values =
-            texts.ok_or_else(|| tree.error(&here, "nan, inf and dates are not values of a key"))?;
+            texts.ok_or_else(|| tree.wrong(&here, "nan, inf and dates are not values of a key"))?;
         vary.push(Vary { key: key.clone(), values });
     }
     for (label, settings) in &file.experiment.settings {
         let here = at.at("settings").at(label.as_str());
         if settings.as_object().is_none_or(|table| table.values().any(has_null)) {
-            return Err(tree.error(
+            return Err(tree.wrong(
                 &here,
                 "expected a table of keys and values such as { \"link.radio.queue\" = \"20 \
                  packets\" }",
@@ -73,13 +68,13 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
         }
     }
     if file.experiment.seeds == Some(0) {
-        return Err(tree.error(&at.at("seeds"), "at least 1 run is needed, found 0"));
+        return Err(tree.wrong(&at.at("seeds"), "at least 1 run is needed, found 0"));
     }
     if file.plot.as_ref().is_some_and(|plot| plot.values().any(has_null)) {
-        return Err(tree.error(&Path::key("plot"), "nan and inf are not allowed here"));
+        return Err(tree.wrong(&Path::key("plot"), "nan and inf are not allowed here"));
     }
     if let Some(i) = file.claim.iter().position(|claim| claim.values().any(has_null)) {
-        return Err(tree.error(&Path::key("claim").at(i), "nan and inf are not allowed here"));
+        return Err(tree.wrong(&Path::key("claim").at(i), "nan and inf are not allowed here"));
     }
     Ok(Experiment {
         schemes,

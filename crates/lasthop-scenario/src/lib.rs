@@ -5,6 +5,13 @@
 //! missing, and `resolve` turns names into indices: the [`network::Network`] that a host runs.
 //! Every mistake becomes one [`ScenarioError`].
 
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::field_scoped_visibility_modifiers,
+    clippy::multiple_inherent_impl,
+    clippy::partial_pub_fields
+)]
+
 pub mod bounds;
 mod brace_expansion;
 mod cells;
@@ -14,6 +21,7 @@ mod endpoints;
 mod errors;
 mod experiment;
 mod file;
+mod keys;
 mod load;
 pub mod network;
 mod outages;
@@ -31,12 +39,13 @@ mod tests;
 
 pub use cells::{CellSpec, DirectionSpec, StationSpec};
 pub use endpoints::NodeNames;
-pub use errors::{Place, ScenarioError};
+pub use errors::{ErrorKind, Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
 pub use file::{
     AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec,
     TcpSpec,
 };
+pub use lasthop_core::diagnostics::Mistake;
 pub use load::{Files, Loaded, load, schema};
 pub use overrides::{LastHopOptions, Overrides};
 pub use sessions::PageSpec;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::bounds;
 use crate::check::check;
 use crate::defaults::{Traces, fill};
-use crate::errors::ScenarioError;
+use crate::errors::{ErrorKind, ScenarioError};
 use crate::experiment::{Experiment, experiment};
 use crate::file::File;
 use crate::network::Network;
@@ -90,7 +90,7 @@ pub fn load(
     let mut network = resolve(&filled, &tree, &mut traces)?;
     bounds::settle(&mut network, &mut filled.file, &tree);
     let text = toml::to_string(&filled.file)
-        .map_err(|e| tree.whole(format!("cannot be written as TOML: {e}")))?;
+        .map_err(|e| tree.whole(ErrorKind::Value(format!("cannot be written as TOML: {e}"))))?;
     Ok(Loaded { title: network.title.clone(), network, filled: text, experiment })
 }
 

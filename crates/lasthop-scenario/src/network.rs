@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::bounds::{self, FlowBound};
+use crate::routes;
 use lasthop_channel::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop_channel::air::delay::DelayProcess;
 
@@ -79,6 +81,46 @@ impl Network {
         };
         !self.cells.is_empty() || self.links.iter().any(link) || self.flows.iter().any(flow)
     }
+
+    /// Index of the node with this name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|n| n.name == name).and_then(|i| i.try_into().ok())
+    }
+
+    /// Indices of the links from one node to another; `None` if there is no route.
+    pub fn route(&self, from: NodeId, to: NodeId) -> Option<Vec<usize>> {
+        let mut path = Vec::new();
+        let mut at = from;
+        while at != to {
+            let link = self.next_hop[usize::from(at)][usize::from(to)]? as usize;
+            path.push(link);
+            at = self.links[link].to;
+        }
+        Some(path)
+    }
+
+    /// As `route`, empty if there is no route. In a loaded network every flow has a route in both
+    /// directions.
+    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<usize> {
+        self.route(from, to).unwrap_or_default()
+    }
+
+    /// The first node with that role on the path of a flow's data, ends included.
+    pub fn with_role(&self, flow: &Flow, role: Role) -> Option<NodeId> {
+        let after = self.path(flow.from, flow.to).into_iter().map(|l| self.links[l].to);
+        std::iter::once(flow.from).chain(after).find(|n| self.nodes[usize::from(*n)].role == role)
+    }
+
+    /// The base station on the path of a flow.
+    pub fn base_station_for(&self, flow: &Flow) -> Option<NodeId> {
+        self.with_role(flow, Role::BaseStation)
+    }
+
+    /// Estimated number of frames on all links in the run: what the rates allow, shared by the
+    /// flows that use the same link or cell, and limited by what their applications send.
+    pub fn estimated_frames(&self) -> f64 {
+        routes::estimated_frames(self)
+    }
 }
 
 /// A web session: a page for each click.
@@ -151,6 +193,11 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The settings that bound its throughput; none for datagrams.
+    pub fn bounds(&self) -> Vec<FlowBound> {
+        bounds::of_flow(self)
+    }
+
     /// The components that fill the slots of the flow's scheme, in one line.
     pub fn slots(&self) -> String {
         if let Some(rate) = self.app.datagrams() {

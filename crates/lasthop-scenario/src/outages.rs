@@ -4,10 +4,12 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::shorthand::passed;
 use lasthop_channel::air::config::{OutageConfig, OutageRule};
+use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::Duration;
 
 /// A span in which the link is down, once or periodically.
@@ -33,18 +35,19 @@ pub struct OutageSpec {
 const MAX_TIMES: u32 = 10_000;
 
 impl OutageSpec {
-    fn spans(self) -> Result<Vec<OutageConfig>, String> {
+    fn spans(self) -> Result<Vec<OutageConfig>, Mistake> {
         let OutageSpec { from, length, frames, every, times } = self;
         let (every, times) = match (every, times) {
             (None, None) => (Duration::ZERO, 1),
             (Some(every), Some(times)) if every <= length && times > 1 => {
-                return Err(format!(
+                let message = format!(
                     "`every` is {every} and the link is down for {length}: it would never come \
                      back"
-                ));
+                );
+                return Err(message.into());
             }
             (Some(_), Some(times)) if !(1..=MAX_TIMES).contains(&times) => {
-                return Err(format!("`times` must be 1 to {MAX_TIMES}, found {times}"));
+                return Err(format!("`times` must be 1 to {MAX_TIMES}, found {times}").into());
             }
             (Some(every), Some(times)) => (every, times),
             _ => {
@@ -70,14 +73,12 @@ pub fn outages<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<OutageConfi
             )
         }
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            OutageSpec::deserialize(MapAccessDeserializer::new(map))?
-                .spans()
-                .map_err(A::Error::custom)
+            OutageSpec::deserialize(MapAccessDeserializer::new(map))?.spans().map_err(passed)
         }
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
             let mut all = Vec::new();
             while let Some(spec) = list.next_element::<OutageSpec>()? {
-                all.extend(spec.spans().map_err(A::Error::custom)?);
+                all.extend(spec.spans().map_err(passed)?);
             }
             Ok(all)
         }
@@ -88,7 +89,7 @@ pub fn outages<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<OutageConfi
 /// Outages: one or several.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the schema is derived from it")]
 pub enum OutageForm {
     /// One.
     One(OutageSpec),

@@ -8,13 +8,13 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::check::check;
 use crate::defaults::{Traces, fill};
-use crate::errors::{Place, ScenarioError};
+use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::File;
+use crate::keys;
 use crate::load::schema;
 use crate::network::{Network, Role};
 use crate::resolve::resolve;
 use crate::tree::{Item, Path, Tree, table_mut};
-use lasthop_core::diagnostics::hint;
 use lasthop_core::units::{Duration, Quantity};
 use lasthop_schemes::catalogue::{SchemeChoice, split_short};
 
@@ -59,50 +59,35 @@ impl LastHopOptions {
 
 /// Larger than the depth of any key of a scenario.
 const MAX_DEPTH: usize = 16;
-/// Keys of a link that may differ between `forward` and `backward`.
-const DIRECTED: [&str; 6] = ["rate", "delay", "queue", "loss", "overhead", "outage"];
-/// Keys of `[last_hop]`, which the short form accepts without `last_hop.`
-pub(super) const LAST_HOP: [&str; 13] = [
-    "down",
-    "up",
-    "rate",
-    "down_rate",
-    "up_rate",
-    "start",
-    "rtt",
-    "delay",
-    "loss",
-    "queue",
-    "overhead",
-    "outage",
-    "arq",
-];
 
 /// Sets one key, as `--set` does.
 pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), ScenarioError> {
     let option = format!("--set {key}");
-    let failed = |message: String| option_error(&option, message);
+    let failed = |kind: ErrorKind| ScenarioError::of_option(&option, kind);
     let mut words: Vec<&str> = key.split('.').map(|w| w.trim().trim_matches('"')).collect();
     if words.iter().any(|w| w.is_empty()) || words.len() > MAX_DEPTH {
-        return Err(failed(
+        return Err(failed(ErrorKind::Option(
             "expected a key such as `duration`, `tcp.min_rto` or `link.radio.loss.rate`".into(),
-        ));
+        )));
     }
     let value = tree.value(&option, value)?;
     let short_form = !has_links(tree);
     let root = tree.root();
-    // The short form also accepts the name of its radio link.
-    if let (true, ["link", "radio", "loss" | "delay" | "queue" | "overhead" | "outage", ..]) =
-        (short_form, &words[..])
+    // The short form also accepts the name of its radio link. Its rate is not a key of the link,
+    // because `rate`, `down` and `up` of the last hop replace each other.
+    if let (true, ["link", "radio", key, ..]) = (short_form, &words[..])
+        && *key != "rate"
+        && keys::has(&keys::DIRECTION, key)
+        && keys::has(&keys::LAST_HOP, key)
     {
         words.splice(..2, ["last_hop"]);
     }
     match words[0] {
-        key if short_form && LAST_HOP.contains(&key) => words.insert(0, "last_hop"),
-        key @ ("rate" | "delay" | "loss" | "queue" | "overhead" | "outage" | "arq") => {
-            return Err(failed(format!(
+        key if short_form && keys::has(&keys::LAST_HOP, key) => words.insert(0, "last_hop"),
+        key if keys::has(&keys::DIRECTION, key) => {
+            return Err(failed(ErrorKind::Option(format!(
                 "of which link? Write `link.NAME.{key}`, with its name or number"
-            )));
+            ))));
         }
         _ => {}
     }
@@ -113,7 +98,7 @@ pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), Sce
             return Ok(());
         }
         let table = table_mut(item)
-            .ok_or_else(|| failed(format!("`{kind}` number {which} is not a table")))?;
+            .ok_or_else(|| failed(cannot(format!("`{kind}` number {which} is not a table"))))?;
         return match *kind {
             "link" => set_link(table, rest, value),
             "cell" => set_cell(table, rest, value),
@@ -130,10 +115,10 @@ fn member<'t, 'a>(
     kind: &str,
     which: &str,
     value: &Item<'a>,
-) -> Result<&'t mut Item<'a>, String> {
+) -> Result<&'t mut Item<'a>, ErrorKind> {
     let list = child(root, kind, value, || DeValue::Array(DeArray::new()));
     let DeValue::Array(items) = list.get_mut() else {
-        return Err(format!("`{kind}` is not an array of tables: write [[{kind}]]"));
+        return Err(cannot(format!("`{kind}` is not an array of tables: write [[{kind}]]")));
     };
     // A file without flows gets one by default, which can be changed too.
     if kind == "flow" && items.is_empty() && which == "1" {
@@ -149,37 +134,37 @@ fn member<'t, 'a>(
         .or_else(|| which.parse::<usize>().ok()?.checked_sub(1));
     match found.and_then(|i| items.get_mut(i)) {
         Some(item) => Ok(item),
-        None if names.is_empty() && kind == "link" => Err(format!(
-            "the scenario has no [[link]] `{which}`; its last hop is set by `last_hop.rate`, \
-             `last_hop.rtt`, `last_hop.loss` …"
-        )),
         None => {
-            let known: Vec<String> = names
-                .iter()
-                .enumerate()
-                .map(|(i, n)| n.clone().unwrap_or_else(|| (i + 1).to_string()))
-                .collect();
-            let hint = hint(which, known.iter().map(String::as_str));
-            let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
-            Err(format!("there is no {kind} `{which}`{hint}; the scenario has: {known}"))
+            let number = |(i, name): (usize, Option<String>)| name.unwrap_or((i + 1).to_string());
+            Err(ErrorKind::NoSuchItem {
+                what: kind.to_string(),
+                name: which.to_string(),
+                known: names.into_iter().enumerate().map(number).collect(),
+            })
         }
     }
 }
 
+/// An option that the scenario cannot take.
+fn cannot(words: impl Into<String>) -> ErrorKind {
+    ErrorKind::Option(words.into())
+}
+
 /// Sets a key of a link. A value for both directions replaces those of the single directions.
-fn set_link<'a>(link: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
+fn set_link<'a>(link: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), ErrorKind> {
     match words {
         [direction @ ("forward" | "backward"), key, deeper @ ..] => {
             let inherited = link.get(*key).filter(|_| !deeper.is_empty()).cloned();
             let table = child(link, direction, &value, || DeValue::Table(DeTable::new()));
-            let table = table_mut(table).ok_or_else(|| format!("`{direction}` is not a table"))?;
+            let table =
+                table_mut(table).ok_or_else(|| cannot(format!("`{direction}` is not a table")))?;
             if let (Some(item), false) = (inherited, table.contains_key(*key)) {
                 table.insert(Spanned::new(value.span(), Cow::Owned(key.to_string())), item);
             }
             put(table, &words[1..], value)
         }
         [key, ..] => {
-            if DIRECTED.contains(key) {
+            if keys::has(&keys::DIRECTION, key) {
                 for direction in ["forward", "backward"] {
                     if let Some(table) =
                         link.get_mut(direction).and_then(table_mut).filter(|t| t.contains_key(*key))
@@ -196,14 +181,14 @@ fn set_link<'a>(link: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Resu
 
 /// Sets a key of a cell, or of one of its stations. As with links, a loss for both directions
 /// replaces those of the single directions.
-fn set_cell<'a>(cell: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
+fn set_cell<'a>(cell: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), ErrorKind> {
     match words {
         ["station", which, rest @ ..] if !rest.is_empty() => {
             let number = which.parse::<usize>().is_ok();
             if !number && !has_named(cell.get("station"), which) {
                 let list = child(cell, "station", &value, || DeValue::Array(DeArray::new()));
                 let DeValue::Array(stations) = list.get_mut() else {
-                    return Err("`station` is not an array of tables".into());
+                    return Err(cannot("`station` is not an array of tables"));
                 };
                 let name =
                     Spanned::new(value.span(), DeValue::String(Cow::Owned(which.to_string())));
@@ -212,7 +197,7 @@ fn set_cell<'a>(cell: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Resu
                 stations.push(Spanned::new(value.span(), DeValue::Table(table)));
             }
             let station = table_mut(member(cell, "station", which, &value)?)
-                .ok_or_else(|| format!("station `{which}` is not a table"))?;
+                .ok_or_else(|| cannot(format!("station `{which}` is not a table")))?;
             set_directions(station, rest, value)
         }
         _ => set_directions(cell, words, value),
@@ -231,13 +216,13 @@ fn set_directions<'a>(
     table: &mut DeTable<'a>,
     words: &[&str],
     value: Item<'a>,
-) -> Result<(), String> {
+) -> Result<(), ErrorKind> {
     match words {
         [direction @ ("down" | "up"), "loss", _, ..] => {
             let inherited = table.get("loss").cloned();
             let below =
                 table_mut(child(table, direction, &value, || DeValue::Table(DeTable::new())));
-            let below = below.ok_or_else(|| format!("`{direction}` is not a table"))?;
+            let below = below.ok_or_else(|| cannot(format!("`{direction}` is not a table")))?;
             if let (Some(item), false) = (inherited, below.contains_key("loss")) {
                 below.insert(Spanned::new(value.span(), Cow::Borrowed("loss")), item);
             }
@@ -258,7 +243,7 @@ fn set_directions<'a>(
 }
 
 /// Sets the value below a table; short forms become tables where necessary.
-fn put<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
+fn put<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), ErrorKind> {
     let Some((word, rest)) = words.split_first() else { return Ok(()) };
     if rest.is_empty() {
         table.insert(Spanned::new(value.span(), Cow::Owned(word.to_string())), value);
@@ -289,16 +274,19 @@ fn put<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(
             let count = items.len();
             let number = rest[0].parse::<usize>().ok().and_then(|n| n.checked_sub(1));
             let item = number.and_then(|n| items.get_mut(n)).ok_or_else(|| {
-                format!("`{word}` has {count} items; `{}` is none of them", rest[0])
+                cannot(format!("`{word}` has {count} items; `{}` is none of them", rest[0]))
             })?;
             match (&rest[1..], item.get_mut()) {
                 ([], _) => *item = value,
                 (deeper, DeValue::Table(below)) => return put(below, deeper, value),
-                _ => return Err(format!("item {} of `{word}` has no keys", rest[0])),
+                _ => return Err(cannot(format!("item {} of `{word}` has no keys", rest[0]))),
             }
             Ok(())
         }
-        _ => Err(format!("`{word}` has no keys below it, so `{}` cannot be set", rest.join("."))),
+        _ => Err(cannot(format!(
+            "`{word}` has no keys below it, so `{}` cannot be set",
+            rest.join(".")
+        ))),
     }
 }
 
@@ -340,13 +328,13 @@ fn child<'t, 'a>(
 }
 
 /// The short form of a scheme with one setting changed.
-fn with_setting(short: &str, setting: &str, value: &Item<'_>) -> Result<String, String> {
+fn with_setting(short: &str, setting: &str, value: &Item<'_>) -> Result<String, ErrorKind> {
     let value = match value.get_ref() {
         DeValue::String(s) => s.to_string(),
         DeValue::Integer(n) => n.to_string(),
         DeValue::Float(x) => x.to_string(),
         DeValue::Boolean(b) => b.to_string(),
-        _ => return Err("a setting of a scheme is a text, a number, true or false".into()),
+        _ => return Err(cannot("a setting of a scheme is a text, a number, true or false")),
     };
     let value = if value.contains(':') { format!("({value})") } else { value };
     let mut parts = split_short(short);
@@ -369,7 +357,7 @@ pub fn apply<'a>(
         if overrides.scheme.is_some() && key.trim().starts_with("tcp.scheme") {
             let message = "--scheme replaces `tcp.scheme`; write the setting behind its name: \
                            --scheme NAME:KEY=VALUE";
-            return Err(option_error(&format!("--set {key}"), message.into()));
+            return Err(ScenarioError::of_option(&format!("--set {key}"), cannot(message)));
         }
         set(tree, key, value)?;
     }
@@ -434,12 +422,9 @@ fn last_hop<'a>(
 fn file_name(option: &str, path: &std::path::Path) -> Result<String, ScenarioError> {
     let name = path.to_str().map(str::to_string);
     name.ok_or_else(|| {
-        option_error(option, format!("the name of the file is not valid UTF-8: {}", path.display()))
+        let words = format!("the name of the file is not valid UTF-8: {}", path.display());
+        ScenarioError::of_option(option, cannot(words))
     })
-}
-
-fn option_error(option: &str, message: String) -> ScenarioError {
-    ScenarioError { place: Place::Option(option.to_string()), key: String::new(), message }
 }
 
 fn radio_link<'a>(
@@ -470,10 +455,11 @@ fn radio_link<'a>(
             if let Some(text) = text {
                 let value = tree.value(option, text)?;
                 let cell = member(tree.root(), "cell", "1", &value)
-                    .map_err(|e| option_error(option, e))?;
-                let table = table_mut(cell)
-                    .ok_or_else(|| option_error(option, "the cell is not a table".into()))?;
-                set_cell(table, &[key], value).map_err(|e| option_error(option, e))?;
+                    .map_err(|e| ScenarioError::of_option(option, e))?;
+                let table = table_mut(cell).ok_or_else(|| {
+                    ScenarioError::of_option(option, cannot("the cell is not a table"))
+                })?;
+                set_cell(table, &[key], value).map_err(|e| ScenarioError::of_option(option, e))?;
             }
         }
         return match &options.rtt {
@@ -491,12 +477,12 @@ fn radio_link<'a>(
         (_, _, None) => 0,
         (found, _, Some((option, _))) => {
             let found = if found.is_some() { "several" } else { "none" };
-            return Err(option_error(
+            return Err(ScenarioError::of_option(
                 option,
-                format!(
+                cannot(format!(
                     "needs one link with radio = true, and the scenario has {found}; use --set \
                      link.NAME.… or --set cell.NAME.… instead"
-                ),
+                )),
             ));
         }
     };
@@ -534,7 +520,8 @@ fn spread_rtt<'a>(
     network: &Network,
 ) -> Result<(), ScenarioError> {
     let Some(rtt) = &overrides.last_hop.rtt else { return Ok(()) };
-    let rtt = Duration::parse(rtt).map_err(|e| option_error("--rtt", e))?;
+    let rtt =
+        Duration::parse(rtt).map_err(|e| ScenarioError::of_option("--rtt", ErrorKind::Value(e)))?;
     let mut hops: Vec<Option<usize>> =
         vec![None; network.links.iter().filter(|l| l.cell.is_none()).count() / 2];
     for flow in &network.flows {
@@ -545,15 +532,13 @@ fn spread_rtt<'a>(
             if hops[link / 2].replace(path.len()).is_some_and(|other| other != path.len()) {
                 let message = "flows have paths of different lengths over one link, so no delays \
                                give all of them this time; use --set link.NAME.delay";
-                return Err(option_error("--rtt", message.into()));
+                return Err(ScenarioError::of_option("--rtt", cannot(message)));
             }
         }
     }
     if hops.iter().all(Option::is_none) {
-        return Err(option_error(
-            "--rtt",
-            "the flows cross no [[link]], and a cell has no delay".into(),
-        ));
+        let words = "the flows cross no [[link]], and a cell has no delay";
+        return Err(ScenarioError::of_option("--rtt", cannot(words)));
     }
     for (link, hops) in hops.into_iter().enumerate() {
         if let Some(hops) = hops {

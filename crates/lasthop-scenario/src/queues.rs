@@ -1,33 +1,38 @@
 //! The forms of a queue in a file: "49 packets", "60 kB", "unlimited", or a table with a discipline
 //! and its settings.
 
+use std::sync::LazyLock;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::keys::keys_of;
 use crate::shorthand::Form;
 use lasthop_channel::queue::{Discipline, QueueConfig};
+use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Quantity, QueueLimit};
 
 /// Keys that every queue table has.
-const COMMON: [&str; 3] = ["discipline", "packets", "bytes"];
+static COMMON: LazyLock<Vec<String>> =
+    LazyLock::new(|| std::iter::once("discipline".to_string()).chain(keys_of::<Limit>()).collect());
 
 impl Form for QueueConfig {
     type Table = Map<String, Value>;
     const EXPECTED: &'static str = "a queue limit such as \"49 packets\", \"60 kB\", \
                                     \"unlimited\" or { discipline = \"droptail\", packets = 49 }";
-    fn short(text: &str) -> Result<Self, String> {
+    fn short(text: &str) -> Result<Self, Mistake> {
         if text.trim() == "unlimited" {
             return Ok(QueueConfig::UNLIMITED);
         }
         QueueLimit::parse(text)
             .map(QueueConfig::drop_tail)
-            .map_err(|e| format!("{e}; \"unlimited\" is allowed too"))
+            .map_err(|e| format!("{e}; \"unlimited\" is allowed too").into())
     }
-    fn table(mut table: Self::Table) -> Result<Self, String> {
+    fn table(mut table: Self::Table) -> Result<Self, Mistake> {
         let name = table.get("discipline").cloned().unwrap_or_else(|| "droptail".into());
         let with_defaults = discipline(Map::from_iter([("discipline".to_string(), name.clone())]))?;
-        check_keys(&table, &with_defaults.settings().map_err(|e| e.to_string())?)?;
+        check_keys(&table, &with_defaults.settings().map_err(from_serde)?)?;
         let limit = limit(table.remove("packets"), table.remove("bytes"))?;
         table.insert("discipline".into(), name);
         let queue = QueueConfig { limit, discipline: discipline(table)? }.filled();
@@ -40,26 +45,26 @@ impl Form for QueueConfig {
     }
 }
 
-/// Refuses keys that are neither settings of the discipline nor keys of all queues. The message is
-/// serde's, to which the reader of the file adds hints.
-fn check_keys(table: &Map<String, Value>, settings: &Map<String, Value>) -> Result<(), String> {
-    let own = settings.keys().map(String::as_str).filter(|key| !COMMON.contains(key));
-    let allowed: Vec<&str> = COMMON.into_iter().chain(own).collect();
-    match table.keys().find(|key| !allowed.contains(&key.as_str())) {
+/// Refuses keys that are neither settings of the discipline nor keys of all queues.
+fn check_keys(table: &Map<String, Value>, settings: &Map<String, Value>) -> Result<(), Mistake> {
+    let own = settings.keys().filter(|key| !COMMON.contains(key));
+    let allowed: Vec<String> = COMMON.iter().chain(own).cloned().collect();
+    match table.keys().find(|key| !allowed.contains(key)) {
         None => Ok(()),
-        Some(key) => {
-            Err(format!("unknown field `{key}`, expected one of `{}`", allowed.join("`, `")))
-        }
+        Some(key) => Err(Mistake::UnknownKey { key: key.clone(), allowed: Some(allowed) }),
     }
 }
 
-fn discipline(table: Map<String, Value>) -> Result<Discipline, String> {
-    Discipline::deserialize(Value::Object(table)).map_err(|e| e.to_string())
+fn discipline(table: Map<String, Value>) -> Result<Discipline, Mistake> {
+    Discipline::deserialize(Value::Object(table)).map_err(from_serde)
 }
 
-fn limit(packets: Option<Value>, bytes: Option<Value>) -> Result<Option<QueueLimit>, String> {
-    let number =
-        |value: Option<Value>| value.map(u64::deserialize).transpose().map_err(|e| e.to_string());
+fn from_serde(error: serde_json::Error) -> Mistake {
+    Mistake::from_serde(&error.to_string())
+}
+
+fn limit(packets: Option<Value>, bytes: Option<Value>) -> Result<Option<QueueLimit>, Mistake> {
+    let number = |value: Option<Value>| value.map(u64::deserialize).transpose().map_err(from_serde);
     match (number(packets)?, number(bytes)?) {
         (Some(_), Some(_)) => Err("a queue has a limit in packets or in bytes, not both".into()),
         (Some(n), None) => Ok(Some(QueueLimit::Packets(n))),
@@ -68,10 +73,10 @@ fn limit(packets: Option<Value>, bytes: Option<Value>) -> Result<Option<QueueLim
     }
 }
 
-/// Queue: "49 packets", "60 kB", "unlimited" or a table. Used for the schema only.
+/// Queue: "49 packets", "60 kB", "unlimited" or a table.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the schema is derived from it")]
 pub enum QueueForm {
     /// Short form: DropTail.
     Short(String),
@@ -84,7 +89,7 @@ pub enum QueueForm {
 /// The limit of a queue.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the schema is derived from it")]
 pub struct Limit {
     /// Limit in frames, without the one being sent.
     packets: Option<u64>,
@@ -94,7 +99,7 @@ pub struct Limit {
 
 /// A queue with a discipline.
 #[derive(JsonSchema)]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the schema is derived from it")]
 pub struct Managed {
     /// Limit in frames, without the one being sent. Default: that of the discipline, if it has one.
     packets: Option<u64>,

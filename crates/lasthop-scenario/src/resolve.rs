@@ -5,14 +5,13 @@ use crate::cells;
 use crate::check::{MAX_NODES, MAX_WINDOW};
 use crate::defaults::{Filled, Traces};
 use crate::endpoints::NodeNames;
-use crate::errors::{Place, ScenarioError};
+use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{AppSpec, FlowSpec, HandoverState, LinkSpec, PathSpec};
 use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::routes::next_hops;
 use crate::sessions;
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::RateConfig;
-use lasthop_core::diagnostics::hint;
 use lasthop_core::segment::NodeId;
 use lasthop_core::units::{Duration, Quantity, Rate, Size};
 use lasthop_schemes::catalogue::SchemeChoice;
@@ -48,13 +47,13 @@ pub fn resolve(
             "nothing is left to measure: it must be before the end at {}",
             network.duration
         );
-        return Err(tree.error(&Path::key("measure").at("from"), message));
+        return Err(tree.wrong(&Path::key("measure").at("from"), message));
     }
     if network.nodes.len() > MAX_NODES {
-        return Err(tree.whole(format!(
+        return Err(tree.whole(ErrorKind::Value(format!(
             "{} nodes are more than the {MAX_NODES} allowed",
             network.nodes.len()
-        )));
+        ))));
     }
     for (i, link) in file.link.iter().enumerate() {
         add_link(&mut network, link, i, tree, traces)?;
@@ -63,18 +62,15 @@ pub fn resolve(
         cells::add(&mut network, cell, i);
     }
     for (i, node) in file.node.iter().enumerate() {
-        let mut known = file
+        let known = file
             .link
             .iter()
             .flat_map(|l| &l.between)
-            .chain(file.cell.iter().flat_map(|c| &c.members))
-            .map(String::as_str);
-        if !known.clone().any(|n| n == node.name) {
-            let hint = hint(&node.name, &mut known);
-            return Err(tree.error(
-                &Path::key("node").at(i),
-                format!("no link leads to the node `{}`{hint}", node.name),
-            ));
+            .chain(file.cell.iter().flat_map(|c| &c.members));
+        if !known.clone().any(|n| *n == node.name) {
+            let kind =
+                ErrorKind::NotLinked { name: node.name.clone(), known: known.cloned().collect() };
+            return Err(tree.error(&Path::key("node").at(i), kind));
         }
     }
     let arcs: Vec<(NodeId, NodeId)> = network.links.iter().map(|l| (l.from, l.to)).collect();
@@ -85,16 +81,13 @@ pub fn resolve(
     for (i, spec) in file.handover.iter().enumerate() {
         let at = Path::key("handover").at(i);
         let Some(node) = network.node(&spec.node) else {
-            let hint = hint(&spec.node, &mut file.node.iter().map(|n| n.name.as_str()));
-            return Err(
-                tree.error(&at.at("node"), format!("there is no node `{}`{hint}", spec.node))
-            );
+            return Err(tree.error(&at.at("node"), no_such_node(&network, &spec.node)));
         };
         if spec.rate == Rate(0) {
-            return Err(tree.error(&at.at("rate"), "a rate must be above 0"));
+            return Err(tree.wrong(&at.at("rate"), "a rate must be above 0"));
         }
         if network.flows.iter().any(|f| f.from == node || f.to == node) {
-            return Err(tree.error(
+            return Err(tree.conflict(
                 &at.at("node"),
                 format!(
                     "flows begin or end at `{}`; a handover is between nodes in the middle",
@@ -112,9 +105,8 @@ pub fn resolve(
     }
     for (i, flow) in network.flows.iter().enumerate() {
         if let Some(other) = network.flows[..i].iter().find(|f| f.name == flow.name) {
-            return Err(
-                tree.error(&Path::key("flow"), format!("two flows are called `{}`", other.name))
-            );
+            let kind = ErrorKind::DuplicateName { what: "flow", name: other.name.clone() };
+            return Err(tree.error(&Path::key("flow"), kind));
         }
     }
     cells::prune(&mut network);
@@ -139,7 +131,7 @@ fn add_link(
     {
         let PathSpec { rate, delay, queue, loss, overhead, outage, arq } = own.over(&spec.both);
         let (Some(rate), Some(delay)) = (rate, delay) else {
-            return Err(tree.error(&at, "the link has no rate; write rate = \"1 Mbps\""));
+            return Err(tree.missing(&at, "the link has no rate; write rate = \"1 Mbps\""));
         };
         let trace = match &rate {
             RateConfig::Trace { trace, .. } => {
@@ -175,19 +167,14 @@ fn ends(
     tree: &Tree<'_>,
 ) -> Result<Vec<NodeId>, ScenarioError> {
     let node = |name: &String| {
-        network.node(name).ok_or_else(|| {
-            let known: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
-            tree.error(
-                at,
-                format!(
-                    "there is no node `{name}`{}; nodes: {}",
-                    hint(name, known.iter().copied()),
-                    known.join(", ")
-                ),
-            )
-        })
+        network.node(name).ok_or_else(|| tree.error(at, no_such_node(network, name)))
     };
     names.iter().flat_map(NodeNames::as_slice).map(node).collect()
+}
+
+fn no_such_node(network: &Network, name: &str) -> ErrorKind {
+    let known = network.nodes.iter().map(|n| n.name.clone()).collect();
+    ErrorKind::NoSuchNode { name: name.to_string(), known }
 }
 
 /// Checks that a flow's ends differ, that a route connects them, and that it starts before the run
@@ -200,19 +187,17 @@ fn check_way(
 ) -> Result<(), ScenarioError> {
     let name = |node: NodeId| &network.nodes[usize::from(node)].name;
     if flow.from == flow.to {
-        return Err(tree.error(
+        return Err(tree.conflict(
             &at.at("to"),
             format!("a flow runs between two different nodes, found `{}` twice", name(flow.to)),
         ));
     }
     if network.route(flow.from, flow.to).is_none() {
-        return Err(tree.error(
-            at,
-            format!("no route leads from `{}` to `{}`", name(flow.from), name(flow.to)),
-        ));
+        let (from, to) = (name(flow.from).clone(), name(flow.to).clone());
+        return Err(tree.error(at, ErrorKind::NoRoute { from, to }));
     }
     if flow.start >= network.duration {
-        return Err(tree.error(
+        return Err(tree.wrong(
             &at.at("start"),
             format!("the flow would start after the run ends at {}", network.duration),
         ));
@@ -239,7 +224,7 @@ fn add_flows(
         .as_ref()
         .map(SchemeChoice::from_text)
         .transpose()
-        .map_err(|e| tree.error(&at.at("scheme"), e))?;
+        .map_err(|e| tree.error(&at.at("scheme"), ErrorKind::Scheme(e)))?;
     let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };
     let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
     let mut flow = Flow {
@@ -268,14 +253,10 @@ fn add_flows(
         (flow.from, flow.to) = (froms[turn % froms.len()], tos[turn % tos.len()]);
         flow.start = spec.start + spec.stagger.unwrap_or_default() * turn as u64;
         check_way(network, &flow, &at, tree)?;
-        check_role(network, &flow).map_err(|message| match own {
-            Some(_) => tree.error(&at.at("scheme"), message),
-            None if filled.scheme_is_option => ScenarioError {
-                place: Place::Option("--scheme".into()),
-                key: String::new(),
-                message,
-            },
-            None => tree.error(&Path::key("tcp").at("scheme"), message),
+        check_role(network, &flow).map_err(|kind| match own {
+            Some(_) => tree.error(&at.at("scheme"), kind),
+            None if filled.scheme_is_option => ScenarioError::of_option("--scheme", kind),
+            None => tree.error(&Path::key("tcp").at("scheme"), kind),
         })?;
         flow.name = match &spec.name {
             None => format!("flow {}", network.flows.len() + 1),
@@ -328,13 +309,13 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
         let place = if tree.get(&own).is_some() { own } else { Path::key("tcp").at(key) };
         match size.bytes(flow.segment) {
             0 => {
-                return Err(tree.error(
+                return Err(tree.wrong(
                     &place,
                     format!("a window must be above 0, found \"{}\"", size.text()),
                 ));
             }
             n if n > MAX_WINDOW => {
-                return Err(tree.error(
+                return Err(tree.wrong(
                     &place,
                     format!("a window has at most 1 GiB (RFC 7323), found \"{}\"", size.text()),
                 ));
@@ -346,7 +327,7 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
 }
 
 /// Checks that a scheme that works at a node with a role has such a node on the path.
-fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
+fn check_role(network: &Network, flow: &Flow) -> Result<(), ErrorKind> {
     let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else {
         return Ok(());
     };
@@ -357,21 +338,13 @@ fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
     {
         return Ok(());
     }
-    let name = |node: NodeId| &network.nodes[usize::from(node)].name;
-    let word = serde_json::to_value(role)
-        .ok()
-        .and_then(|v| v.as_str().map(str::to_string))
-        .unwrap_or_default();
-    let radio = if matches!(role, Role::BaseStation | Role::Station) {
-        "mark the wireless link with radio = true, or "
-    } else {
-        ""
-    };
-    Err(format!(
-        "the scheme `{}` needs a node with the role {word} on the path from `{}` to `{}`, and \
-         there is none; {radio}write [[node]] name = \"…\", role = \"{word}\"",
-        flow.scheme.scheme.name(),
-        name(flow.from),
-        name(flow.to)
-    ))
+    let name = |node: NodeId| network.nodes[usize::from(node)].name.clone();
+    let word = serde_json::to_value(role).ok().and_then(|v| v.as_str().map(str::to_string));
+    Err(ErrorKind::NoRole {
+        scheme: flow.scheme.scheme.name().to_string(),
+        role: word.unwrap_or_default(),
+        of_radio: matches!(role, Role::BaseStation | Role::Station),
+        from: name(flow.from),
+        to: name(flow.to),
+    })
 }

@@ -119,7 +119,7 @@ pub fn roles(file: &File, tree: &Tree<'_>) -> Result<Vec<NodeSpec>, ScenarioErro
             name(second),
             file.link[first].between[0]
         );
-        return Err(tree.error(&Path::key("link").at(second).at("radio"), message));
+        return Err(tree.conflict(&Path::key("link").at(second).at("radio"), message));
     }
     for i in open {
         let between = &file.link[i].between;

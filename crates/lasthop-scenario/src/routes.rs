@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::network::{App, Flow, Link, Network, Role};
+use crate::network::{App, Flow, Link, Network};
 use lasthop_channel::air::rate::RateProcess;
 use lasthop_core::segment::NodeId;
 use lasthop_core::units::{Duration, Time};
@@ -42,110 +42,74 @@ pub fn next_hops(nodes: usize, arcs: &[(NodeId, NodeId)]) -> Vec<Vec<Option<u32>
     table
 }
 
-impl Network {
-    /// Index of the node with this name.
-    pub fn node(&self, name: &str) -> Option<NodeId> {
-        self.nodes.iter().position(|n| n.name == name).and_then(|i| i.try_into().ok())
-    }
-
-    /// Indices of the links from one node to another; `None` if there is no route.
-    pub fn route(&self, from: NodeId, to: NodeId) -> Option<Vec<usize>> {
-        let mut path = Vec::new();
-        let mut at = from;
-        while at != to {
-            let link = self.next_hop[usize::from(at)][usize::from(to)]? as usize;
-            path.push(link);
-            at = self.links[link].to;
-        }
-        Some(path)
-    }
-
-    /// As `route`, empty if there is no route. In a loaded network every flow has a route in both
-    /// directions.
-    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<usize> {
-        self.route(from, to).unwrap_or_default()
-    }
-
-    /// The first node with that role on the path of a flow's data, ends included.
-    pub fn with_role(&self, flow: &Flow, role: Role) -> Option<NodeId> {
-        let after = self.path(flow.from, flow.to).into_iter().map(|l| self.links[l].to);
-        std::iter::once(flow.from).chain(after).find(|n| self.nodes[usize::from(*n)].role == role)
-    }
-
-    /// The base station on the path of a flow.
-    pub fn base_station_for(&self, flow: &Flow) -> Option<NodeId> {
-        self.with_role(flow, Role::BaseStation)
-    }
-
-    /// Estimated number of frames on all links in the run: what the rates allow, shared by the
-    /// flows that use the same link or cell, and limited by what their applications send.
-    pub fn estimated_frames(&self) -> f64 {
-        let end = Time(self.duration.0);
-        let bits_of = |l: &Link| {
-            RateProcess::new(&l.rate, l.trace.clone(), &l.outages, Duration::ZERO)
-                .capacity_bits(Time::ZERO, end)
-        };
-        let capacity: Vec<f64> = self.links.iter().map(bits_of).collect();
-        // The medium that has the capacity: the link, or the first link of its cell.
-        let medium = |l: usize| match self.links[l].cell {
-            Some(place) => self
-                .links
-                .iter()
-                .position(|other| other.cell.is_some_and(|o| o.cell == place.cell))
-                .unwrap_or(l),
-            None => l,
-        };
-        let media: Vec<usize> = (0..self.links.len()).map(medium).collect();
-        let bits = |flow: &Flow, link: usize, payload: u32| {
-            f64::from(8 * (payload + flow.headers + self.links[link].overhead))
-        };
-        let crossings: Vec<Vec<(usize, f64)>> = self
-            .flows
+/// Estimated number of frames on all links in the run: what the rates allow, shared by the
+/// flows that use the same link or cell, and limited by what their applications send.
+pub fn estimated_frames(network: &Network) -> f64 {
+    let end = Time(network.duration.0);
+    let bits_of = |l: &Link| {
+        RateProcess::new(&l.rate, l.trace.clone(), &l.outages, Duration::ZERO)
+            .capacity_bits(Time::ZERO, end)
+    };
+    let capacity: Vec<f64> = network.links.iter().map(bits_of).collect();
+    // The medium that has the capacity: the link, or the first link of its cell.
+    let medium = |l: usize| match network.links[l].cell {
+        Some(place) => network
+            .links
             .iter()
-            .map(|f| {
-                let there = self.path(f.from, f.to).into_iter().map(|l| (l, bits(f, l, f.segment)));
-                let back =
-                    if f.app.datagrams().is_none() { self.path(f.to, f.from) } else { Vec::new() };
-                there.chain(back.into_iter().map(|l| (l, bits(f, l, 0)))).collect()
-            })
-            .collect();
-        let mut load = vec![0.0; self.links.len()];
-        let mut wanted = Vec::new();
-        for (flow, links) in self.flows.iter().zip(&crossings) {
-            let through =
-                links.iter().map(|&(l, bits)| capacity[l] / bits).fold(f64::INFINITY, f64::min);
-            let frames = self.wanted_frames(flow, through);
-            links.iter().for_each(|&(l, bits)| load[media[l]] += frames * bits);
-            wanted.push(frames);
-        }
-        let share = |l: usize| (capacity[media[l]] / load[media[l]]).min(1.0);
-        let crossed = |(frames, links): (f64, &Vec<(usize, f64)>)| match links
-            .iter()
-            .map(|&(l, _)| share(l))
-            .reduce(f64::min)
-        {
-            Some(least) if frames > 0.0 => frames * least * links.len() as f64,
-            _ => 0.0,
-        };
-        wanted.into_iter().zip(&crossings).map(crossed).sum()
-    }
-
-    /// Data frames that a flow would send if `through` could be delivered.
-    fn wanted_frames(&self, flow: &Flow, through: f64) -> f64 {
-        let seconds = self.duration.as_secs();
-        let frames = |bytes: f64| bytes / f64::from(flow.segment);
-        let duty = |on: Duration, off: Duration| on.as_secs() / (on + off).as_secs();
-        through.min(match flow.app {
-            // A factor for retransmissions.
-            App::Transfer { size } => 2.0 * frames(size as f64).ceil(),
-            App::Web { mean_size, mean_pause, .. } => {
-                (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil()
-            }
-            App::OnOff { mean_on, mean_off, rate: None } => through * duty(mean_on, mean_off),
-            App::OnOff { mean_on, mean_off, rate: Some(rate) } => {
-                frames(rate.0 as f64 / 8.0 * seconds * duty(mean_on, mean_off))
-            }
-            ref app => app.datagrams().map_or(through, |rate| frames(rate / 8.0 * seconds)),
+            .position(|other| other.cell.is_some_and(|o| o.cell == place.cell))
+            .unwrap_or(l),
+        None => l,
+    };
+    let media: Vec<usize> = (0..network.links.len()).map(medium).collect();
+    let bits = |flow: &Flow, link: usize, payload: u32| {
+        f64::from(8 * (payload + flow.headers + network.links[link].overhead))
+    };
+    let crossings: Vec<Vec<(usize, f64)>> = network
+        .flows
+        .iter()
+        .map(|f| {
+            let there = network.path(f.from, f.to).into_iter().map(|l| (l, bits(f, l, f.segment)));
+            let back =
+                if f.app.datagrams().is_none() { network.path(f.to, f.from) } else { Vec::new() };
+            there.chain(back.into_iter().map(|l| (l, bits(f, l, 0)))).collect()
         })
+        .collect();
+    let mut load = vec![0.0; network.links.len()];
+    let mut wanted = Vec::new();
+    for (flow, links) in network.flows.iter().zip(&crossings) {
+        let through =
+            links.iter().map(|&(l, bits)| capacity[l] / bits).fold(f64::INFINITY, f64::min);
+        let frames = wanted_frames(network, flow, through);
+        links.iter().for_each(|&(l, bits)| load[media[l]] += frames * bits);
+        wanted.push(frames);
     }
+    let share = |l: usize| (capacity[media[l]] / load[media[l]]).min(1.0);
+    let crossed = |(frames, links): (f64, &Vec<(usize, f64)>)| match links
+        .iter()
+        .map(|&(l, _)| share(l))
+        .reduce(f64::min)
+    {
+        Some(least) if frames > 0.0 => frames * least * links.len() as f64,
+        _ => 0.0,
+    };
+    wanted.into_iter().zip(&crossings).map(crossed).sum()
+}
+
+/// Data frames that a flow would send if `through` could be delivered.
+fn wanted_frames(network: &Network, flow: &Flow, through: f64) -> f64 {
+    let seconds = network.duration.as_secs();
+    let frames = |bytes: f64| bytes / f64::from(flow.segment);
+    let duty = |on: Duration, off: Duration| on.as_secs() / (on + off).as_secs();
+    through.min(match flow.app {
+        // A factor for retransmissions.
+        App::Transfer { size } => 2.0 * frames(size as f64).ceil(),
+        App::Web { mean_size, mean_pause, .. } => {
+            (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil()
+        }
+        App::OnOff { mean_on, mean_off, rate: None } => through * duty(mean_on, mean_off),
+        App::OnOff { mean_on, mean_off, rate: Some(rate) } => {
+            frames(rate.0 as f64 / 8.0 * seconds * duty(mean_on, mean_off))
+        }
+        ref app => app.datagrams().map_or(through, |rate| frames(rate / 8.0 * seconds)),
+    })
 }

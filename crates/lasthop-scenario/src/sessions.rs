@@ -81,40 +81,35 @@ pub fn flows_of(app: &AppSpec) -> u64 {
 /// Checks the values of a session; `at` is the place of its table.
 pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let AppSpec::Session { pages, every, think, abort } = app else { return Ok(()) };
-    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    let conflict = |key: &str, message: &str| Err(tree.conflict(&at.at(key), message));
+    let missing = |key: &str, message: &str| Err(tree.missing(&at.at(key), message));
     if pages.is_empty() {
-        return fail(
-            "pages",
-            "a session needs at least one page, such as pages = [\"500 kB\"]".into(),
-        );
+        return missing("pages", "a session needs at least one page, such as pages = [\"500 kB\"]");
     }
     for (i, page) in pages.iter().enumerate() {
         let is_nothing = |size: &Size| {
             matches!(*size, Size::Bytes(0)) || matches!(*size, Size::Segments(n) if n <= 0.0)
         };
         if page.objects().iter().any(is_nothing) {
-            return Err(tree.error(&at.at("pages").at(i), "must be above 0"));
+            return Err(tree.wrong(&at.at("pages").at(i), "must be above 0"));
         }
     }
     match (every, think) {
-        (Some(_), Some(_)) => fail(
+        (Some(_), Some(_)) => conflict(
             "think",
             "`every` (from click to click) and `think` (from the end of a page to the next click) \
-             exclude each other"
-                .into(),
+             exclude each other",
         ),
-        (None, None) if pages.len() > 1 => fail(
+        (None, None) if pages.len() > 1 => missing(
             "pages",
             "when are the further clicks? write every = \"28 s\" (from click to click) or think = \
-             \"28 s\" (from the end of a page)"
-                .into(),
+             \"28 s\" (from the end of a page)",
         ),
-        (Some(Duration::ZERO), _) => fail("every", "must be above 0 s".into()),
-        (None, _) if *abort => fail(
+        (Some(Duration::ZERO), _) => Err(tree.wrong(&at.at("every"), "must be above 0 s")),
+        (None, _) if *abort => conflict(
             "abort",
             "goes with `every`: without it a click comes when the page before is complete, and \
-             nothing is left to break off"
-                .into(),
+             nothing is left to break off",
         ),
         _ => Ok(()),
     }
@@ -136,7 +131,7 @@ pub fn add(
         let click = |k: usize| flow.start + every.unwrap_or_default() * k as u64;
         if k > 0 && every.is_some() {
             let late = |what: &str, end: Duration| {
-                tree.error(
+                tree.wrong(
                     &key,
                     format!("page {} would be asked for at {}, {what} {end}", k + 1, click(k)),
                 )

@@ -13,6 +13,7 @@ use crate::file::{AppSpec, ReceiveWindow};
 use lasthop_channel::air::config::{
     DelayConfig, LossConfig, RandomStart, RateConfig, RateStep, TraceStart,
 };
+use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Duration, Quantity, Rate, Share, Size};
 
 /// A value with a short form and a table form.
@@ -22,13 +23,34 @@ pub trait Form: Sized {
     /// The accepted forms, for messages.
     const EXPECTED: &'static str;
     /// Reads the short form.
-    fn short(text: &str) -> Result<Self, String>;
+    ///
+    /// # Errors
+    ///
+    /// The text is not in this form.
+    fn short(text: &str) -> Result<Self, Mistake>;
     /// Reads a bare number, where one is allowed.
-    fn number(n: f64) -> Result<Self, String> {
-        Err(format!("expected {}, found the number {n}", Self::EXPECTED))
+    ///
+    /// # Errors
+    ///
+    /// The type has no form without a unit.
+    fn number(n: f64) -> Result<Self, Mistake> {
+        Err(not_in_form::<Self>(format!("the number {n}")))
     }
     /// Converts the table form.
-    fn table(table: Self::Table) -> Result<Self, String>;
+    ///
+    /// # Errors
+    ///
+    /// Keys are missing, or exclude each other.
+    fn table(table: Self::Table) -> Result<Self, Mistake>;
+}
+
+fn not_in_form<T: Form>(found: String) -> Mistake {
+    Mistake::WrongType { expected: T::EXPECTED.into(), found }
+}
+
+/// The mistake as an error of serde, which the reader of the tree turns back into the mistake.
+pub fn passed<E: Error>(mistake: Mistake) -> E {
+    E::custom(mistake.to_serde())
 }
 
 struct FormVisitor<T>(PhantomData<T>);
@@ -39,10 +61,10 @@ impl<'de, T: Form> Visitor<'de> for FormVisitor<T> {
         f.write_str(T::EXPECTED)
     }
     fn visit_str<E: Error>(self, s: &str) -> Result<T, E> {
-        T::short(s).map_err(E::custom)
+        T::short(s).map_err(passed)
     }
     fn visit_f64<E: Error>(self, n: f64) -> Result<T, E> {
-        T::number(n).map_err(E::custom)
+        T::number(n).map_err(passed)
     }
     fn visit_i64<E: Error>(self, n: i64) -> Result<T, E> {
         self.visit_f64(n as f64)
@@ -51,7 +73,7 @@ impl<'de, T: Form> Visitor<'de> for FormVisitor<T> {
         self.visit_f64(n as f64)
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::table(T::Table::deserialize(MapAccessDeserializer::new(map))?).map_err(A::Error::custom)
+        T::table(T::Table::deserialize(MapAccessDeserializer::new(map))?).map_err(passed)
     }
 }
 
@@ -69,13 +91,13 @@ impl Form for LossConfig {
     type Table = LossConfig;
     const EXPECTED: &'static str =
         "a loss such as \"1 %\" or { model = \"uniform\", rate = \"1 %\" }";
-    fn short(text: &str) -> Result<Self, String> {
-        LossConfig::short(text)
+    fn short(text: &str) -> Result<Self, Mistake> {
+        Ok(LossConfig::short(text)?)
     }
-    fn number(n: f64) -> Result<Self, String> {
-        Share::from_number(n).map(LossConfig::uniform)
+    fn number(n: f64) -> Result<Self, Mistake> {
+        Ok(LossConfig::uniform(Share::from_number(n)?))
     }
-    fn table(table: LossConfig) -> Result<Self, String> {
+    fn table(table: LossConfig) -> Result<Self, Mistake> {
         Ok(table)
     }
 }
@@ -84,13 +106,13 @@ impl Form for DelayConfig {
     type Table = DelayConfig;
     const EXPECTED: &'static str =
         "a delay such as \"170 ms\" or { base = \"170 ms\", table = \"zeng2006\" }";
-    fn short(text: &str) -> Result<Self, String> {
-        Duration::parse(text).map(DelayConfig::constant)
+    fn short(text: &str) -> Result<Self, Mistake> {
+        Ok(DelayConfig::constant(Duration::parse(text)?))
     }
-    fn number(n: f64) -> Result<Self, String> {
-        Duration::from_number(n).map(DelayConfig::constant)
+    fn number(n: f64) -> Result<Self, Mistake> {
+        Ok(DelayConfig::constant(Duration::from_number(n)?))
     }
-    fn table(table: DelayConfig) -> Result<Self, String> {
+    fn table(table: DelayConfig) -> Result<Self, Mistake> {
         Ok(table)
     }
 }
@@ -109,13 +131,13 @@ impl Form for RateConfig {
     type Table = RateTable;
     const EXPECTED: &'static str = "a rate such as \"250 kbps\", { schedule = [{ at = \"0 s\", \
                                     rate = \"2 Mbps\" }] } or { trace = \"FILE\" }";
-    fn short(text: &str) -> Result<Self, String> {
-        Rate::parse(text).map(RateConfig::Constant)
+    fn short(text: &str) -> Result<Self, Mistake> {
+        Ok(RateConfig::Constant(Rate::parse(text)?))
     }
-    fn number(n: f64) -> Result<Self, String> {
-        Rate::from_number(n).map(RateConfig::Constant)
+    fn number(n: f64) -> Result<Self, Mistake> {
+        Ok(RateConfig::Constant(Rate::from_number(n)?))
     }
-    fn table(table: RateTable) -> Result<Self, String> {
+    fn table(table: RateTable) -> Result<Self, Mistake> {
         match table {
             RateTable { schedule: Some(schedule), trace: None, start: None } => {
                 Ok(RateConfig::Schedule { schedule })
@@ -126,7 +148,9 @@ impl Form for RateConfig {
             RateTable { schedule: Some(_), .. } => Err("`schedule` does not go with `trace` or \
                                                         `start`: a rate is one or the other"
                 .into()),
-            RateTable { trace: None, .. } => Err(format!("expected {}", Self::EXPECTED)),
+            RateTable { trace: None, .. } => {
+                Err(Mistake::Other(format!("expected {}", Self::EXPECTED)))
+            }
         }
     }
 }
@@ -146,13 +170,13 @@ impl Form for ReceiveWindow {
     type Table = ReceiveWindowTable;
     const EXPECTED: &'static str =
         "a size such as \"20 segments\" or { size = \"4 MiB\", grows = true }";
-    fn short(text: &str) -> Result<Self, String> {
-        Size::parse(text).map(ReceiveWindow::of)
+    fn short(text: &str) -> Result<Self, Mistake> {
+        Ok(ReceiveWindow::of(Size::parse(text)?))
     }
-    fn number(n: f64) -> Result<Self, String> {
-        Size::from_number(n).map(ReceiveWindow::of)
+    fn number(n: f64) -> Result<Self, Mistake> {
+        Ok(ReceiveWindow::of(Size::from_number(n)?))
     }
-    fn table(table: ReceiveWindowTable) -> Result<Self, String> {
+    fn table(table: ReceiveWindowTable) -> Result<Self, Mistake> {
         Ok(ReceiveWindow { size: table.size, grows: table.grows })
     }
 }
@@ -165,16 +189,16 @@ pub struct NoTable {}
 impl Form for TraceStart {
     type Table = NoTable;
     const EXPECTED: &'static str = "a time such as \"10 s\" or \"random\"";
-    fn short(text: &str) -> Result<Self, String> {
+    fn short(text: &str) -> Result<Self, Mistake> {
         if text.trim() == "random" {
             return Ok(TraceStart::Named(RandomStart::Random));
         }
         Duration::parse(text)
             .map(TraceStart::At)
-            .map_err(|e| format!("{e}; \"random\" is allowed too"))
+            .map_err(|e| format!("{e}; \"random\" is allowed too").into())
     }
-    fn table(_: NoTable) -> Result<Self, String> {
-        Err(format!("expected {}", Self::EXPECTED))
+    fn table(_: NoTable) -> Result<Self, Mistake> {
+        Err(Mistake::Other(format!("expected {}", Self::EXPECTED)))
     }
 }
 
@@ -183,13 +207,13 @@ impl Form for AppSpec {
     const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \
                                     \"150 kB\" } (kinds: bulk, transfer, web, session, on-off, \
                                     cbr, pareto, pareto-on-off)";
-    fn short(text: &str) -> Result<Self, String> {
+    fn short(text: &str) -> Result<Self, Mistake> {
         match text.trim() {
             "bulk" => Ok(AppSpec::Bulk {}),
-            _ => Err(format!("expected {}, found \"{text}\"", Self::EXPECTED)),
+            _ => Err(not_in_form::<Self>(format!("\"{text}\""))),
         }
     }
-    fn table(table: AppSpec) -> Result<Self, String> {
+    fn table(table: AppSpec) -> Result<Self, Mistake> {
         Ok(table)
     }
 }
@@ -199,7 +223,7 @@ macro_rules! schema_forms {
         $(#[$doc])*
         #[derive(JsonSchema)]
         #[serde(untagged)]
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "the schema is derived from it")]
         pub enum $name {
             /// Short form.
             Short(String),
@@ -209,7 +233,6 @@ macro_rules! schema_forms {
     )*};
 }
 
-// Used for the schema only.
 schema_forms! {
     /// Loss on the air: a share ("1 %", uniform), "none", or a table.
     LossForm = LossConfig;

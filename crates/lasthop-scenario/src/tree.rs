@@ -9,8 +9,9 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::errors::{Place, ScenarioError};
-use lasthop_core::diagnostics::explain;
+use crate::errors::{ErrorKind, Place, ScenarioError};
+use crate::keys;
+use lasthop_core::diagnostics::Mistake;
 
 /// A value of the tree with its place.
 pub type Item<'a> = Spanned<DeValue<'a>>;
@@ -91,11 +92,12 @@ impl<'a> Tree<'a> {
                 Ok(Tree { root: Spanned::new(0..0, DeValue::Table(table.into_inner())), ..tree })
             }
             Err(e) => Err(ScenarioError {
+                kind: Box::new(ErrorKind::Syntax { reason: e.message().to_string() }),
                 place: e
                     .span()
                     .map_or_else(|| Place::Whole(tree.name.clone()), |span| tree.place(span.start)),
                 key: String::new(),
-                message: format!("not valid TOML: {}", e.message()),
+                span: e.span(),
             }),
         }
     }
@@ -109,15 +111,11 @@ impl<'a> Tree<'a> {
     pub fn value(&mut self, option: &str, text: &'a str) -> Result<Item<'a>, ScenarioError> {
         let text = text.trim();
         let start = self.source(option, text.len());
-        let failed = |message: String| ScenarioError {
-            place: Place::Option(option.to_string()),
-            key: String::new(),
-            message,
-        };
         let mut item = match DeValue::parse(text) {
             Ok(item) => item,
             Err(e) if text.starts_with(['{', '[', '"', '\'']) => {
-                return Err(failed(format!("not a valid value: {}, found {text}", e.message())));
+                let kind = ErrorKind::Text { reason: e.message().into(), text: text.into() };
+                return Err(ScenarioError::of_option(option, kind));
             }
             Err(_) => Spanned::new(0..text.len(), DeValue::String(Cow::Borrowed(text))),
         };
@@ -201,25 +199,24 @@ impl<'a> Tree<'a> {
         {
             path = path.at(step);
         }
-        if let (DeValue::Table(_), Some(Step::Key(key)), true) = (
-            self.get(&path).map_or(self.root.get_ref(), |i| i.get_ref()),
-            path.0.last(),
-            message.ends_with("expected a sequence"),
-        ) {
-            return Err(self.error(
-                &path,
-                format!("expected an array of tables: write [[{key}]] with two brackets"),
-            ));
+        let mut mistake = Mistake::from_serde(&message);
+        let value = self.get(&path).map_or(self.root.get_ref(), |i| i.get_ref());
+        if let (DeValue::Table(_), Some(Step::Key(key)), Mistake::WrongType { expected, .. }) =
+            (value, path.0.last(), &mistake)
+            && expected == "an array"
+        {
+            return Err(self.error(&path, ErrorKind::NeedsBrackets { key: key.clone() }));
         }
-        let message = explain(&message, |word| {
+        // serde does not list the keys of a flattened table.
+        if let Mistake::UnknownKey { key, allowed: allowed @ None } = &mut mistake {
             let above = path
                 .0
                 .split_last()
-                .filter(|(last, _)| **last == Step::from(word))
+                .filter(|(last, _)| **last == Step::from(key.as_str()))
                 .map_or(&path.0[..], |(_, above)| above);
-            allowed_keys(&schema(), above)
-        });
-        Err(self.error(&path, message))
+            *allowed = Some(keys::below(&schema(), above));
+        }
+        Err(self.error(&path, mistake))
     }
 
     /// The part of the value at `path` without which the message would be different.
@@ -256,18 +253,17 @@ impl<'a> Tree<'a> {
             match (failure(&root), &step) {
                 (Some(other), _) if other == message => {}
                 // Any file without a required key fails like this: nothing follows about its value.
-                (Some(other), Step::Key(key))
-                    if other.starts_with(&format!("missing field `{key}`")) =>
-                {
-                    required.push(step)
-                }
+                (Some(other), Step::Key(key)) if is_missing(&other, key) => required.push(step),
                 _ => changed.push(step),
             }
         }
         // The removal of a key that determines the meaning of others changes the message too; so a
         // part that the message names precedes.
-        let unknown = |key: &String| message.starts_with(&format!("unknown field `{key}`"));
-        let named = |step: &Step| matches!(step, Step::Key(key) if unknown(key));
+        let unknown = match Mistake::from_serde(message) {
+            Mistake::UnknownKey { key, .. } => Some(Step::Key(key)),
+            _ => None,
+        };
+        let named = |step: &Step| unknown.as_ref() == Some(step);
         let quoted = |step: &Step| {
             walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item))
         };
@@ -278,42 +274,53 @@ impl<'a> Tree<'a> {
     }
 
     /// An error about the value at `path`, or the nearest enclosing value if it does not exist.
-    pub fn error(&self, path: &Path, message: impl Into<String>) -> ScenarioError {
-        let place = (1..=path.0.len())
-            .rev()
-            .find_map(|n| self.position(&path.0[..n]))
-            .map(|at| self.place(at));
+    pub fn error(&self, path: &Path, kind: impl Into<ErrorKind>) -> ScenarioError {
+        let span = (1..=path.0.len()).rev().find_map(|n| self.position(&path.0[..n]));
+        let place = span.as_ref().map(|span| self.place(span.start));
         ScenarioError {
+            kind: Box::new(kind.into()),
             place: place.unwrap_or_else(|| Place::Whole(self.name.clone())),
             key: self.show(path),
-            message: message.into(),
+            span: span.filter(|span| self.in_file(span.start)),
         }
+    }
+
+    /// A value that its key does not allow.
+    pub fn wrong(&self, path: &Path, words: impl Into<String>) -> ScenarioError {
+        self.error(path, ErrorKind::Value(words.into()))
+    }
+
+    /// A value that contradicts another part of the scenario.
+    pub fn conflict(&self, path: &Path, words: impl Into<String>) -> ScenarioError {
+        self.error(path, ErrorKind::Conflict(words.into()))
+    }
+
+    /// A value that is missing.
+    pub fn missing(&self, path: &Path, words: impl Into<String>) -> ScenarioError {
+        self.error(path, ErrorKind::Missing(words.into()))
     }
 
     /// An error about the scenario as a whole.
-    pub fn whole(&self, message: impl Into<String>) -> ScenarioError {
+    pub fn whole(&self, kind: ErrorKind) -> ScenarioError {
         ScenarioError {
+            kind: Box::new(kind),
             place: Place::Whole(self.name.clone()),
             key: String::new(),
-            message: message.into(),
+            span: None,
         }
     }
 
-    /// Start of the key (or the array item) at the end of the path.
-    fn position(&self, steps: &[Step]) -> Option<usize> {
+    /// The key (or the array item) at the end of the path.
+    fn position(&self, steps: &[Step]) -> Option<Range<usize>> {
         let (last, above) = steps.split_last()?;
         match (walk(&self.root, above)?.get_ref(), last) {
             (DeValue::Table(table), Step::Key(key)) => {
                 let (key, value) = table.get_key_value(key.as_str())?;
                 // A key keeps its place in the file when the command line replaces its value; the
                 // place of the value is the right one.
-                Some(if self.in_file(value.span().start) {
-                    key.span().start
-                } else {
-                    value.span().start
-                })
+                Some(if self.in_file(value.span().start) { key.span() } else { value.span() })
             }
-            (DeValue::Array(items), Step::Index(i)) => Some(items.get(*i)?.span().start),
+            (DeValue::Array(items), Step::Index(i)) => Some(items.get(*i)?.span()),
             _ => None,
         }
     }
@@ -409,6 +416,11 @@ fn walk_mut<'t, 'a>(mut item: &'t mut Item<'a>, steps: &[Step]) -> Option<&'t mu
     Some(item)
 }
 
+/// True if the message of serde says that the key is missing.
+fn is_missing(message: &str, key: &str) -> bool {
+    matches!(Mistake::from_serde(message), Mistake::MissingKey { key: missing } if missing == key)
+}
+
 /// True if the message quotes the value, or a part of it.
 fn quotes(message: &str, item: &Item<'_>) -> bool {
     match item.get_ref() {
@@ -460,41 +472,4 @@ fn shift(item: &mut Item<'_>, by: usize) {
         _ => {}
     }
     *item = Spanned::new(span.start + by..span.end + by, value);
-}
-
-/// Keys that the schema allows at a path.
-fn allowed_keys(schema: &Json, path: &[Step]) -> Vec<String> {
-    fn resolve<'s>(root: &'s Json, schema: &'s Json, found: &mut Vec<&'s Json>) {
-        if let Some(target) =
-            schema["$ref"].as_str().and_then(|r| root.pointer(r.trim_start_matches('#')))
-        {
-            resolve(root, target, found);
-        }
-        for key in ["anyOf", "oneOf", "allOf"] {
-            schema[key].as_array().into_iter().flatten().for_each(|s| resolve(root, s, found));
-        }
-        found.push(schema);
-    }
-    let mut here = Vec::new();
-    resolve(schema, schema, &mut here);
-    for step in path {
-        let mut below = Vec::new();
-        for s in here {
-            let next = match step {
-                Step::Key(key) => &s["properties"][key],
-                Step::Index(_) => &s["items"],
-            };
-            if !next.is_null() {
-                resolve(schema, next, &mut below);
-            }
-        }
-        here = below;
-    }
-    let mut keys: Vec<String> = Vec::new();
-    for key in here.iter().filter_map(|s| s["properties"].as_object()).flat_map(|p| p.keys()) {
-        if !keys.contains(key) {
-            keys.push(key.clone());
-        }
-    }
-    keys
 }

@@ -3,6 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::file::AppSpec;
+use crate::shorthand::Form;
+use crate::{ErrorKind, Mistake, keys};
 
 /// Files, each with the beginning of its message (without the name of the file): blocks of lines,
 /// the last one the message.
@@ -24,6 +27,97 @@ fn each_mistake_has_its_place_key_and_remedy() {
         );
         assert!(!found.contains('\n'), "{found}");
     }
+}
+
+/// The error of a text that must be invalid.
+#[track_caller]
+fn error(text: &str) -> ScenarioError {
+    match load_with(text, &Overrides::default()) {
+        Ok(_) => panic!("no mistake was found in:\n{text}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn errors_have_a_kind_a_span_and_the_allowed_words() {
+    let text = "[last_hop]\nlos = \"1 %\"";
+    let unknown = error(text);
+    assert_eq!(unknown.span.clone().map(|span| &text[span]), Some("los"));
+    assert_eq!(unknown.allowed(), &keys::LAST_HOP[..]);
+    assert!(matches!(&*unknown.kind, ErrorKind::Mistake(Mistake::UnknownKey { key, .. })
+        if key == "los"));
+
+    // The keys of a flattened table are those of its schema.
+    let flattened = error("[[link]]\nbetween = [\"a\", \"b\"]\nraet = \"1 Mbps\"");
+    assert!(flattened.allowed().contains(&"rate".to_string()), "{flattened}");
+    assert!(flattened.to_string().contains("did you mean `rate`?"), "{flattened}");
+
+    let wrong = error("duration = 5 s");
+    assert!(matches!(&*wrong.kind, ErrorKind::Syntax { .. }), "{wrong:?}");
+    let wrong = error("[[flow]]\nfrom = \"bs\"\nto = \"fone\"");
+    assert_eq!(wrong.allowed(), ["server", "bs", "phone"]);
+    assert!(matches!(&*wrong.kind, ErrorKind::NoSuchNode { name, .. } if name == "fone"));
+    let wrong = error("[[flow]]\ncount = 1.5");
+    assert!(
+        matches!(&*wrong.kind, ErrorKind::Mistake(Mistake::WrongType { found, .. })
+            if found == "the number 1.5"),
+        "{wrong:?}"
+    );
+    let set = load_with(LONG, &sets(&[("link.radoi.rate", "1 Mbps")])).map(drop).unwrap_err();
+    assert_eq!((set.span.clone(), set.allowed()), (None, &["1", "radio"].map(String::from)[..]));
+    assert!(set.to_string().contains("did you mean `radio`?"), "{set}");
+}
+
+/// A form that refuses a text tells what it expects; the mistake keeps its kind through serde.
+#[test]
+fn kinds_survive_the_forms() {
+    let wrong = error("[[flow]]\napp = \"bluk\"");
+    assert!(
+        matches!(&*wrong.kind, ErrorKind::Mistake(Mistake::WrongType { found, .. })
+            if found == "\"bluk\""),
+        "{wrong:?}"
+    );
+    let wrong = error("last_hop = { queue = { discipline = \"codel\", packets = 9, tagret = 1 } }");
+    assert!(wrong.allowed().contains(&"target".to_string()), "{wrong:?}");
+}
+
+/// The wording of the TOML reader, as `Mistake::from_serde` reads it.
+#[test]
+fn the_wording_of_toml_is_the_one_that_is_read() {
+    for text in [
+        "durtion = 1",
+        "[measure]\nform = \"1 s\"",
+        "[[link]]\nradio = true",
+        "[[node]]\nname = \"a\"\nrole = \"proxi\"",
+        "[[flow]]\ncount = \"x\"",
+        "[[flow]]\ncount = -1",
+        "[[link]]\nbetween = [\"a\", \"b\"]\nradio = 1",
+        "[[flow]]\nname = 1979-05-27",
+        "node = { name = \"a\" }",
+    ] {
+        let error = error(text);
+        let typed = matches!(&*error.kind, ErrorKind::Mistake(mistake)
+            if !matches!(mistake, Mistake::Other(_)));
+        let brackets = matches!(&*error.kind, ErrorKind::NeedsBrackets { .. });
+        assert!(typed || brackets, "{text}: {error:?}");
+    }
+}
+
+/// The kinds of applications that the message lists are those of the type.
+#[test]
+fn listed_kinds_are_those_of_the_schema() {
+    let schema = schemars::schema_for!(AppSpec).to_value();
+    let mut kinds: Vec<&str> = schema["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kind| kind["properties"]["kind"]["const"].as_str().unwrap())
+        .collect();
+    let (_, list) = <AppSpec as Form>::EXPECTED.split_once("(kinds: ").unwrap();
+    let mut listed: Vec<&str> = list.trim_end_matches(')').split(", ").collect();
+    kinds.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(kinds, listed);
 }
 
 #[test]

@@ -63,14 +63,21 @@ fn keys_of_the_last_hop_go_by_themselves() {
         refused(LONG, "loss", "2 %")
     );
     assert!(refused(LONG, "rtt", "2 s").contains("unknown key `rtt`"));
-    // The list agrees with the schema.
-    let schema = serde_json::to_value(schemars::schema_for!(crate::file::LastHop)).unwrap();
-    let mut keys: Vec<&str> =
-        schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    let mut listed = crate::overrides::LAST_HOP;
-    keys.sort_unstable();
-    listed.sort_unstable();
-    assert_eq!(keys, listed);
+}
+
+/// Link-layer retransmission is a key of each direction, like the rate.
+#[test]
+fn arq_is_set_for_both_directions_and_in_the_short_form() {
+    let text = "[[link]]\nbetween = [\"server\", \"phone\"]\nrate = \"1 Mbps\"\nradio = true\n\
+                arq = { kind = \"stop-and-wait\", attempts = 3 }\n\
+                forward.arq = { kind = \"stop-and-wait\", attempts = 5 }";
+    let n = set(text, &[("link.1.arq.attempts", "7")]);
+    let attempts = |link: usize| n.links[link].arq.as_ref().map(|arq| arq.attempts);
+    assert_eq!((attempts(0), attempts(1)), (Some(7), Some(7)));
+
+    let short = set(SHORT, &[("link.radio.arq.kind", "stop-and-wait")]);
+    assert!(short.links[2].arq.is_some());
+    assert!(refused(SHORT, "link.radio.rate", "1 Mbps").contains("the scenario has no [[link]]"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub use choice::split_short;
 pub use choice::{SchemeChoice, SchemeText, SenderPart};
 pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
-use lasthop_core::diagnostics::{explain, hint};
+use lasthop_core::diagnostics::{Mistake, hint};
 use lasthop_core::framing::AnyFraming;
 use lasthop_core::leg::Relay;
 use lasthop_core::role::Role;
@@ -170,6 +170,19 @@ impl Bound {
 }
 
 /// The settings of a scheme: they construct its components, and document it for the schema.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_schemes::catalogue::SchemeConfig;
+/// use lasthop_schemes::cubic::Cubic;
+///
+/// let settings = Cubic::default();
+/// assert_eq!(Cubic::ENTRY.name, "cubic");
+/// assert_eq!(settings.check(), Ok(()));
+/// // CUBIC is a window rule; it has no agent.
+/// assert!(settings.window().is_some() && settings.agent().is_none());
+/// ```
 pub trait SchemeConfig:
     Default + Clone + PartialEq + Serialize + DeserializeOwned + JsonSchema
 {
@@ -375,7 +388,7 @@ fn at_fault<C: SchemeConfig>(settings: Value, message: &str) -> String {
     let alone = |(key, value): (String, Value)| {
         let message =
             serde_json::from_value::<C>(serde_json::json!({ &key: value })).err()?.to_string();
-        Some(format!("{key}: {}", explain(&message, |_| Vec::new())))
+        Some(format!("{key}: {}", Mistake::from_serde(&message)))
     };
     settings.into_iter().find_map(alone).unwrap_or_else(|| message.to_string())
 }
