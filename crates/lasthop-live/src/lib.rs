@@ -3,6 +3,14 @@
 //! The packets come from a capture: [`replay()`] passes them to an agent at their capture times and
 //! writes a capture of the agent's output.
 
+#![deny(clippy::indexing_slicing)]
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::field_scoped_visibility_modifiers,
+    clippy::multiple_inherent_impl,
+    clippy::partial_pub_fields
+)]
+
 pub mod flows;
 pub mod prefix;
 pub mod recording;

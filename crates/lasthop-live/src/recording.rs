@@ -93,15 +93,15 @@ impl Recording {
 
     fn only_one(&self) -> Result<String, ChoiceError> {
         let inputs: Vec<&str> = self.names().filter(|n| n.ends_with(":in")).collect();
-        if let [input] = inputs[..] {
+        if let [input] = inputs.as_slice() {
             return Ok(input.to_string());
         }
-        let name = |r: &Record| self.interfaces[r.packet.interface].name.as_str();
+        let name = |r: &Record| Some(self.interfaces.get(r.packet.interface)?.name.as_str());
         let first = self.records.first().map(name);
         if inputs.len() > 1 || self.records.iter().any(|r| Some(name(r)) != first) {
             return Err(ChoiceError::Several(self.list()));
         }
-        Ok(first.or(self.names().next()).unwrap_or_default().to_string())
+        Ok(first.flatten().or(self.names().next()).unwrap_or_default().to_string())
     }
 
     /// The distinct interface names.
@@ -109,7 +109,7 @@ impl Recording {
         let all = &self.interfaces;
         all.iter()
             .enumerate()
-            .filter(|(i, x)| all[..*i].iter().all(|y| y.name != x.name))
+            .filter(|(i, x)| all.iter().take(*i).all(|y| y.name != x.name))
             .map(|(_, x)| x.name.as_str())
     }
 

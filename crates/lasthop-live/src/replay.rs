@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use crate::flows::{Flows, Seen, SuperSegment};
 use crate::prefix::Prefix;
-use crate::recording::{ChoiceError, Recording};
+use crate::recording::{ChoiceError, Record, Recording};
 use crate::store::Store;
 use crate::summary::{NOTE, Summary, count};
 use crate::timers::Timers;
@@ -143,9 +143,8 @@ impl<W: Write> Output<W> {
 
 /// A packet as passed to the agent. Payload handles refer to these.
 #[derive(Clone, Copy)]
-struct AgentPacket {
-    /// Index of the packet in the recording.
-    record: usize,
+struct AgentPacket<'a> {
+    packet: &'a Packet,
     /// Index of the output interface.
     interface: usize,
     /// Offset of the IP header in the frame, bytes.
@@ -180,7 +179,7 @@ struct Replay<'a, W: Write> {
     agent: AnyAgent,
     output: Output<W>,
     flows: Flows,
-    store: Store<AgentPacket>,
+    store: Store<AgentPacket<'a>>,
     timers: Timers,
     node_view: Remark,
     summary: Summary,
@@ -217,11 +216,11 @@ impl<'a, W: Write> Replay<'a, W> {
 
     fn run(mut self) -> Result<Summary, ReplayError> {
         let recording = self.recording;
-        for (index, record) in recording.records.iter().enumerate() {
+        for record in &recording.records {
             match self.output.number(&record.packet) {
                 Some(interface) => {
                     self.fire_until(record.packet.time)?;
-                    self.packet(index, interface)?;
+                    self.packet(record, interface)?;
                 }
                 None => self.summary.other_interfaces += 1,
             }
@@ -257,10 +256,10 @@ impl<'a, W: Write> Replay<'a, W> {
         Ok(summary)
     }
 
-    fn packet(&mut self, index: usize, interface: usize) -> Result<(), ReplayError> {
-        let packet = &self.recording.records[index].packet;
+    fn packet(&mut self, record: &'a Record, interface: usize) -> Result<(), ReplayError> {
+        let packet = &record.packet;
         self.summary.packets += 1;
-        match self.read_agent_packet(index, interface) {
+        match self.read_agent_packet(record, interface) {
             Ok(input) => self.pass_to_agent(input),
             Err(Skip::Untouched(reason)) => {
                 count(&mut self.summary.untouched, reason);
@@ -277,12 +276,17 @@ impl<'a, W: Write> Replay<'a, W> {
     }
 
     /// Parses a packet for the agent.
-    fn read_agent_packet(&mut self, index: usize, interface: usize) -> Result<AgentPacket, Skip> {
-        let record = &self.recording.records[index];
-        let data = &record.packet.data;
-        let link_type = self.recording.interfaces[record.packet.interface].link_type;
-        let ip_at = link_type.ip_at(data).ok_or(NotTcp::NotIp)?;
-        let tcp = parse(&data[ip_at..])?;
+    fn read_agent_packet(
+        &mut self,
+        record: &'a Record,
+        interface: usize,
+    ) -> Result<AgentPacket<'a>, Skip> {
+        let packet = &record.packet;
+        let described = self.recording.interfaces.get(packet.interface);
+        let link_type = described.ok_or(NotTcp::NotIp)?.link_type;
+        let ip_at = link_type.ip_at(&packet.data).ok_or(NotTcp::NotIp)?;
+        let (link, ip) = packet.data.split_at_checked(ip_at).ok_or(NotTcp::CutShort)?;
+        let tcp = parse(ip)?;
         let mobile = |end: SocketAddr| self.mobile.contains(end.ip());
         let direction = match (mobile(tcp.addressing.source), mobile(tcp.addressing.destination)) {
             (false, true) => Direction::Downlink,
@@ -292,11 +296,11 @@ impl<'a, W: Write> Replay<'a, W> {
         };
         let seen = Seen {
             number: record.number,
-            time: record.packet.time,
+            time: packet.time,
             direction,
             interface,
             link_type,
-            link: &data[..ip_at],
+            link,
         };
         let mut segment = self.flows.segment(&seen, &tcp)?;
         let (named, options) =
@@ -304,11 +308,11 @@ impl<'a, W: Write> Replay<'a, W> {
         segment.flags = segment.flags.with(named);
         self.summary.tcp += 1;
         self.summary.cut_short += u64::from(tcp.payload.len() < tcp.payload_len as usize);
-        Ok(AgentPacket { record: index, interface, ip_at, direction, segment, options })
+        Ok(AgentPacket { packet, interface, ip_at, direction, segment, options })
     }
 
-    fn pass_to_agent(&mut self, input: AgentPacket) -> Result<(), ReplayError> {
-        let packet = &self.recording.records[input.record].packet;
+    fn pass_to_agent(&mut self, input: AgentPacket<'a>) -> Result<(), ReplayError> {
+        let packet = input.packet;
         let now = packet.time;
         let payload = self.store.put(input);
         let segment = Segment { payload, ..input.segment };
@@ -355,17 +359,20 @@ impl<'a, W: Write> Replay<'a, W> {
     }
 
     /// The packet's bytes with the fields of `rewrite` changed.
-    fn patched(&self, input: &AgentPacket, rewrite: Rewrite) -> Vec<u8> {
-        let mut bytes = self.recording.records[input.record].packet.data.clone();
+    fn patched(&self, input: &AgentPacket<'a>, rewrite: Rewrite) -> Vec<u8> {
+        let mut bytes = input.packet.data.clone();
         let syn = input.segment.flags.has(Flags::SYN);
-        if let Some(n) = self.flows.numbering(input.segment.flow, input.direction) {
+        if let (Some(n), Some(ip)) = (
+            self.flows.numbering(input.segment.flow, input.direction),
+            bytes.get_mut(input.ip_at..),
+        ) {
             let edits = Patch {
                 ack: rewrite.ack.map(|a| n.ack_field(a)),
                 window: rewrite.window.map(|w| n.window_field(w, syn)),
                 eln: rewrite.eln,
             };
             // Cannot fail: the packet was parsed before.
-            patch(&mut bytes[input.ip_at..], edits).unwrap_or_default();
+            patch(ip, edits).unwrap_or_default();
         }
         bytes
     }
@@ -406,11 +413,7 @@ impl<'a, W: Write> Replay<'a, W> {
                 window: Some(segment.window).filter(|&w| w != input.segment.window),
                 eln: segment.flags.has(Flags::ELN) && !input.segment.flags.has(Flags::ELN),
             };
-            (
-                input.interface,
-                self.patched(input, rewrite),
-                self.recording.records[input.record].packet.original_len,
-            )
+            (input.interface, self.patched(input, rewrite), input.packet.original_len)
         } else if let Some((interface, frame)) =
             self.flows.frame(direction, segment).filter(|_| segment.payload == Payload::NONE)
         {

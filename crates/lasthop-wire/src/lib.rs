@@ -10,6 +10,14 @@
 //!
 //! No function in this crate panics, whatever bytes it is given.
 
+#![deny(clippy::indexing_slicing)]
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::field_scoped_visibility_modifiers,
+    clippy::multiple_inherent_impl,
+    clippy::partial_pub_fields
+)]
+
 pub mod capture;
 pub mod link;
 pub mod options;

@@ -78,7 +78,7 @@ fn after_tags(frame: &[u8], mut at: usize) -> Option<usize> {
 }
 
 fn ethertype(frame: &[u8], at: usize) -> Option<u16> {
-    frame.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
+    frame.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 
 fn is_ip(ethertype: u16) -> bool {

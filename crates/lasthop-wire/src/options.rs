@@ -70,16 +70,22 @@ pub struct SackBlocks {
 impl SackBlocks {
     /// A list of the first four of `blocks`; further ones are ignored.
     pub fn new(blocks: &[(u32, u32)]) -> SackBlocks {
-        blocks.iter().take(4).fold(SackBlocks::default(), |mut all, &block| {
-            all.blocks[all.count] = block;
-            all.count += 1;
-            all
-        })
+        let mut all = SackBlocks::default();
+        blocks.iter().for_each(|&block| all.push(block));
+        all
+    }
+
+    /// Appends a block; ignored after the fourth.
+    fn push(&mut self, block: (u32, u32)) {
+        if let Some(free) = self.blocks.get_mut(self.count) {
+            *free = block;
+            self.count += 1;
+        }
     }
 
     /// The blocks as (left edge, right edge).
     pub fn as_slice(&self) -> &[(u32, u32)] {
-        &self.blocks[..self.count]
+        self.blocks.get(..self.count).unwrap_or_default()
     }
 }
 
@@ -128,14 +134,12 @@ impl<'a> Iterator for Options<'a> {
             }
             _ => {
                 let length = after.first().map_or(0, |&l| usize::from(l));
-                let Some((option, rest)) =
-                    self.rest.split_at_checked(length).filter(|_| length >= 2)
-                else {
+                let Some(([_, _, data @ ..], rest)) = self.rest.split_at_checked(length) else {
                     self.rest = &[];
                     return Some(Err(Malformed));
                 };
                 self.rest = rest;
-                Some(Ok(TcpOption::from_data(kind, &option[2..])))
+                Some(Ok(TcpOption::from_data(kind, data)))
             }
         }
     }
@@ -150,13 +154,13 @@ impl<'a> TcpOption<'a> {
             (4, []) => TcpOption::SackPermitted,
             (5, d) if matches!(d.len(), 8 | 16 | 24 | 32) => {
                 let mut blocks = SackBlocks::default();
-                for c in d.chunks_exact(8) {
-                    blocks.blocks[blocks.count] = (be32(c, 0), be32(c, 4));
-                    blocks.count += 1;
-                }
+                d.chunks_exact(8).filter_map(two_words).for_each(|block| blocks.push(block));
                 TcpOption::Sack(blocks)
             }
-            (8, d) if d.len() == 8 => TcpOption::Timestamps { value: be32(d, 0), echo: be32(d, 4) },
+            (8, d) => match two_words(d) {
+                Some((value, echo)) => TcpOption::Timestamps { value, echo },
+                None => TcpOption::Other { kind, data },
+            },
             (21, &[a, b, c, d, ref map @ ..]) => TcpOption::Snack {
                 offset: u16::from_be_bytes([a, b]),
                 size: u16::from_be_bytes([c, d]),
@@ -170,9 +174,10 @@ impl<'a> TcpOption<'a> {
     }
 }
 
-/// Big-endian 32-bit integer at `at`. The callers have checked the length.
-fn be32(b: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+/// Eight bytes as two big-endian 32-bit integers; `None` if there are fewer or more.
+fn two_words(bytes: &[u8]) -> Option<(u32, u32)> {
+    let &[a, b, c, d, e, f, g, h] = bytes else { return None };
+    Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
 }
 
 /// A buffer for writing options. [`padded`](OptionBytes::padded) aligns the result to 32-bit words.
@@ -206,13 +211,10 @@ impl OptionBytes {
             TcpOption::WindowScale(shift) => self.put(&[&[3, 3, shift]]),
             TcpOption::SackPermitted => self.put(&[&[4, 2]]),
             TcpOption::Sack(blocks) => {
-                let mut bytes = [0; 32];
-                for (out, (from, to)) in bytes.chunks_exact_mut(8).zip(blocks.as_slice()) {
-                    out[..4].copy_from_slice(&from.to_be_bytes());
-                    out[4..].copy_from_slice(&to.to_be_bytes());
-                }
-                let length = 8 * blocks.count;
-                self.put(&[&[5, 2 + length as u8], &bytes[..length]])
+                let edges = |&(from, to): &(u32, u32)| [from.to_be_bytes(), to.to_be_bytes()];
+                let words: Vec<[u8; 4]> = blocks.as_slice().iter().flat_map(edges).collect();
+                let bytes = words.as_flattened();
+                self.put(&[&[5, length_byte(2 + bytes.len())?], bytes])
             }
             TcpOption::Timestamps { value, echo } => {
                 self.put(&[&[8, 10], &value.to_be_bytes(), &echo.to_be_bytes()])
@@ -234,19 +236,17 @@ impl OptionBytes {
 
     fn put(&mut self, parts: &[&[u8]]) -> Result<(), Full> {
         let end = self.length + parts.iter().map(|p| p.len()).sum::<usize>();
-        if end > MAX_OPTIONS {
-            return Err(Full);
+        let room = self.bytes.get_mut(self.length..end).ok_or(Full)?;
+        for (free, byte) in room.iter_mut().zip(parts.iter().copied().flatten()) {
+            *free = *byte;
         }
-        for part in parts {
-            self.bytes[self.length..self.length + part.len()].copy_from_slice(part);
-            self.length += part.len();
-        }
+        self.length = end;
         Ok(())
     }
 
     /// The options, padded with end-of-list options (kind 0) to a multiple of four bytes.
     pub fn padded(&self) -> &[u8] {
-        &self.bytes[..self.length.next_multiple_of(4)]
+        self.bytes.get(..self.length.next_multiple_of(4)).unwrap_or(&self.bytes)
     }
 }
 

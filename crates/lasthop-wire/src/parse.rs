@@ -82,11 +82,9 @@ impl NotTcp {
 /// assert_eq!(parse(&[0; 40]).unwrap_err(), NotTcp::NotIp);
 /// ```
 pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
-    if packet.is_empty() {
-        return Err(NotTcp::CutShort);
-    }
+    let first = *packet.first().ok_or(NotTcp::CutShort)?;
     let (ip, stop) = LaxIpSlice::from_slice(packet).map_err(|e| {
-        if matches!(packet[0] >> 4, 4 | 6) && is_len(&e) { NotTcp::CutShort } else { NotTcp::NotIp }
+        if matches!(first >> 4, 4 | 6) && is_len(&e) { NotTcp::CutShort } else { NotTcp::NotIp }
     })?;
     let content = ip.payload();
     if content.fragmented {
@@ -132,6 +130,10 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
         _ => NotTcp::Malformed,
     })?;
     let header = tcp.slice();
+    let Some(([.., offset, flags, _, _, _, _, _, _], option_bytes)) = header.split_at_checked(20)
+    else {
+        return Err(NotTcp::CutShort);
+    };
     Ok(TcpPacket {
         addressing: Addressing {
             source: socket(ip.source_addr(), tcp.source_port()),
@@ -144,10 +146,10 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
         tcp_at,
         seq: tcp.sequence_number(),
         ack: tcp.acknowledgment_number(),
-        flag_bits: u16::from(header[12] & 1) << 8 | u16::from(header[13]),
+        flag_bits: u16::from(*offset & 1) << 8 | u16::from(*flags),
         window: tcp.window_size(),
-        option_bytes: &header[20..],
-        payload: &segment[header.len()..],
+        option_bytes,
+        payload: segment.get(header.len()..).unwrap_or_default(),
         payload_len: (total_len - tcp_at - header.len()) as u32,
     })
 }

@@ -25,33 +25,74 @@ pub const ELN_BIT: u16 = 0x0800;
 /// # Errors
 ///
 /// [`NotTcp`] if [`parse`] rejects the packet; the packet is then unchanged.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_wire::{NotTcp, Patch, parse, patch};
+///
+/// // IPv4 with a TCP header: an ACK from port 80 to port 5000, window 1000.
+/// let mut packet = [
+///     0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, //
+///     0, 80, 0x13, 0x88, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 0x03, 0xe8, 0, 0, 0, 0,
+/// ];
+/// patch(&mut packet, Patch { window: Some(0), ..Patch::default() }).unwrap();
+/// assert_eq!(parse(&packet).unwrap().window, 0);
+///
+/// assert_eq!(patch(&mut packet[..30], Patch::default()), Err(NotTcp::CutShort));
+/// ```
 pub fn patch(packet: &mut [u8], edits: Patch) -> Result<(), NotTcp> {
     let at = parse(packet)?.tcp_at;
+    let header = packet.get_mut(at..).and_then(|tcp| tcp.first_chunk_mut::<20>());
+    let [
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        ack_0,
+        ack_1,
+        ack_2,
+        ack_3,
+        offset,
+        flags,
+        window_0,
+        window_1,
+        sum_0,
+        sum_1,
+        _,
+        _,
+    ] = header.ok_or(NotTcp::CutShort)?;
+    let mut sum = [sum_0, sum_1];
     if let Some(ack) = edits.ack {
         let [a, b, c, d] = ack.to_be_bytes();
-        replace(packet, at, 8, [a, b]);
-        replace(packet, at, 10, [c, d]);
+        replace([ack_0, ack_1], [a, b], &mut sum);
+        replace([ack_2, ack_3], [c, d], &mut sum);
     }
     if edits.eln {
-        let word = u16::from_be_bytes([packet[at + 12], packet[at + 13]]);
-        replace(packet, at, 12, (word | ELN_BIT).to_be_bytes());
+        let word = u16::from_be_bytes([*offset, *flags]);
+        replace([offset, flags], (word | ELN_BIT).to_be_bytes(), &mut sum);
     }
     if let Some(window) = edits.window {
-        replace(packet, at, 14, window.to_be_bytes());
+        replace([window_0, window_1], window.to_be_bytes(), &mut sum);
     }
     Ok(())
 }
 
-/// Replaces the 16-bit word at `offset` of the TCP header at `at`. `parse` has checked that the
-/// header's 20 bytes are present.
-fn replace(packet: &mut [u8], at: usize, offset: usize, new: [u8; 2]) {
-    let word = |p: &[u8], o: usize| u32::from(u16::from_be_bytes([p[at + o], p[at + o + 1]]));
+/// Replaces a 16-bit word of a header and updates the checksum.
+fn replace(word: [&mut u8; 2], new: [u8; 2], checksum: &mut [&mut u8; 2]) {
+    let [high, low] = word;
+    let [sum_high, sum_low] = checksum;
+    let inverted = |high: u8, low: u8| u32::from(!u16::from_be_bytes([high, low]));
     // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-    let mut sum = (!word(packet, 16) & 0xffff)
-        + (!word(packet, offset) & 0xffff)
+    let mut sum = inverted(**sum_high, **sum_low)
+        + inverted(*high, *low)
         + u32::from(u16::from_be_bytes(new));
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
-    packet[at + offset..at + offset + 2].copy_from_slice(&new);
-    packet[at + 16..at + 18].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    [*high, *low] = new;
+    [**sum_high, **sum_low] = (!(sum as u16)).to_be_bytes();
 }

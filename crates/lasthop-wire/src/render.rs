@@ -157,7 +157,7 @@ impl Numbering {
             let list = [
                 TcpOption::NoOperation,
                 TcpOption::NoOperation,
-                TcpOption::Sack(SackBlocks::new(&blocks[..count])),
+                TcpOption::Sack(SackBlocks::new(blocks.get(..count).unwrap_or_default())),
             ];
             if list.iter().try_for_each(|&o| longer.push(o)).is_ok() {
                 return longer;
@@ -218,7 +218,7 @@ pub fn assemble(addressing: &Addressing, tcp: &TcpHeader, payload: &[u8]) -> Vec
     tcp.source_port = addressing.source.port();
     tcp.destination_port = addressing.destination.port();
     let room = usize::from(u16::MAX) - Ipv4Header::MIN_LEN - tcp.header_len();
-    let payload = &payload[..payload.len().min(room)];
+    let payload = payload.get(..room).unwrap_or(payload);
     let length = (tcp.header_len() + payload.len()) as u16;
     let mut out;
     match (addressing.source.ip(), addressing.destination.ip()) {
@@ -289,11 +289,11 @@ pub fn filler(offset: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 31);
     let mut line = offset - offset % 16;
     while bytes.len() < skipped + length {
-        let mut text = [b'\n'; 16];
-        for (i, digit) in text[..15].iter_mut().enumerate() {
-            *digit = b"0123456789abcdef"[(line >> (56 - 4 * i) & 15) as usize];
-        }
-        bytes.extend_from_slice(&text);
+        bytes.extend((0..15).map(|i| match (line >> (56 - 4 * i) & 15) as u8 {
+            digit @ 0..10 => b'0' + digit,
+            digit => b'a' - 10 + digit,
+        }));
+        bytes.push(b'\n');
         line = line.wrapping_add(16);
     }
     bytes.truncate(skipped + length);
@@ -306,6 +306,35 @@ pub fn filler(offset: u64, length: usize) -> Vec<u8> {
 /// Sequence and acknowledgment numbers are relative to the ISNs, modulo 2^32. A SYN announces `mss`
 /// and the window scale of its side; its window is not scaled. A datagram becomes UDP. The payload
 /// is truncated so that the packet does not exceed 65,535 bytes.
+///
+/// # Examples
+///
+/// ```
+/// use std::net::{Ipv4Addr, SocketAddrV4};
+///
+/// use lasthop::segment::{Flags, Segment};
+/// use lasthop_wire::{Endpoints, Side, parse, render};
+///
+/// let side = |host, isn| Side {
+///     address: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), 5001),
+///     isn,
+///     window_scale: 0,
+/// };
+/// let endpoints = Endpoints { sender: side(1, 1000), receiver: side(2, 9000), mss: 1448 };
+/// let segment = Segment {
+///     forward: true,
+///     seq: 2896,
+///     len: 1448,
+///     ack: 0,
+///     window: 65_535,
+///     flags: Flags::ACK,
+///     ..Segment::default()
+/// };
+/// let packet = render(&segment, &endpoints);
+/// let tcp = parse(&packet).unwrap();
+/// // Stream offset 0 has the sequence number ISN + 1.
+/// assert_eq!((tcp.seq, tcp.ack, tcp.payload_len), (3897, 9001, 1448));
+/// ```
 pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
     render_with(segment, &Options::NONE, endpoints)
 }
@@ -336,8 +365,12 @@ pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) 
         ];
         set_options(
             &mut tcp,
-            &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], &timestamps(segment)[..], &scale]
-                .concat(),
+            &[
+                &[TcpOption::MaximumSegmentSize(endpoints.mss)],
+                timestamps(segment).as_slice(),
+                &scale,
+            ]
+            .concat(),
         );
     } else if segment.flags.any(Flags::OPTIONS) {
         // Cannot fail: there are at most 40 padded bytes.
@@ -381,8 +414,8 @@ fn notice_packet(addressing: &Addressing, endpoints: &Endpoints, notice: &Notice
 }
 
 fn udp(addressing: &Addressing, from: &Side, to: &Side, payload: &[u8]) -> Vec<u8> {
-    let payload =
-        &payload[..payload.len().min(usize::from(u16::MAX) - Ipv4Header::MIN_LEN - UdpHeader::LEN)];
+    let room = usize::from(u16::MAX) - Ipv4Header::MIN_LEN - UdpHeader::LEN;
+    let payload = payload.get(..room).unwrap_or(payload);
     let length = (UdpHeader::LEN + payload.len()) as u16;
     let ip = ipv4(
         addressing,

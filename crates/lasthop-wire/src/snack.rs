@@ -26,7 +26,7 @@ impl SnackOption {
         // a 1 follows it.
         let last = 64 - snack.more.leading_zeros() as usize;
         for i in (0..=last).filter(|&i| map_bytes > 0 && (i == last || snack.more >> i & 1 == 0)) {
-            map[i / 8] |= 0x80 >> (i % 8);
+            *map.get_mut(i / 8)? |= 0x80 >> (i % 8);
         }
         let size = u16::try_from(snack.blocks).ok().filter(|&s| s > 0)?;
         Some(SnackOption { offset: u16::try_from(offset).ok()?, size, map, map_bytes })
@@ -37,7 +37,7 @@ impl SnackOption {
         TcpOption::Snack {
             offset: self.offset,
             size: self.size,
-            map: &self.map[..self.map_bytes.min(9)],
+            map: self.map.get(..self.map_bytes).unwrap_or(&self.map),
         }
     }
 }

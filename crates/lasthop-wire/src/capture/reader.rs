@@ -1,5 +1,17 @@
 //! Capture reader: pcapng of either byte order and any time resolution, legacy pcap with
 //! microsecond or nanosecond timestamps.
+//!
+//! The block structure is parsed here and not by a library, because a replay depends on the time of
+//! each packet, and a user must be able to find a damaged block. Of the libraries (state: 2026):
+//!
+//! * pcap-file 3.0.0-rc1 does not apply `if_tsoffset`, computes a binary `if_tsresol` of 2^-n as
+//!   2^(30-n) ns (2^-30 s is 0.93 ns, not 1 ns), panics for n = 30, refuses decimal exponents above
+//!   9, rejects a capture with a comment that is not UTF-8, and gives no position in its errors.
+//! * pcap-parser 0.17.0 reads `if_tsoffset` in little-endian order in sections of either order,
+//!   does not parse the old packet block (type 2), needs a buffer as large as the largest block,
+//!   drops the cause of a failed read, and describes a malformed block only by the parser rule that
+//!   failed. Resolution, offset and section numbering would remain here, which is most of this
+//!   file.
 
 use std::io::{self, BufReader, Read};
 
@@ -41,6 +53,27 @@ pub enum ReadError {
 }
 
 /// Reads the packets of a capture in file order.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop::units::Time;
+/// use lasthop_wire::{CaptureReader, CaptureWriter, Interface, ReadError};
+///
+/// let mut writer = CaptureWriter::new(Vec::new(), &[Interface::new("phone", "")]).unwrap();
+/// writer.write(0, Time(1_000), &[0x45, 0, 0, 20], None).unwrap();
+/// let capture = writer.finish().unwrap();
+///
+/// let mut reader = CaptureReader::new(&capture[..]).unwrap();
+/// let packet = reader.next_packet().unwrap().unwrap();
+/// assert_eq!((packet.time, packet.data), (Time(1_000), vec![0x45, 0, 0, 20]));
+/// assert_eq!(reader.interfaces()[packet.interface].name, "phone");
+/// assert_eq!(reader.next_packet().unwrap(), None);
+///
+/// // A capture that ends within a block.
+/// let mut reader = CaptureReader::new(&capture[..capture.len() - 1]).unwrap();
+/// assert!(matches!(reader.next_packet(), Err(ReadError::Truncated(_))));
+/// ```
 pub struct CaptureReader<R: Read> {
     input: BufReader<R>,
     /// Number of bytes read.
@@ -55,7 +88,7 @@ pub struct CaptureReader<R: Read> {
 
 #[derive(Clone, Copy)]
 enum Format {
-    Legacy(Order),
+    Legacy(Order, Clock),
     Ng(Order),
 }
 
@@ -67,12 +100,12 @@ enum Order {
 
 impl Order {
     fn u16(self, b: &[u8], at: usize) -> Option<u16> {
-        let b: [u8; 2] = b.get(at..at + 2)?.try_into().ok()?;
+        let b: [u8; 2] = *b.get(at..)?.first_chunk()?;
         Some(if self == Order::Little { u16::from_le_bytes(b) } else { u16::from_be_bytes(b) })
     }
 
     fn u32(self, b: &[u8], at: usize) -> Option<u32> {
-        let b: [u8; 4] = b.get(at..at + 4)?.try_into().ok()?;
+        let b: [u8; 4] = *b.get(at..)?.first_chunk()?;
         Some(if self == Order::Little { u32::from_le_bytes(b) } else { u32::from_be_bytes(b) })
     }
 }
@@ -112,7 +145,7 @@ impl<R: Read> CaptureReader<R> {
             section: 0,
         };
         let magic = reader.bytes(4)?;
-        match magic[..] {
+        match *magic.as_slice() {
             [] => Err(ReadError::Empty),
             [0x0a, 0x0d, 0x0d, 0x0a] => {
                 reader.section_header(0)?;
@@ -146,7 +179,7 @@ impl<R: Read> CaptureReader<R> {
     /// [`ReadError`] if the input cannot be read, or a block is truncated or malformed.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
         match self.format {
-            Format::Legacy(order) => self.next_legacy(order),
+            Format::Legacy(order, clock) => self.next_legacy(order, clock),
             Format::Ng(order) => self.next_ng(order),
         }
     }
@@ -176,12 +209,11 @@ impl<R: Read> CaptureReader<R> {
             description: String::new(),
             link_type: LinkType(link_type),
         });
-        self.clocks.push(clock);
-        self.format = Format::Legacy(order);
+        self.format = Format::Legacy(order, clock);
         Ok(self)
     }
 
-    fn next_legacy(&mut self, order: Order) -> Result<Option<Packet>, ReadError> {
+    fn next_legacy(&mut self, order: Order, clock: Clock) -> Result<Option<Packet>, ReadError> {
         let at = self.position;
         let header = self.bytes(16)?;
         if header.is_empty() {
@@ -190,8 +222,8 @@ impl<R: Read> CaptureReader<R> {
         let field = |i| order.u32(&header, i).ok_or(ReadError::Truncated(at));
         let (seconds, fraction, captured, original_len) =
             (field(0)?, field(4)?, field(8)?, field(12)?);
-        let units = self.clocks[0].units_per_second as u64;
-        let time = self.clocks[0].time(u64::from(seconds) * units + u64::from(fraction));
+        let units = clock.units_per_second as u64;
+        let time = clock.time(u64::from(seconds) * units + u64::from(fraction));
         let data = self.exactly(captured as usize, at)?;
         Ok(Some(Packet {
             interface: 0,
@@ -261,7 +293,8 @@ impl<R: Read> CaptureReader<R> {
             (_, Some(code::BYTE_ORDER)) => Order::Big,
             _ => return Err(ReadError::Malformed { at, what: "no byte-order magic" }),
         };
-        let body = self.body(order, at, &head[..4], 12)?;
+        let length = head.get(..4).unwrap_or_default();
+        let body = self.body(order, at, length, 12)?;
         if order.u16(&body, 0) != Some(1) {
             return Err(ReadError::Malformed { at, what: "an unknown version of pcapng" });
         }
@@ -319,8 +352,9 @@ impl<R: Read> CaptureReader<R> {
             .clocks
             .get(interface)
             .ok_or(malformed("a packet of an interface that is not described"))?;
-        let (data, rest) = body[20..]
-            .split_at_checked(captured)
+        let (data, rest) = body
+            .get(20..)
+            .and_then(|content| content.split_at_checked(captured))
             .ok_or(malformed("a packet longer than its block"))?;
         let options = Options::new(order, rest.get(captured.next_multiple_of(4) - captured..));
         let comment = options

@@ -22,6 +22,20 @@ pub enum WriteError {
 }
 
 /// Writes a pcapng capture. Call [`finish`](CaptureWriter::finish) at the end to flush the buffer.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop::units::Time;
+/// use lasthop_wire::{CaptureWriter, Interface, WriteError};
+///
+/// let interfaces = [Interface::new("bs", "base station")];
+/// let mut writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
+/// writer.write(0, Time(0), &[0x45], Some("dropped by the queue")).unwrap();
+/// assert!(matches!(writer.write(1, Time(0), &[], None), Err(WriteError::NoInterface(1))));
+/// let capture = writer.finish().unwrap();
+/// assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+/// ```
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
     interfaces: usize,
@@ -170,9 +184,9 @@ impl<W: Write> CaptureWriter<W> {
     /// boundary.
     fn option(&mut self, code: u16, mut value: &[u8]) {
         if value.len() > usize::from(u16::MAX) {
-            let cut =
-                (0..=usize::from(u16::MAX)).rev().find(|&i| value[i] & 0xc0 != 0x80).unwrap_or(0);
-            value = &value[..cut];
+            let starts = |i: &usize| value.get(*i).is_some_and(|byte| byte & 0xc0 != 0x80);
+            let cut = (0..=usize::from(u16::MAX)).rev().find(starts).unwrap_or(0);
+            value = value.get(..cut).unwrap_or_default();
         }
         self.block.extend_from_slice(&code.to_le_bytes());
         self.block.extend_from_slice(&(value.len() as u16).to_le_bytes());
@@ -181,7 +195,10 @@ impl<W: Write> CaptureWriter<W> {
 
     fn end(&mut self) -> Result<(), WriteError> {
         let length = (self.block.len() + 4) as u32;
-        self.block[4..8].copy_from_slice(&length.to_le_bytes());
+        // `begin` has reserved the field.
+        if let Some(field) = self.block.get_mut(4..8) {
+            field.copy_from_slice(&length.to_le_bytes());
+        }
         self.u32(length);
         Ok(self.output.write_all(&self.block)?)
     }
