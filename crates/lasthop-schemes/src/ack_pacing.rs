@@ -159,7 +159,7 @@ impl FlowState {
     /// Updates the state for an arriving ACK; returns whether ACKs are to be held.
     fn on_ack(&mut self, config: &AckPacing, now: Time, ack: u64) -> bool {
         let since = self.last_ack_at.replace(now).map(|t| now - t);
-        let new = ack.saturating_sub(self.traffic.acked);
+        let new = ack.saturating_sub(self.traffic.acked());
         let stalled = since.is_some_and(|s| {
             self.gap > 0
                 && s > config.stall
@@ -232,7 +232,7 @@ impl AckPacingAgent {
         let (state, _) = self.flows.entry(segment.flow);
         let before = state.train;
         let pace = state.on_ack(config, ctx.now, segment.ack);
-        state.traffic.acked = state.traffic.acked.max(segment.ack);
+        state.traffic.acknowledge(segment.ack);
         self.trains += u64::from(state.train == Train::Held && before != Train::Held);
         if !may_wait(segment) {
             state.pacer.flush(ctx);
@@ -247,7 +247,7 @@ impl AckPacingAgent {
             // The ACK arrived at its due time and no ACK is held: the compressed train is over.
             state.train = Train::Calm;
         }
-        state.pacer.passes(ctx.now, segment.ack.max(state.traffic.acked));
+        state.pacer.passes(ctx.now, segment.ack.max(state.traffic.acked()));
         Verdict::Forward
     }
 }
@@ -304,7 +304,7 @@ impl Agent for AckPacingAgent {
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
         Some(
-            [s.traffic.highest, s.traffic.acked, s.gap, s.bytes]
+            [s.traffic.highest(), s.traffic.acked(), s.gap, s.bytes]
                 .iter()
                 .flat_map(|w| w.to_le_bytes())
                 .collect(),

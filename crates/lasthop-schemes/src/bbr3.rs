@@ -1,25 +1,27 @@
-//! BBR version 3: BBR that takes much loss for a sign of too much in flight, and probes less often.
+//! BBR version 3: BBR that limits its volume in flight when the loss rate is high, and probes less
+//! often.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 (July 2026). Deployed at: the sender, which must pace; at Google.
 //! Wire: nothing.
 //!
-//! The model is version 1's, bandwidth and smallest round-trip time, with two bounds on top. The
-//! long-term one is what was in flight when probing lost more than 2 % (`inflight_hi`); the
-//! short-term ones (`bw_lo`, `inflight_lo`) follow what is delivered in a round with any loss, by
-//! at most 30 % each, and are forgotten before the next probe. Probing goes Down (0.9 of the
+//! The model is that of version 1, bandwidth and smallest round-trip time, with two kinds of
+//! bounds. The long-term bound is the volume in flight at which a probe lost more than 2 %
+//! (`inflight_hi`); the short-term bounds (`bw_lo`, `inflight_lo`) follow what is delivered in a
+//! round with any loss, with a reduction of at most 30 % each, and are cleared before the next
+//! probe. Probing goes Down (0.9 of the
 //! bandwidth, until the queue is drained) → Cruise (1.0, for 2 to 3 s, or as long as Reno would
 //! need) → Refill (1.0 without the short-term bounds, one round) → Up (1.25, until the bandwidth
 //! stops growing or losses come). After a probe that lost too much the next one stops as soon as
-//! the long-term bound is reached; only if that loses nothing does a full one follow. ProbeRTT
-//! halves what is in flight every 5 s for 200 ms.
+//! the long-term bound is reached; a full probe follows only if that one loses nothing. ProbeRTT
+//! halves the volume in flight every 5 s for 200 ms.
 //!
-//! Assumes that up to 2 % of loss is noise. Bad at: random loss above that, or any where less than
-//! 50 segments are in flight, of which one is more than 2 % (in Cruise the rate falls round by
-//! round to what is delivered, and each probe ends early), and rates that change faster than it
-//! probes.
+//! Assumes that up to 2 % of loss is noise. Bad at: random loss above that, any loss with
+//! fewer than 50 segments in flight, of which one is more than 2 % (in Cruise the rate falls round
+//! by round to the delivered rate, and each probe ends early), and rates that change faster than
+//! it probes.
 //!
-//! The draft draws at random how long to cruise; here the draws follow from the flow's number. ECN
-//! is answered as one lost segment is, since the draft leaves it open.
+//! The draft draws the time in Cruise at random; here the draws depend on the number of the flow.
+//! A congestion mark (ECN) counts as one lost segment, because the draft leaves it open.
 //!
 //! # Where Linux differs from the draft
 //!
@@ -45,10 +47,11 @@
 //! | loss repaired by a tail loss probe, in Up | a round with loss | one lost segment | `bbr_run_loss_probe_recovery` |
 //! | spurious loss | Startup or Up come back | the bounds alone | `bbr_undo_cwnd` |
 //!
-//! Under either, that the long-term bound is reached is judged by what was in flight before the
-//! ACK: after it a sender that the bound limits is always below. `drain_gain` is Linux' by default.
+//! With both rules, whether the long-term bound is reached is judged by the volume in flight before
+//! the ACK: after the ACK, a sender limited by the bound is always below it. `drain_gain` is Linux'
+//! by default.
 //!
-//! # Beside Linux
+//! # Comparison with Linux
 //!
 //! `tools/bbr3_tables.py` repeats the published cells of `tests/reference/linux`. The source left
 //! segmentation offload on at the end hosts, so that what Linux sends together, two segments at 10
@@ -341,6 +344,11 @@ pub struct Bbr3Window {
 }
 
 impl Bbr3Window {
+    #[inline]
+    fn is_linux(&self) -> bool {
+        self.rules == Rules::Linux
+    }
+
     /// A rule with these settings.
     pub fn new(settings: &Bbr3) -> Self {
         let limits = Limits {
@@ -427,13 +435,14 @@ impl Bbr3Window {
     }
 
     fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
-        self.min_rtt.map_or(self.initial_cwnd, |rtt| self.whole(gain * bandwidth * rtt.as_secs()))
+        self.min_rtt
+            .map_or(self.initial_cwnd, |rtt| linux::whole(self, gain * bandwidth * rtt.as_secs()))
     }
 
     /// Allowance for three bursts and for delayed ACKs, and two segments more while the rate is
     /// probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
-        let bursts = 3.0 * self.quantum();
+        let bursts = 3.0 * linux::quantum(self);
         larger(larger(bytes, bursts), self.least())
             + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
     }
@@ -495,11 +504,11 @@ impl Bbr3Window {
 
     fn check_drain(&mut self, now: Time) {
         if self.is_linux() {
-            return self.check_drain_linux(now);
+            return linux::check_drain_linux(self, now);
         }
         let drained = self.in_flight as f64 <= self.inflight(self.bw);
         if drained || self.rounds.count > self.drain_round + DRAIN_ROUNDS {
-            self.start_down(now);
+            cycle::start_down(self, now);
         }
     }
 
@@ -518,7 +527,7 @@ impl Bbr3Window {
     }
 
     fn set_cwnd(&self, cwnd: f64, acked: f64) -> f64 {
-        let excess = if self.is_linux() { self.linux_excess() } else { self.excess.get() };
+        let excess = if self.is_linux() { linux::linux_excess(self) } else { self.excess.get() };
         let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + excess);
         let early = if self.is_linux() {
             cwnd < 2.0 * self.initial_cwnd
@@ -538,9 +547,10 @@ impl Bbr3Window {
             Mode::Startup | Mode::Drain => f64::INFINITY,
             Mode::Down | Mode::Refill | Mode::Up => self.bounds.inflight_hi,
             Mode::Cruise => self.bounds.with_headroom(self.mss, self.least()),
-            Mode::ProbeRtt => {
-                self.bounds.with_headroom(self.mss, self.least()).min(self.probe_rtt_cwnd())
-            }
+            Mode::ProbeRtt => self
+                .bounds
+                .with_headroom(self.mss, self.least())
+                .min(probe_rtt::probe_rtt_cwnd(self)),
         };
         larger(smaller(grown, smaller(cap, self.bounds.inflight_lo)), self.least())
     }
@@ -572,7 +582,7 @@ impl WindowRule for Bbr3Window {
         self.measure(ack, window.cwnd);
         if self.mode == Mode::Startup {
             if self.is_linux() {
-                self.check_startup_linux(sample)
+                linux::check_startup_linux(self, sample)
             } else {
                 self.check_startup(sample)
             }
@@ -584,10 +594,10 @@ impl WindowRule for Bbr3Window {
             self.check_drain(ack.now);
         }
         if self.full.ever {
-            self.update_cycle(ack, window.cwnd);
+            cycle::update_cycle(self, ack, window.cwnd);
         }
-        self.update_min_rtt(ack.now, sample.and_then(|s| s.rtt).or(ack.rtt));
-        self.check_probe_rtt(window, ack);
+        probe_rtt::update_min_rtt(self, ack.now, sample.and_then(|s| s.rtt).or(ack.rtt));
+        probe_rtt::check_probe_rtt(self, window, ack);
         self.bounds.end_ack(sample);
         self.bw = smaller(self.max_bw(), self.bounds.bw_lo);
         if self.episode.is_some_and(|(end, _)| ack.snd_una >= end) {
@@ -616,7 +626,13 @@ impl WindowRule for Bbr3Window {
         self.bounds.count(lost);
         self.linux.found_lost = true;
         if self.probe_samples && self.bounds.too_high(lost.lost, lost.tx_in_flight) {
-            self.end_probe(lost.now, self.bounds.inflight_at(lost), lost.app_limited, window.cwnd);
+            cycle::end_probe(
+                self,
+                lost.now,
+                self.bounds.inflight_at(lost),
+                lost.app_limited,
+                window.cwnd,
+            );
         }
     }
 
@@ -632,7 +648,7 @@ impl WindowRule for Bbr3Window {
             window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
         }
         if self.is_linux() {
-            self.on_loss_linux(window, loss);
+            linux::on_loss_linux(self, window, loss);
         }
         LossClass::Unclassified
     }
@@ -654,7 +670,7 @@ impl WindowRule for Bbr3Window {
                 }
             }
             Some(Mode::Up) if !matches!(self.mode, Mode::Up | Mode::ProbeRtt) => {
-                self.start_refill()
+                cycle::start_refill(self)
             }
             _ => {}
         }
@@ -662,7 +678,7 @@ impl WindowRule for Bbr3Window {
 
     fn on_sent(&mut self, window: &mut Window, now: Time, bytes: u32, flight: u64) {
         (self.in_flight, self.prior_in_flight) = (flight, flight);
-        self.note_departure(now, bytes);
+        linux::note_departure(self, now, bytes);
         if flight as f64 + self.mss > window.cwnd {
             self.limited_round = Some(self.rounds.count);
         }
@@ -675,7 +691,7 @@ impl WindowRule for Bbr3Window {
         if self.probing_bw() {
             self.pacing.set(1.0, self.bw);
         } else if self.mode == Mode::ProbeRtt && self.stay.over(now) {
-            self.leave_probe_rtt(window, now);
+            probe_rtt::leave_probe_rtt(self, window, now);
         }
     }
 
@@ -684,7 +700,7 @@ impl WindowRule for Bbr3Window {
     }
 
     fn burst(&self) -> Option<u32> {
-        self.is_linux().then(|| self.quantum() as u32)
+        self.is_linux().then(|| linux::quantum(self) as u32)
     }
 
     fn on_cwnd_limited(&mut self) {

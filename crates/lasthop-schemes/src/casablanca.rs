@@ -1,27 +1,27 @@
-//! TCP Casablanca: routers drop marked segments first, so that the mix of what is lost tells why it
-//! was lost.
+//! TCP Casablanca: routers drop marked segments first, so that the mix of lost segments indicates
+//! the cause of the loss.
 //!
 //! Source: Biaz and Vaidya, "De-randomizing congestion losses to improve TCP performance over
 //! wired-wireless networks", IEEE/ACM ToN 13(3), 2005. Deployed at: the sender, the receiver, and
-//! every router, whose full queue pushes out a segment of low priority if it holds one (queue
-//! discipline `two-priority`). Wire: a priority in the IP header of every segment, and a bit on
-//! ACKs (ELN).
+//! every router, whose full queue drops a segment of low priority if it holds one (queue discipline
+//! `two-priority`). Wire: a priority in the IP header of every segment, and a bit on ACKs (ELN).
 //!
-//! The sender marks a fixed part of the new segments, evenly spread, as of low priority. The radio
-//! loses of both kinds alike, congestion drops those of low priority. The receiver knows the
-//! pattern, so it knows what it misses: of the last W segments that it missed, the part f that was
-//! of low priority. Wireless is what has f below (1 + p) / 2, p being the part that was sent with
-//! low priority: halfway between what the radio and what congestion would give. While it says so,
-//! its duplicate ACKs carry ELN. The sender, a NewReno, halves its window only on duplicate ACKs
-//! without ELN; timeouts are NewReno's.
+//! The sender marks a fixed share of the new segments, evenly spaced, as low priority. The radio
+//! loses segments of both priorities alike; congestion drops those of low priority. The receiver
+//! knows the pattern, and therefore the priority of each missing segment. Of the last W missing
+//! segments, f is the share of low priority. The losses are classified as wireless if f is below (1
+//! + p) / 2, where p is the share of low priority among all segments: the midpoint between the
+//! values that the radio and congestion would give. In that case the duplicate ACKs of the receiver
+//! carry ELN. The sender, a NewReno, halves its window only on duplicate ACKs without ELN; timeouts
+//! are NewReno's.
 //!
-//! p = 50 %, W = 5 and the decision half way are choices: the sources at hand give none. What is
-//! sent again is of high priority.
+//! p = 50 %, W = 5 and the midpoint as threshold are choices: the available sources give none.
+//! Retransmissions have high priority.
 //!
-//! Assumes that every router knows the two priorities, and radio losses that are independent of
-//! each other. Bad at: routers that do not (a drop then looks like the radio's, and the sender does
-//! not back off), bursts and heavy congestion, which distort the mix, and reordering, which looks
-//! like loss.
+//! Assumes that every router implements the two priorities, and that radio losses are independent
+//! of each other. Bad at: routers without priorities (a drop then looks like a wireless loss, and
+//! the sender does not back off), bursts and heavy congestion, which distort the mix, and
+//! reordering, which looks like loss.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

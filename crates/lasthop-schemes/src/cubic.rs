@@ -4,20 +4,19 @@
 //! Source: RFC 9438, slow start by HyStart++ (RFC 9406). Default of Linux, Windows and Apple's
 //! systems. Deployed at: the sender. Wire: nothing.
 //!
-//! After a reduction to 0.7 of the window the curve C (t − K)³ + Wmax comes back to Wmax, where the
-//! loss was, after K seconds: fast at first, then slowly (concave region), and beyond Wmax ever
-//! faster again (convex). Where Reno would have a larger window by now (short round trips, small
-//! windows) cwnd follows that estimate instead (Reno-friendly region).
+//! After a reduction to 0.7 of the window, the curve C (t − K)³ + Wmax reaches Wmax, the window at
+//! the loss, after K seconds: growth is fast at first, then slow (concave region), and beyond Wmax
+//! it accelerates again (convex region). If Reno would have a larger window at this time (short
+//! round trips, small windows), cwnd follows that estimate instead (Reno-friendly region).
 //!
-//! Assumes that every loss means congestion. Bad at: random loss (the rate falls with p^-0.75), and
-//! it fills whatever buffer there is; a jitter of some milliseconds ends HyStart++'s slow start
-//! early.
+//! Assumes that every loss indicates congestion. Bad at: random loss (the rate falls with p^-0.75);
+//! it fills any buffer; jitter of a few milliseconds ends the slow start of HyStart++ early.
 //!
-//! An ACK of several segments counts as that many, in every region, as in Linux: the RFC counts
-//! ACKs and leaves byte counting open.
+//! An ACK of several segments counts as that number of ACKs in every region, as in Linux: the RFC
+//! counts ACKs and leaves byte counting open.
 //!
-//! Under the profile `linux` the window is computed as the kernel does it, in whole segments
-//! (`tcp.cubic = "linux"`).
+//! Under the profile `linux` the window is computed as in the kernel, in whole segments (`tcp.cubic
+//! = "linux"`).
 
 mod hystart;
 mod linux;

@@ -1,31 +1,30 @@
-//! TCP Jersey: sets the window by an estimate of the available bandwidth, and only when routers
-//! have warned of congestion.
+//! TCP Jersey: sets the window to an estimate of the available bandwidth, and only after routers
+//! have signalled congestion.
 //!
 //! Source: Xu, Tian and Ansari, "TCP-Jersey for wireless IP communications", IEEE JSAC 22(4), 2004.
 //! Deployed at: the sender, and every router, whose queue marks each packet while its average
 //! length is above a threshold (queue discipline `cw-marking`). Wire: ECN (RFC 3168); the receiver
 //! is an ordinary one.
 //!
-//! Estimate (ABE): with each ACK R = (Tw R + L) / (dt + Tw), L being the bytes it says are
-//! delivered, dt the time since the last ACK and Tw = K times the round-trip time. The optimal
+//! Estimate (ABE): with each ACK R = (Tw R + L) / (dt + Tw), where L is the number of bytes newly
+//! acknowledged, dt the time since the last ACK and Tw = K times the round-trip time. The optimal
 //! window is the smallest round-trip time times R, at least two segments.
 //!
-//! * A warning (echoed mark): rate control, once for each window of data. ssthresh is set to the
-//!   optimal window, and in congestion avoidance cwnd too. Without a warning the window grows as
-//!   Reno's.
-//! * Duplicate ACKs with a warning: rate control, and fast recovery. Without one the loss is held
-//!   for the radio's: the segment is sent again and the window stays.
-//! * Timeout: ssthresh is set to the optimal window, cwnd to one segment; nothing helps against
-//!   timeouts that the radio causes.
+//! * A warning (echoed mark): rate control, once per window of data. ssthresh is set to the optimal
+//!   window, and in congestion avoidance cwnd too. Without a warning the window grows as in Reno.
+//! * Duplicate ACKs with a warning: rate control and fast recovery. Without a warning the loss is
+//!   classified as wireless: the segment is retransmitted and the window does not change.
+//! * Timeout: ssthresh is set to the optimal window, cwnd to one segment. The scheme has no remedy
+//!   for timeouts caused by the radio.
 //!
 //! Decided here: rate control never raises cwnd, and a loss with a warning bounds cwnd in slow
 //! start too. The smallest round-trip time is that of the paper; a public ns-3 implementation takes
-//! the latest one instead. It runs over NewReno, in yun2009's figures too, where the paper does not
-//! say what its module did.
+//! the latest one instead. The scheme runs over NewReno, also in yun2009's figures; the paper does
+//! not describe its module.
 //!
-//! Assumes that every router on the path warns before it drops. Bad at: routers that do not (it
-//! then never backs off on losses that duplicate ACKs tell of, and harms others), the choice of
-//! their threshold, ACKs that come in bunches.
+//! Assumes that every router on the path warns before it drops. Bad at: routers that do not warn
+//! (the sender then never backs off on losses detected by duplicate ACKs, and harms others), the
+//! choice of their threshold, bursts of ACKs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,27 +1,29 @@
-//! JTCP: jitter-based TCP, which asks before it reduces whether the segments of the last window had
-//! queued on their way.
+//! JTCP: jitter-based TCP, which reduces the window after a loss only if the segments of the last
+//! window were queued on the path.
 //!
 //! Source: Wu and Chen, "JTCP: jitter-based TCP for heterogeneous wireless networks", IEEE JSAC
-//! 22(4), 2004. Deployed at: the sender, and the receiver, which must stamp its ACKs. Wire: the
+//! 22(4), 2004. Deployed at: the sender, and the receiver, which must timestamp its ACKs. Wire: the
 //! timestamps option (12 bytes in every segment).
 //!
-//! Over the last w segments, w being the window, the jitter ratio is Jr = (dR - dS) / dR: the part
-//! of the time their arrivals took that their sending had not taken, which is the share of them
-//! that had to queue. More than k of w segments queued, Jr > k/w, is congestion.
+//! Over the last w segments, w being the window, the jitter ratio is Jr = (dR - dS) / dR, where dR
+//! is the time in which they arrived and dS the time in which they were sent; it is the share of
+//! the segments that were queued. If more than k of w segments were queued, Jr > k/w, there is
+//! congestion.
 //!
-//! * Duplicate ACKs: with congestion, and no reduction within the last round trip, fast retransmit
-//!   and fast recovery as in Reno; otherwise "immediate recovery": the segment is sent again and
-//!   the window stays.
+//! * Duplicate ACKs: with congestion, and without a reduction in the last round trip, fast
+//!   retransmit and fast recovery as in Reno; otherwise "immediate recovery": the segment is
+//!   retransmitted and the window does not change.
 //! * Timeout: with congestion as in Reno; otherwise cwnd and ssthresh are both set to half of cwnd.
 //!
-//! The times come from the timestamps option, so only ACKs of new data count: a duplicate echoes an
-//! old stamp (RFC 7323, section 4.3). The lost segment is always sent again at the third duplicate
-//! ACK; yun2009's remark that fast retransmit waits for several round trips of duplicates is read
-//! as the rule of one reduction for each round trip. k = 1 is from memory of the paper.
+//! The times come from the timestamps option, so only ACKs of new data count: a duplicate ACK
+//! echoes an old timestamp (RFC 7323, section 4.3). The lost segment is always retransmitted at the
+//! third duplicate ACK; yun2009's remark that fast retransmit waits for several round trips of
+//! duplicates is read as the rule of one reduction per round trip. k = 1 is from memory of the
+//! paper.
 //!
-//! Assumes that queues alone stretch a window of segments. Bad at: jitter of link-layer
-//! retransmissions and changes of rate (they look like queues), windows limited by the receiver
-//! over a queue that stands still, ACKs that the receiver delays.
+//! Assumes that only queues increase the spacing of segments. Bad at: jitter of link-layer
+//! retransmissions and rate changes (they look like queues), windows limited by the receiver over a
+//! queue of constant length, delayed ACKs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,19 +3,19 @@
 //!
 //! Source: X. Gao, S. Diggavi, S. Muthukrishnan, "LHP: an end-to-end reliable transport protocol
 //! over wireless data networks", ICC 2003, as described in J.-H. Yun, EURASIP JWCN 2009 (yun2009),
-//! sections 2.1 and 4.1. Idea: each data frame is cut; the fragment with the headers goes again and
-//! again until it gets through, then the rest in the slots that are left. Who has the headers alone
-//! knows of a loss of the radio: the receiver says so with an ACK, and the sender sends the packet
-//! again without a reduction. Its packet list (`tcp/recovery/packet_list.rs`) finds the other
-//! losses. ACKs carry SACK blocks by default. yun2009's figures run it with SMART (`ack`), for
-//! section 5.3 gives lost ACKs as the reason where the notices come from the base station: they
-//! can hurt a packet list only if an ACK names one segment. With SACK, LHP is ahead of Snoop in
-//! figure 6.
+//! sections 2.1 and 4.1. Idea: each data frame is fragmented; the fragment with the headers is
+//! retransmitted until it arrives, then the rest in the remaining slots. A node that has received
+//! only the headers has detected a wireless loss: the receiver reports it with an ACK, and the
+//! sender retransmits the packet without a reduction. The sender's packet list
+//! (`tcp/recovery/packet_list.rs`) detects the other losses. ACKs carry SACK blocks by default.
+//! yun2009's figures use SMART (`ack`): section 5.3 gives lost ACKs as the reason why notices from
+//! the base station are worse, and lost ACKs affect a packet list only if an ACK names one
+//! segment. With SACK, LHP is ahead of Snoop in figure 6.
 //! Deployed at: both ends of the radio link, receiver and sender. A base station that holds the
-//! headers of uplink data sends them on to the receiver. Wire: a flag of the ACK and an option of 8
+//! headers of uplink data forwards them to the receiver. Wire: a flag of the ACK and an option of 8
 //! bytes that names the segment (experimental, RFC 6994); the headers alone as a notice of 40
-//! bytes. Assumes: a link layer that knows which fragment got through. Bad at: links with much
-//! overhead per frame (each fragment pays it), several congestion losses in a window (each halves
+//! bytes. Assumes: a link layer that knows which fragment arrived. Bad at: links with a large
+//! overhead per frame (each fragment has it), several congestion losses in a window (each halves
 //! it), notifications that are lost.
 
 use schemars::JsonSchema;

@@ -1,32 +1,33 @@
-//! TCP Noor: aggressive error recovery, AER (1999) and EAER, for a wireless LAN that nobody else
-//! shares.
+//! TCP Noor: aggressive error recovery, AER (1999) and EAER, for a wireless LAN without other
+//! users.
 //!
 //! Source: Qaddoura, El-Asir and Aqel, "Enhanced aggressive error recovery for TCP Noor"; AER is
-//! Qaddoura, Prakash and Tamil 1999, of which that paper tells. Deployed at: the sender. Wire:
+//! Qaddoura, Prakash and Tamil 1999, as described in that paper. Deployed at: the sender. Wire:
 //! nothing.
 //!
-//! The window lies between half of the largest window W and all of it, whatever is lost. It begins
-//! at W/2 with ssthresh = W, and the retransmission timer never waits longer than two seconds.
+//! The window always lies between W/2 and W, where W is the largest window, also after losses. It
+//! starts at W/2 with ssthresh = W, and the retransmission timeout is at most two seconds.
 //!
-//! AER opens it by a segment for each ACK always; a loss, however it was found, sets it back to
-//! W/2. EAER opens it so (the paper: exponentially) at the start and after one duplicate ACK, which
-//! sets cwnd = W/2 and ssthresh = W, for a segment hit by bit errors leaves the channel free; three
-//! duplicate ACKs and timeouts set ssthresh = cwnd, so that it opens by a segment for each window
-//! acknowledged (linearly), for they mean contention that lasts.
+//! AER always grows the window by one segment per ACK; every loss, however detected, resets it to
+//! W/2. EAER grows it in this way (the paper: exponentially) at the start and after one duplicate
+//! ACK, which sets cwnd = W/2 and ssthresh = W, because a segment with bit errors leaves the
+//! channel free. Three duplicate ACKs and timeouts set ssthresh = cwnd, so that the window grows by
+//! one segment per window acknowledged (linearly), because they indicate persistent contention.
 //!
-//! The two rules of EAER meet: with sixteen segments or more in flight the third duplicate ACK
-//! follows the first nearly always, so a loss leaves cwnd = ssthresh = W/2 and linear growth.
-//! Exponential growth is left to slight reordering, and to losses with one or two segments behind
-//! them.
+//! The two rules of EAER interact: with sixteen or more segments in flight the third duplicate ACK
+//! nearly always follows the first, so a loss leaves cwnd = ssthresh = W/2 and linear growth.
+//! Exponential growth remains for slight reordering, and for losses with one or two later segments
+//! in flight.
 //!
-//! Left open by the paper and chosen here: the third duplicate ACK sends the segment again as in
-//! Reno, without inflating the window (`inflate`); a timeout sends one segment again, and ACKs of
-//! new data the next ones, two each, until all has been sent again (`go_back_n`: half of W and more
-//! at once, as ns-2's Reno does with a window that has not closed); AER is told in one sentence, so
-//! its losses do what its start does, and it has the timer's limit too.
+//! Left open by the paper and chosen here: the third duplicate ACK retransmits the segment as in
+//! Reno, without inflating the window (`inflate`); a timeout retransmits one segment, and ACKs of
+//! new data the next ones, two each, until all are retransmitted (`go_back_n`: half of W and more
+//! at once, as ns-2's Reno does with a window that has not closed); the paper describes AER in one
+//! sentence, so its losses have the same effect as its start, and it has the same limit of the
+//! timer.
 //!
-//! Assumes that no queue on the path is anybody else's. Bad at: a bottleneck that others share,
-//! where it does not back off and they do; contention on the LAN itself, of which it makes more.
+//! Assumes that no other flow uses the queues of the path. Bad at: a shared bottleneck, where it
+//! does not back off and others do; contention on the LAN, which it increases.
 
 use std::borrow::Cow;
 

@@ -170,7 +170,7 @@ impl FlowState {
     /// Processes a data segment. Retransmitted data give no RTT sample (Karn's rule).
     fn data(&mut self, now: Time, segment: &Segment) {
         self.wired.reached(now, segment.end());
-        if segment.end() > self.traffic.highest {
+        if segment.end() > self.traffic.highest() {
             self.radio.begin(now, segment.end() - 1);
         } else if self.radio.pending.is_some_and(|(beyond, _)| segment.end() > beyond) {
             self.radio.pending = None;
@@ -241,8 +241,8 @@ impl RateControlAgent {
         let (config, limits) = (&self.config, self.limits);
         let (state, _) = self.flows.entry(segment.flow);
         state.radio.reached(ctx.now, segment.ack);
-        let old = segment.ack < state.traffic.acked;
-        state.traffic.acked = state.traffic.acked.max(segment.ack);
+        let old = segment.ack < state.traffic.acked();
+        state.traffic.acknowledge(segment.ack);
         let mut ack = *segment;
         // The window of an old ACK is ignored by the sender; a zero window must not be changed.
         if config.window && !old && segment.window > 0 {
@@ -260,7 +260,7 @@ impl RateControlAgent {
             return Verdict::Keep;
         }
         state.opens(ctx.now, &ack);
-        state.pacer.passes(ctx.now, state.traffic.acked);
+        state.pacer.passes(ctx.now, state.traffic.acked());
         if ack.window == segment.window {
             Verdict::Forward
         } else {
@@ -326,7 +326,7 @@ impl Agent for RateControlAgent {
         let s = self.flows.remove(flow)?;
         let leg = |l: RttPart| l.min.map_or(u64::MAX, |d| d.0);
         Some(
-            [s.traffic.highest, s.traffic.acked, s.window_edge, leg(s.radio), leg(s.wired)]
+            [s.traffic.highest(), s.traffic.acked(), s.window_edge, leg(s.radio), leg(s.wired)]
                 .iter()
                 .flat_map(|w| w.to_le_bytes())
                 .collect(),

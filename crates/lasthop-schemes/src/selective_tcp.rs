@@ -1,19 +1,19 @@
-//! Selective-TCP: the receiver tells losses of the radio from congestion by the times at which
-//! packets arrive, asks for the first by SNACK and reports its rate about the second.
+//! Selective-TCP: the receiver distinguishes wireless losses from congestion by the arrival times
+//! of packets, requests wireless losses by SNACK, and reports its rate after congestion.
 //!
 //! Source: R. Paul, "Selective-TCP for wired/wireless networks", slides, Simon Fraser University,
 //! 2005 (paul2005). Deployed at: the sender and the receiver. Wire: the SNACK option of SCPS-TP,
 //! and an experimental option with a rate in kbit/s.
 //!
 //! Receiver. A segment that arrives behind a gap is classified by a detector (`loss_detectors.rs`).
-//! Wireless: a SNACK with what is missing, at most one in `snack_delay`, and no duplicate ACK.
-//! Congestion: every k-th time an ACK with the rate at which data arrive, otherwise a plain
-//! duplicate ACK. Sender: NewReno, which sends what a SNACK names again with its window as it is,
-//! and sets cwnd = rate x the first round-trip time when a rate comes.
+//! Wireless: a SNACK with the missing ranges, at most one per `snack_delay`, and no duplicate ACK.
+//! Congestion: every k-th time an ACK with the arrival rate of the data, otherwise a plain
+//! duplicate ACK. Sender: NewReno, which retransmits what a SNACK names without changing its
+//! window, and on a reported rate sets cwnd = rate x the first round-trip time.
 //!
-//! What the slides contradict or leave open is a setting. Their words are
-//! `detector=slide:classify=every:tmin_memory=0s:bandwidth_span=0s:snack=everything`, and with the
-//! code that they print `cwnd_rule=div:report_is_ack=false:min_window=1` in addition:
+//! What the slides leave open, or state in two ways, is a setting. Their text is
+//! `detector=slide:classify=every:tmin_memory=0s:bandwidth_span=0s:snack=everything`, and their
+//! printed code has in addition `cwnd_rule=div:report_is_ack=false:min_window=1`:
 //!
 //! * pseudo-code multiplies the rate by the round-trip time, the printed code divides: a window of
 //!   thousands of segments.
@@ -28,9 +28,9 @@
 //! * k is not given: 1.
 //!
 //! Of the slides' 45 % over NewReno (figure `noncongested-throughput`, 200 runs): only the printed
-//! code comes near, with 43 % (31 to 57), and only on a channel that nothing but packets moves.
-//! There the defaults have 105 %; on one that moves with time they have 16 %, the printed code 6 %,
-//! the words to the letter less than NewReno.
+//! code comes near, with 43 % (31 to 57), and only on a channel whose state advances with packets.
+//! There the defaults reach 105 %. On a channel whose state advances with time the defaults reach
+//! 16 %, the printed code 6 %, and the text of the slides less than NewReno.
 //!
 //! Assumes that the last hop is the bottleneck, carries this flow only, keeps the order, and has no
 //! link-layer retransmission. Bad at: cross traffic on the last hop, link-layer retransmission,

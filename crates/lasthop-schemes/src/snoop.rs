@@ -470,7 +470,7 @@ impl Agent for SnoopAgent {
 
     fn state_bytes(&self) -> usize {
         let flows: usize = self.flows.iter().map(|(_, s)| s.bytes()).sum();
-        flows + self.leaving.len() * size_of::<Segment>() + self.room.held as usize
+        flows + self.leaving.len() * size_of::<Segment>() + self.room.held() as usize
     }
 
     /// Exports sequence state and RTT estimate. The cached segments are not transferred, because

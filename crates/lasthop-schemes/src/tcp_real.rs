@@ -1,23 +1,24 @@
-//! TCP-Real: the receiver measures how fast each wave of segments arrives and says how large the
-//! next one may be.
+//! TCP-Real: the receiver measures the arrival rate of each wave of segments and reports the size
+//! of the next wave to the sender.
 //!
 //! Source: Tsaoussidis and Zhang, "TCP-Real: receiver-oriented congestion control", Computer
-//! Networks 40(4), 2002, of which paul2005 says in a line that it measures the available bandwidth
-//! at the receiver. A reconstruction: rules and numbers below are from memory of the paper or
+//! Networks 40(4), 2002. paul2005 mentions in one line that it measures the available bandwidth at
+//! the receiver. This is a reconstruction: rules and numbers below are from memory of the paper, or
 //! choices. Deployed at: the sender and the receiver. Wire: an experimental option on every ACK
-//! with the wave's size and whether it was reduced.
+//! with the size of the wave and whether it was reduced.
 //!
-//! A wave is as many segments as the last size allowed. Its rate is what came after its first
-//! segment over the time that took. A rate more than `tolerance` below that of the wave before is
-//! congestion: the next wave is smaller in proportion, at most by half. Otherwise it is one segment
-//! larger; until the first congestion or gap, twice as large. The sender's window is the wave.
-//! Three duplicate ACKs bring a retransmission and no reduction: whether there is one the receiver
-//! says. A timeout restarts from one segment, with ssthresh at the wave, or half of it if the
-//! receiver last said congestion.
+//! A wave has as many segments as the last reported size. Its rate is the number of bytes after its
+//! first segment divided by the time in which they arrived. A rate more than `tolerance` below that
+//! of the previous wave indicates congestion: the next wave is reduced in proportion, at most by
+//! half. Otherwise the next wave is one segment larger; until the first congestion or gap it is
+//! twice as large. The sender's window is the size of the wave. Three duplicate ACKs cause a
+//! retransmission without a reduction, because the receiver decides on reductions. A timeout
+//! restarts from one segment; ssthresh becomes the wave, or half of it if the last report of the
+//! receiver was congestion.
 //!
-//! Assumes that congestion shows as a rate that falls. Bad at: waves of one segment, which have no
-//! rate; a flow that is alone on its queue, whose rate does not fall when the queue overflows; ACKs
-//! that the receiver delays (they carry older sizes).
+//! Assumes that congestion lowers the arrival rate. Bad at: waves of one segment, which have no
+//! rate; a flow that is alone at its queue, whose rate does not fall when the queue overflows;
+//! delayed ACKs, which carry older sizes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

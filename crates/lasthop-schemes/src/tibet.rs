@@ -1,23 +1,24 @@
-//! TCP TIBET: Reno that sets its window after a loss to its own mean sending rate times the
-//! smallest round-trip time.
+//! TCP TIBET: Reno that sets its window after a loss to its mean sending rate times the smallest
+//! round-trip time.
 //!
 //! Source: Capone, Fratta and Martignon, IEEE Trans. Mobile Computing 3(2), 2004 (Time Intervals
 //! based Bandwidth Estimation Technique). Deployed at: the sender. Wire: nothing.
 //!
-//! With each data segment that leaves, its length and the time since the one before go into two
-//! equal averages; their quotient is an unbiased rate, whereas the mean of the single quotients
-//! would be too high. A second filter with time constant T0 (that of core-stateless fair queueing)
-//! smooths it. On a loss or timeout ssthresh becomes rate × RTTmin and cwnd is cut to that, if it
-//! is above. RTTmin is then multiplied by a factor below one, so that samples of a coarse clock do
-//! not keep it too long; it is never raised. yun2009 notes what follows: loss by loss RTTmin goes
-//! to zero, and with it the window after a loss. `rtt_floor` ends the decay at a share of the
-//! smallest sample and mends that. The constants are not certain; yun2009 gives none, and the
-//! source was not to be had. With `rtt_factor` 95 % the rule falls below Reno under random loss
-//! (yun2009's cell at 1 %: 392 against 496 kbit/s), for which it was made; with 99.9 % it has 568.
-//! yun2009's figures draw the latter, over Reno's recovery, with the former beside it.
+//! The length of each data segment sent and the time since the previous one enter two averages with
+//! the same gain; the quotient of the averages is an unbiased rate, whereas the mean of the
+//! quotients would be too high. A second filter with time constant T0 (that of core-stateless fair
+//! queueing) smooths the rate. On a loss or timeout ssthresh becomes rate × RTTmin, and cwnd is
+//! reduced to ssthresh if it is larger. RTTmin is then multiplied by a factor below one, so that a
+//! single small sample of a coarse clock does not persist; it is never increased. yun2009 notes the
+//! consequence: with each loss RTTmin moves towards zero, and the window after a loss with it.
+//! `rtt_floor` limits the decay to a share of the smallest sample. The constants are uncertain:
+//! yun2009 gives none, and the source was not available. With `rtt_factor` 95 % the rule is below
+//! Reno under random loss (yun2009's cell at 1 %: 392 against 496 kbit/s), for which it was
+//! designed; with 99.9 % it reaches 568. yun2009's figures are drawn with 99.9 % over Reno's
+//! recovery, and with 95 % for comparison.
 //!
-//! Assumes that the rate it sends at is the rate it should have. Bad at: many losses (see above),
-//! finding spare capacity: the estimate is the flow's own rate.
+//! Assumes that the present sending rate is the rate that the flow should have. Bad at: many losses
+//! (see above), finding spare capacity: the estimate is the flow's present rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,24 +1,25 @@
-//! TCP Vegas: keeps a few segments waiting in the path's queue, measured from round-trip times, and
-//! so avoids losses.
+//! TCP Vegas: keeps a few segments in the queues of the path, measured from round-trip times, and
+//! thereby avoids losses.
 //!
-//! Source: Brakmo and Peterson, IEEE JSAC 13(8), 1995; what that leaves open is as in ns-2's
-//! `TCP/Vegas`, and `variant = "linux"` as in Linux' `tcp_vegas`. Deployed at: the sender. Wire:
-//! nothing.
+//! Source: Brakmo and Peterson, IEEE JSAC 13(8), 1995; where the paper leaves details open, as in
+//! ns-2's `TCP/Vegas`; `variant = "linux"` is as in Linux' `tcp_vegas`. Deployed at: the sender.
+//! Wire: nothing.
 //!
-//! Once per round trip the sender compares the rate it has with the rate that the same window would
-//! have on an empty path; the difference times the smallest round-trip time is what waits in
-//! queues, N = W (RTT - BaseRTT) / RTT. Below alpha the window grows by a segment, above beta it
-//! shrinks by one. Slow start doubles every second round trip, so that in between the comparison
-//! holds, and ends when N exceeds gamma. A loss costs a quarter of the window, a timeout half of
-//! it. Losses are found early by Vegas' own fine timer (recovery "reno+fine-timer").
+//! Once per round trip the sender compares its rate with the rate that the same window would have
+//! on an empty path; the difference times the smallest round-trip time is the number of segments in
+//! queues, N = W (RTT - BaseRTT) / RTT. If N is below alpha, the window grows by one segment; if N
+//! is above beta, it shrinks by one. Slow start doubles the window every second round trip, so that
+//! the comparison is valid in the round trips between, and ends when N exceeds gamma. A loss
+//! reduces the window by a quarter, a timeout by half. Vegas detects losses early with its
+//! fine-grained timer (recovery "reno+fine-timer").
 //!
-//! Linux differs: the smallest round-trip time of the round instead of the mean, N relative to
-//! BaseRTT and in whole segments, slow start in every round trip, Reno's reduction, NewReno's
-//! recovery where the profile has none, alpha 2 and beta 4.
+//! Linux differs: it uses the smallest round-trip time of the round instead of the mean, N relative
+//! to BaseRTT and in whole segments, slow start in every round trip, Reno's reduction, NewReno's
+//! recovery if the profile has none, alpha 2 and beta 4.
 //!
-//! Assumes that BaseRTT is the path's and that delay varies by queueing only. Bad at: delay
-//! variation of radio links (N means nothing then), routes and handovers that lengthen the path,
-//! sharing a queue with senders that fill it.
+//! Assumes that BaseRTT is the delay of the path without queues, and that delay varies only by
+//! queueing. Bad at: delay variation of radio links (N is then meaningless), routes and handovers
+//! that lengthen the path, sharing a queue with senders that fill it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,20 +1,20 @@
-//! TCP Westwood: Reno that sets its window after a loss to the rate at which ACKs came times the
-//! smallest round-trip time.
+//! TCP Westwood: Reno that sets its window after a loss to the rate of the ACKs times the smallest
+//! round-trip time.
 //!
 //! Source: Mascolo, Casetti, Gerla, Sanadidi and Wang, ACM MobiCom 2001; open points as in its
 //! authors' ns-2 module. Deployed at: the sender. Wire: nothing.
 //!
-//! Each ACK gives a bandwidth sample, the bytes it stands for over the time since the ACK before. A
-//! duplicate ACK stands for a segment, the ACK after it only for what was not counted yet. The
-//! samples pass a low-pass filter whose coefficients follow from their spacing (Tustin's
-//! approximation with time constant tau); silence counts as zero samples every tau/2. On a loss
-//! ssthresh becomes bandwidth × RTTmin and cwnd is cut to that, if it is above; a timeout does the
-//! same to ssthresh. Growth is Reno's. The estimate starts with the first sample (the paper leaves
-//! it open).
+//! Each ACK gives a bandwidth sample: the bytes that it acknowledges divided by the time since the
+//! previous ACK. A duplicate ACK counts as one segment, and the next cumulative ACK only for the
+//! bytes not yet counted. The samples pass a low-pass filter whose coefficients depend on their
+//! spacing (Tustin's approximation with time constant tau); silence counts as zero samples every
+//! tau/2. On a loss ssthresh becomes bandwidth × RTTmin, and cwnd is reduced to ssthresh if it is
+//! larger; a timeout sets ssthresh in the same way. Growth is Reno's. The estimate starts with the
+//! first sample (the paper leaves it open).
 //!
-//! Assumes that ACKs come back at the spacing at which data left the bottleneck. Bad at: ACK
+//! Assumes that ACKs return with the spacing at which data left the bottleneck. Bad at: ACK
 //! compression (the estimate is too high), lost ACKs (too low), small round-trip times, fairness to
-//! Reno: where a queue overflows it gives way too little.
+//! Reno: after a queue overflow it reduces its window too little.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

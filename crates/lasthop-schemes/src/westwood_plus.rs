@@ -1,26 +1,26 @@
-//! TCP Westwood+: Westwood that samples its bandwidth once per round trip, and so does not mind
-//! compressed ACKs.
+//! TCP Westwood+: Westwood with one bandwidth sample per round trip, which makes it robust against
+//! ACK compression.
 //!
 //! Source: Grieco and Mascolo, ACM CCR 34(2), 2004; Linux' `tcp_westwood` and ns-3's
 //! `TcpWestwoodPlus` are this scheme. Deployed at: the sender. Wire: nothing.
 //!
-//! The bytes delivered in a round trip, of 50 ms at least, over its length are a sample; the
-//! samples pass a low-pass filter with constant coefficients, 0.9 of the old value and 0.05 of each
-//! of the last two samples. On a loss ssthresh becomes bandwidth × RTTmin and cwnd is cut to that,
-//! if it is above; a timeout does the same to ssthresh. Growth is Reno's. The filter starts with
-//! the first sample.
+//! A sample is the number of bytes delivered in a round trip (at least 50 ms) divided by its
+//! length. The samples pass a low-pass filter with constant coefficients: 0.9 of the old value and
+//! 0.05 of each of the last two samples. On a loss ssthresh becomes bandwidth × RTTmin, and cwnd is
+//! reduced to ssthresh if it is larger; a timeout sets ssthresh in the same way. Growth is Reno's.
+//! The filter starts with the first sample.
 //!
-//! `variant = "linux"` has two filters in a row, each of 7/8 and 1/8; in recovery it halves as Reno
-//! does and sets cwnd and ssthresh to the estimate when recovery ends, upwards too; RTTmin is
-//! reset after a timeout. (ns-3 sets cwnd to the estimate upwards as well, without the
-//! halving.)
+//! `variant = "linux"` has two filters in series, each with the weights 7/8 and 1/8. In recovery it
+//! halves the window as Reno does, and at the end of recovery sets cwnd and ssthresh to the
+//! estimate, even if that is larger. RTTmin is reset after a timeout. (ns-3 also sets cwnd to a
+//! larger estimate, without the halving.)
 //!
-//! yun2009 took an open ns-2 module (section 5.1). The public ones derive from ns-2's NewReno, so
-//! its figures here do too; over Reno's recovery, which figures 6 and 7 draw beside it, most of the
-//! gain at small round-trip times is gone.
+//! yun2009 used a public ns-2 module (section 5.1). The public modules derive from ns-2's NewReno,
+//! and so does the scheme in its figures here. Over Reno's recovery, which figures 6 and 7 show for
+//! comparison, most of the gain at small round-trip times disappears.
 //!
-//! Assumes that the rate of the last ten or twenty round trips is what the flow may have. Bad at:
-//! following a rate that falls, a loss in early slow start (the estimate lags behind), fairness to
+//! Assumes that the rate of the last ten or twenty round trips is available to the flow. Bad at:
+//! following a falling rate, a loss in early slow start (the estimate lags behind), fairness to
 //! Reno.
 
 use schemars::JsonSchema;

@@ -1,24 +1,24 @@
-//! WTCP: the receiver compares how segments are spaced when they arrive with how they were when
-//! they left, and tells the sender its rate.
+//! WTCP: the receiver compares the spacing of segments at arrival with their spacing at departure,
+//! and reports a sending rate to the sender.
 //!
 //! Source: Sinha, Nandagopal, Venkitaraman, Sivakumar and Bharghavan, "WTCP: a reliable transport
-//! protocol for wireless wide-area networks", Wireless Networks 8, 2002, of which zeng2006 (section
-//! 2.2) says one sentence. A reconstruction: rules and numbers are from memory of the paper or
-//! choices. Deployed at: the sender and the receiver. Wire: the timestamps option, and an
+//! protocol for wireless wide-area networks", Wireless Networks 8, 2002, to which zeng2006 (section
+//! 2.2) gives one sentence. This is a reconstruction: rules and numbers are from memory of the
+//! paper, or choices. Deployed at: the sender and the receiver. Wire: the timestamps option, and an
 //! experimental option on ACKs with the rate in kbit/s.
 //!
-//! Receiver. The first two segments are a packet pair and give the first rate. For each two
-//! segments sent one after the other, lag = spacing at arrival / spacing at departure, averaged
-//! twice (gains 1/4 and 1/16). Once in a round trip: if the long average is above 1 + `above` the
-//! path is filled beyond its rate, and the rate falls to `decrease` of it; if both are below 1 +
-//! half of that, it grows by a segment for each round trip. A loss is the radio's if the spacing
-//! around it, for each segment, is within `deviations` mean deviations of its mean; otherwise it is
-//! congestion, and the rate falls. Sender: paces at the rate told; its window is what two round
-//! trips of it need. It reduces nothing for losses; when nothing comes back the timer sends one
-//! segment each time, with back-off.
+//! Receiver: the first two segments are a packet pair and give the first rate. For each two
+//! consecutive segments, lag = spacing at arrival / spacing at departure, averaged twice (gains 1/4
+//! and 1/16). Once per round trip: if the long average is above 1 + `above`, the sending rate
+//! exceeds the rate of the path and is multiplied by `decrease`; if both averages are below 1 +
+//! `above` / 2, the rate grows by one segment per round trip. A loss is classified as wireless if
+//! the spacing around it, per segment, is within `deviations` mean deviations of its mean;
+//! otherwise it is congestion, and the rate is reduced. Sender: it paces at the reported rate; its
+//! window is twice the product of that rate and the round-trip time. It does not reduce its rate on
+//! losses. Without feedback the retransmission timer sends one segment per expiry, with back-off.
 //!
-//! Assumes that the sender's spacing survives until the narrowest link. Bad at: short flows, links
-//! whose rate or delay varies, fairness towards TCP, delayed ACKs (older rates).
+//! Assumes that the spacing of the sender persists up to the bottleneck. Bad at: short flows, links
+//! with varying rate or delay, fairness towards TCP, delayed ACKs (older rates).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

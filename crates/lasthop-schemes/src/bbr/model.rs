@@ -36,7 +36,8 @@ pub struct PacketRounds {
     pub count: u64,
     /// True if this ACK begins a round.
     pub started: bool,
-    next_delivered: u64,
+    /// Bytes delivered on the connection at which the next round begins.
+    pub next_delivered: u64,
 }
 
 impl PacketRounds {
@@ -100,8 +101,10 @@ const FULL_ROUNDS: u32 = 3;
 /// Detects that a higher rate brings no more delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FullPipe {
-    base: f64,
-    rounds: u32,
+    /// The rate that a higher one must exceed, bytes per second.
+    pub base: f64,
+    /// Rounds without growth.
+    pub rounds: u32,
     /// The bandwidth has stopped growing since the last `restart`.
     pub now: bool,
     /// It has stopped growing at any time.

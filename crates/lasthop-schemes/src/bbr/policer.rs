@@ -39,7 +39,7 @@ impl Policer {
 
     /// Processes an ACK or a timeout. True if the rate has been used long enough and probing
     /// restarts.
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "one call site; each is a property of the ACK")]
     pub fn sample(
         &mut self,
         now: Time,

@@ -20,7 +20,7 @@ pub struct Limits {
 
 /// The bounds before a loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Memory {
+pub struct Memory {
     bw_lo: f64,
     inflight_lo: f64,
     inflight_hi: f64,
@@ -29,9 +29,9 @@ struct Memory {
 /// The bounds.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    limits: Limits,
-    rules: Rules,
-    mss: f64,
+    pub limits: Limits,
+    pub rules: Rules,
+    pub mss: f64,
     /// True if more than one loss per round trip is detected.
     pub sack: bool,
     /// Short-term bound on the rate.
@@ -41,22 +41,22 @@ pub struct Bounds {
     /// Long-term bound on the volume in flight.
     pub inflight_hi: f64,
     /// Largest rate and volume delivered in a round.
-    bw_latest: f64,
-    inflight_latest: u64,
+    pub bw_latest: f64,
+    pub inflight_latest: u64,
     /// True if a segment was lost in this round.
     pub loss_in_round: bool,
-    round_delivered: u64,
+    pub round_delivered: u64,
     /// True if this ACK ends a round.
     pub round_ended: bool,
     /// Ranges of segments lost in this round.
     pub ranges: u32,
-    last_lost_end: u64,
-    before: Memory,
+    pub last_lost_end: u64,
+    pub before: Memory,
     /// Rounds of growth of the long-term bound, bytes acknowledged since it grew, and bytes that
     /// make it grow.
-    up_rounds: i32,
-    up_acked: f64,
-    up_per_segment: f64,
+    pub up_rounds: i32,
+    pub up_acked: f64,
+    pub up_per_segment: f64,
 }
 
 impl Bounds {

@@ -1,7 +1,7 @@
 //! Differences of Linux from the draft (google/bbr, branch v3, `net/ipv4/tcp_bbr.c`): `rules =
 //! "linux"`.
 
-use super::{Bbr3Window, Mode, Rules, STARTUP_LOSSES};
+use super::{Bbr3Window, Mode, Rules, STARTUP_LOSSES, cycle};
 use crate::bbr::model::{larger, smaller};
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::offload::autosize;
@@ -20,7 +20,7 @@ pub struct LinuxState {
     /// True if a segment was marked lost since the last ACK.
     pub found_lost: bool,
     /// ACKs of this round with losses (`loss_events_in_round`).
-    loss_events: u32,
+    pub loss_events: u32,
     /// The present episode began with a timeout (`TCP_CA_Loss`).
     pub timed_out: bool,
 }
@@ -35,94 +35,83 @@ impl Rules {
     }
 }
 
-impl Bbr3Window {
-    #[inline]
-    pub(super) fn is_linux(&self) -> bool {
-        self.rules == Rules::Linux
+/// Bytes sent as one burst.
+pub(super) fn quantum(bbr: &Bbr3Window) -> f64 {
+    if bbr.is_linux() {
+        autosize(bbr.pacing.get(), bbr.min_rtt, bbr.mss, bbr.settings.min_tso_segs)
+    } else {
+        bbr.pacing.quantum()
     }
+}
 
-    /// Bytes sent as one burst.
-    pub(super) fn quantum(&self) -> f64 {
-        if self.is_linux() {
-            autosize(self.pacing.get(), self.min_rtt, self.mss, self.settings.min_tso_segs)
-        } else {
-            self.pacing.quantum()
+/// Linux counts whole segments, rounded up (`bbr_bdp`).
+pub(super) fn whole(bbr: &Bbr3Window, bytes: f64) -> f64 {
+    if bbr.is_linux() { bbr.mss * libm::ceil(bytes / bbr.mss) } else { bytes }
+}
+
+/// ACK aggregation beyond the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
+pub(super) fn linux_excess(bbr: &Bbr3Window) -> f64 {
+    smaller(bbr.excess.get(), bbr.bw * MAX_AGGREGATION.as_secs())
+}
+
+/// Computes the departure time of the next burst after `bytes` are sent
+/// (`tcp_update_skb_after_send`).
+pub(super) fn note_departure(bbr: &mut Bbr3Window, now: Time, bytes: u32) {
+    let mut gap = bbr.pacing.get().time_for(u64::from(bytes));
+    if f64::from(bytes) > bbr.mss {
+        gap = after_credit(gap, now.since(bbr.linux.departure));
+    }
+    bbr.linux.departure = bbr.linux.departure.max(now) + gap;
+}
+
+/// `in_flight` at the departure of the next burst, that one included while the rate is probed
+/// (`bbr_packets_in_net_at_edt`).
+pub(super) fn in_net_at_departure(bbr: &Bbr3Window, in_flight: u64, now: Time) -> f64 {
+    let delivered = bbr.bw * bbr.linux.departure.max(now).since(now).as_secs();
+    let leaving = if bbr.pacing_gain() > 1.0 { quantum(bbr) } else { 0.0 };
+    larger(in_flight as f64 + leaving - delivered, 0.0)
+}
+
+/// Startup ends when the bandwidth stops growing, or when six ACKs of a round in recovery have
+/// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`).
+pub(super) fn check_startup_linux(bbr: &mut Bbr3Window, sample: Option<&RateSample>) {
+    bbr.linux.loss_events += u32::from(bbr.linux.found_lost);
+    let recovering = bbr.episode.is_some() && !bbr.linux.timed_out;
+    let lossy = sample.is_some_and(|s| bbr.bounds.too_high(s.lost, s.tx_in_flight));
+    if bbr.bounds.round_ended && recovering && bbr.linux.loss_events >= STARTUP_LOSSES && lossy {
+        bbr.full.ever = true;
+        bbr.bounds.end_startup(bbr.inflight(bbr.max_bw()));
+    }
+    if bbr.bounds.round_ended {
+        bbr.linux.loss_events = 0;
+    }
+    if bbr.full.ever {
+        bbr.mode = Mode::Drain;
+        bbr.bounds.forget_round();
+    }
+}
+
+/// Drain ends by the volume in flight only (`bbr_check_drain`).
+pub(super) fn check_drain_linux(bbr: &mut Bbr3Window, now: Time) {
+    if in_net_at_departure(bbr, bbr.in_flight, now) <= bbr.inflight(bbr.max_bw()) {
+        cycle::start_down(bbr, now);
+    }
+}
+
+/// A timeout, or a loss repaired by a tail loss probe (`bbr_set_state`,
+/// `bbr_run_loss_probe_recovery`).
+pub(super) fn on_loss_linux(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
+    if loss.kind == LossKind::Timeout {
+        bbr.linux.timed_out = true;
+        bbr.full.restart(0.0);
+        let probing = matches!(bbr.mode, Mode::Startup | Mode::Refill | Mode::Up);
+        if !probing && bbr.bounds.inflight_lo.is_infinite() {
+            bbr.bounds.inflight_lo = larger(window.cwnd, bbr.prior_cwnd);
         }
-    }
-
-    /// Linux counts whole segments, rounded up (`bbr_bdp`).
-    pub(super) fn whole(&self, bytes: f64) -> f64 {
-        if self.is_linux() { self.mss * libm::ceil(bytes / self.mss) } else { bytes }
-    }
-
-    /// ACK aggregation beyond the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
-    pub(super) fn linux_excess(&self) -> f64 {
-        smaller(self.excess.get(), self.bw * MAX_AGGREGATION.as_secs())
-    }
-
-    /// Computes the departure time of the next burst after `bytes` are sent
-    /// (`tcp_update_skb_after_send`).
-    pub(super) fn note_departure(&mut self, now: Time, bytes: u32) {
-        let mut gap = self.pacing.get().time_for(u64::from(bytes));
-        if f64::from(bytes) > self.mss {
-            gap = after_credit(gap, now.since(self.linux.departure));
-        }
-        self.linux.departure = self.linux.departure.max(now) + gap;
-    }
-
-    /// `in_flight` at the departure of the next burst, that one included while the rate is probed
-    /// (`bbr_packets_in_net_at_edt`).
-    pub(super) fn in_net_at_departure(&self, in_flight: u64, now: Time) -> f64 {
-        let delivered = self.bw * self.linux.departure.max(now).since(now).as_secs();
-        let leaving = if self.pacing_gain() > 1.0 { self.quantum() } else { 0.0 };
-        larger(in_flight as f64 + leaving - delivered, 0.0)
-    }
-
-    /// Startup ends when the bandwidth stops growing, or when six ACKs of a round in recovery have
-    /// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`).
-    pub(super) fn check_startup_linux(&mut self, sample: Option<&RateSample>) {
-        self.linux.loss_events += u32::from(self.linux.found_lost);
-        let recovering = self.episode.is_some() && !self.linux.timed_out;
-        let lossy = sample.is_some_and(|s| self.bounds.too_high(s.lost, s.tx_in_flight));
-        if self.bounds.round_ended
-            && recovering
-            && self.linux.loss_events >= STARTUP_LOSSES
-            && lossy
-        {
-            self.full.ever = true;
-            self.bounds.end_startup(self.inflight(self.max_bw()));
-        }
-        if self.bounds.round_ended {
-            self.linux.loss_events = 0;
-        }
-        if self.full.ever {
-            self.mode = Mode::Drain;
-            self.bounds.forget_round();
-        }
-    }
-
-    /// Drain ends by the volume in flight only (`bbr_check_drain`).
-    pub(super) fn check_drain_linux(&mut self, now: Time) {
-        if self.in_net_at_departure(self.in_flight, now) <= self.inflight(self.max_bw()) {
-            self.start_down(now);
-        }
-    }
-
-    /// A timeout, or a loss repaired by a tail loss probe (`bbr_set_state`,
-    /// `bbr_run_loss_probe_recovery`).
-    pub(super) fn on_loss_linux(&mut self, window: &Window, loss: &Loss) {
-        if loss.kind == LossKind::Timeout {
-            self.linux.timed_out = true;
-            self.full.restart(0.0);
-            let probing = matches!(self.mode, Mode::Startup | Mode::Refill | Mode::Up);
-            if !probing && self.bounds.inflight_lo.is_infinite() {
-                self.bounds.inflight_lo = larger(window.cwnd, self.prior_cwnd);
-            }
-        } else if !self.linux.found_lost && self.probe_samples {
-            let in_flight = self.bounds.inflight_latest() + self.mss;
-            if self.bounds.too_high(self.mss as u64, in_flight as u64) {
-                self.end_probe(loss.now, in_flight, false, window.cwnd);
-            }
+    } else if !bbr.linux.found_lost && bbr.probe_samples {
+        let in_flight = bbr.bounds.inflight_latest() + bbr.mss;
+        if bbr.bounds.too_high(bbr.mss as u64, in_flight as u64) {
+            cycle::end_probe(bbr, loss.now, in_flight, false, window.cwnd);
         }
     }
 }

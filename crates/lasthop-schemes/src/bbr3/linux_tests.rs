@@ -230,11 +230,11 @@ fn up_ends_when_the_next_burst_would_reach_the_bound() {
     let (mut r, _) = linux();
     r.mode = Mode::Up;
     let now = Time(1_000_000);
-    assert_eq!(r.in_net_at_departure(9000, now), 11_000.0);
+    assert_eq!(linux::in_net_at_departure(&r, 9000, now), 11_000.0);
     r.linux.departure = now + Duration::millis(10);
-    assert_eq!(r.in_net_at_departure(9000, now), 10_000.0);
+    assert_eq!(linux::in_net_at_departure(&r, 9000, now), 10_000.0);
     r.mode = Mode::Down;
-    assert_eq!(r.in_net_at_departure(9000, now), 8000.0);
+    assert_eq!(linux::in_net_at_departure(&r, 9000, now), 8000.0);
 }
 
 /// The BDP is two segments, and three bursts of two are six: the next probe starts after six
@@ -245,7 +245,7 @@ fn a_pipe_of_less_than_three_bursts_is_probed_less_often() {
         r.bw = 20_000.0;
         (0..20).find(|n| {
             r.rounds_since_probe = *n;
-            r.time_to_probe(Time(1), 20_000.0)
+            cycle::time_to_probe(&r, Time(1), 20_000.0)
         })
     };
     assert_eq!((rounds(linux().0), rounds(steady().0)), (Some(6), Some(2)));

@@ -250,13 +250,13 @@ fn a_loss_in_cruise_lowers_the_short_term_bounds_until_the_next_probe() {
 fn a_short_pipe_is_probed_as_often_as_reno_would_lose() {
     let (mut r, _) = steady();
     r.rounds_since_probe = 9;
-    assert!(!r.time_to_probe(Time(1), 20_000.0));
+    assert!(!cycle::time_to_probe(&r, Time(1), 20_000.0));
     r.rounds_since_probe = 10;
-    assert!(r.time_to_probe(Time(1), 20_000.0));
+    assert!(cycle::time_to_probe(&r, Time(1), 20_000.0));
     r.bw = 10_000_000.0;
-    assert!(!r.time_to_probe(Time(1), 1e9));
+    assert!(!cycle::time_to_probe(&r, Time(1), 1e9));
     r.rounds_since_probe = 63;
-    assert!(r.time_to_probe(Time(1), 1e9), "at the latest");
+    assert!(cycle::time_to_probe(&r, Time(1), 1e9), "at the latest");
 }
 
 /// More than 2 % in six ranges, for a round of recovery.

@@ -40,13 +40,18 @@ impl Cached {
 /// Total size of the stored segments with headers, and its limit, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
-    pub held: u64,
+    held: u64,
     limit: u64,
 }
 
 impl Room {
     pub fn new(limit: u64) -> Room {
         Room { held: 0, limit }
+    }
+
+    /// Total size of the stored segments, bytes.
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
     /// True if `size` more bytes fit.

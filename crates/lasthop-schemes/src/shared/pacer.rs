@@ -122,9 +122,9 @@ pub(crate) struct Traffic {
     /// Payload and total length of the largest segment, bytes.
     frame: (u32, u32),
     /// Stream offset after the highest byte forwarded.
-    pub highest: u64,
+    highest: u64,
     /// Highest acknowledgment number from the mobile.
-    pub acked: u64,
+    acked: u64,
     last: Time,
 }
 
@@ -132,6 +132,21 @@ impl Traffic {
     /// The state of a flow that another base station exported.
     pub fn imported(highest: u64, acked: u64) -> Self {
         Traffic { highest, acked, ..Traffic::default() }
+    }
+
+    /// Stream offset after the highest byte forwarded.
+    pub fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// Highest acknowledgment number from the mobile.
+    pub fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Records an acknowledgment number from the mobile.
+    pub fn acknowledge(&mut self, ack: u64) {
+        self.acked = self.acked.max(ack);
     }
 
     /// Records a data segment.

@@ -55,7 +55,7 @@ pub(super) struct FlowState {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncached {
     /// Range from the first to the last such segment; 0 to 0 if there are none.
-    range: Block,
+    pub range: Block,
     /// True if one of them was lost.
     pub lost: bool,
 }

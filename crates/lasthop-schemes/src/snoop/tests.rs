@@ -100,14 +100,14 @@ impl Bench {
         }
         assert!(
             held.keys().eq(self.held.keys())
-                && a.room.held == held.values().sum::<u64>()
-                && a.room.held <= a.config.cache_bytes
+                && a.room.held() == held.values().sum::<u64>()
+                && a.room.held() <= a.config.cache_bytes
         );
         assert_eq!(
             a.state_bytes(),
             a.flows.len() * (size_of::<FlowState>() - size_of::<Uncached>())
                 + held.len() * size_of::<Cached>()
-                + a.room.held as usize
+                + a.room.held() as usize
         );
         answer
     }
