@@ -646,14 +646,13 @@ mod tests {
             .unwrap();
         let ack = Segment { ack: 500, window: 4000, ..BLANK };
         let (_, reversed) = flows.frame(Direction::Uplink, &ack).unwrap();
-        assert_eq!(&reversed[..14], b"BBBBBBAAAAAA\x08\x00");
+        assert!(reversed.starts_with(b"BBBBBBAAAAAA\x08\x00"), "{reversed:?}");
         wire(false, 7, 1000, SYN_ACK)
             .with(TcpOption::WindowScale(2))
             .process(&mut flows, Time(1))
             .unwrap();
         let (_, frame) = flows.frame(Direction::Uplink, &ack).unwrap();
-        assert_eq!(&frame[..14], b"AAAAAABBBBBB\x08\x00");
-        let p = parse(&frame[14..]).unwrap();
+        let p = parse(frame.strip_prefix(b"AAAAAABBBBBB\x08\x00").unwrap()).unwrap();
         assert_eq!((p.seq, p.ack, p.window, p.payload_len), (8, 1500, 1000, 0));
         // DSCP and TTL are copied, the ECN mark is not.
         assert_eq!(
@@ -688,8 +687,8 @@ mod tests {
             numbers in proptest::collection::vec(any::<u32>(), 1..40),
         ) {
             let mut stream = Stream::default();
-            let first = stream.offset(numbers[0]);
-            prop_assert_eq!(first, u64::from(BIAS));
+            let first = numbers.first().map(|&n| stream.offset(n));
+            prop_assert_eq!(first, Some(u64::from(BIAS)));
             numbers.into_iter().for_each(|n| { stream.offset(n); });
         }
     }

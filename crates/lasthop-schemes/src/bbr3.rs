@@ -504,7 +504,7 @@ impl Bbr3Window {
 
     fn check_drain(&mut self, now: Time) {
         if self.is_linux() {
-            return linux::check_drain_linux(self, now);
+            return linux::check_drain(self, now);
         }
         let drained = self.in_flight as f64 <= self.inflight(self.bw);
         if drained || self.rounds.count > self.drain_round + DRAIN_ROUNDS {
@@ -527,7 +527,7 @@ impl Bbr3Window {
     }
 
     fn set_cwnd(&self, cwnd: f64, acked: f64) -> f64 {
-        let excess = if self.is_linux() { linux::linux_excess(self) } else { self.excess.get() };
+        let excess = if self.is_linux() { linux::excess(self) } else { self.excess.get() };
         let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + excess);
         let early = if self.is_linux() {
             cwnd < 2.0 * self.initial_cwnd
@@ -547,10 +547,9 @@ impl Bbr3Window {
             Mode::Startup | Mode::Drain => f64::INFINITY,
             Mode::Down | Mode::Refill | Mode::Up => self.bounds.inflight_hi,
             Mode::Cruise => self.bounds.with_headroom(self.mss, self.least()),
-            Mode::ProbeRtt => self
-                .bounds
-                .with_headroom(self.mss, self.least())
-                .min(probe_rtt::probe_rtt_cwnd(self)),
+            Mode::ProbeRtt => {
+                self.bounds.with_headroom(self.mss, self.least()).min(probe_rtt::cwnd(self))
+            }
         };
         larger(smaller(grown, smaller(cap, self.bounds.inflight_lo)), self.least())
     }
@@ -582,7 +581,7 @@ impl WindowRule for Bbr3Window {
         self.measure(ack, window.cwnd);
         if self.mode == Mode::Startup {
             if self.is_linux() {
-                linux::check_startup_linux(self, sample)
+                linux::check_startup(self, sample)
             } else {
                 self.check_startup(sample)
             }
@@ -594,10 +593,10 @@ impl WindowRule for Bbr3Window {
             self.check_drain(ack.now);
         }
         if self.full.ever {
-            cycle::update_cycle(self, ack, window.cwnd);
+            cycle::update(self, ack, window.cwnd);
         }
         probe_rtt::update_min_rtt(self, ack.now, sample.and_then(|s| s.rtt).or(ack.rtt));
-        probe_rtt::check_probe_rtt(self, window, ack);
+        probe_rtt::check(self, window, ack);
         self.bounds.end_ack(sample);
         self.bw = smaller(self.max_bw(), self.bounds.bw_lo);
         if self.episode.is_some_and(|(end, _)| ack.snd_una >= end) {
@@ -648,7 +647,7 @@ impl WindowRule for Bbr3Window {
             window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
         }
         if self.is_linux() {
-            linux::on_loss_linux(self, window, loss);
+            linux::on_loss(self, window, loss);
         }
         LossClass::Unclassified
     }
@@ -691,7 +690,7 @@ impl WindowRule for Bbr3Window {
         if self.probing_bw() {
             self.pacing.set(1.0, self.bw);
         } else if self.mode == Mode::ProbeRtt && self.stay.over(now) {
-            probe_rtt::leave_probe_rtt(self, window, now);
+            probe_rtt::leave(self, window, now);
         }
     }
 

@@ -9,8 +9,8 @@
 //! The sender marks a fixed share of the new segments, evenly spaced, as low priority. The radio
 //! loses segments of both priorities alike; congestion drops those of low priority. The receiver
 //! knows the pattern, and therefore the priority of each missing segment. Of the last W missing
-//! segments, f is the share of low priority. The losses are classified as wireless if f is below (1
-//! + p) / 2, where p is the share of low priority among all segments: the midpoint between the
+//! segments, f is the share of low priority. The losses are classified as wireless if f is below
+//! (1 + p) / 2, where p is the share of low priority among all segments: the midpoint between the
 //! values that the radio and congestion would give. In that case the duplicate ACKs of the receiver
 //! carry ELN. The sender, a NewReno, halves its window only on duplicate ACKs without ELN; timeouts
 //! are NewReno's.

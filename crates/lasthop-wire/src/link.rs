@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(LinkType::ETHERNET.ip_at(&frame(12, &[0x8100, 0x86dd])), Some(18));
         assert_eq!(LinkType::ETHERNET.ip_at(&frame(12, &[0x88a8, 0x8100, 0x0800])), Some(22));
         assert_eq!(LinkType::ETHERNET.ip_at(&frame(12, &[0x0806])), None);
-        assert_eq!(LinkType::ETHERNET.ip_at(&frame(12, &[0x8100])[..14]), None);
+        assert_eq!(LinkType::ETHERNET.ip_at(frame(12, &[0x8100]).get(..14).unwrap()), None);
         assert_eq!(LinkType::LINUX_SLL.ip_at(&frame(14, &[0x0800])), Some(16));
         let mut sll2 = frame(0, &[0x86dd]);
         sll2.resize(21, 0);

@@ -323,7 +323,8 @@ mod tests {
                 written.push(option).unwrap();
                 length = written.length;
             }
-            prop_assert_eq!(&written.bytes[..length], &bytes[..length]);
+            prop_assert!(bytes.get(..length).is_some());
+            prop_assert_eq!(written.bytes.get(..length), bytes.get(..length));
         }
 
         #[test]

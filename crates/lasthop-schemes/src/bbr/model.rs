@@ -346,15 +346,15 @@ pub mod path {
         /// The rule is notified of recoveries, which end when the data outstanding at their
         /// beginning is acknowledged.
         pub recovers: bool,
-        recovery_point: u64,
-        sampler: RateSampler,
+        pub recovery_point: u64,
+        pub sampler: RateSampler,
         /// (number, arrival of its ACK, whether it is lost), in order of sending.
-        flying: VecDeque<(u64, Time, bool)>,
-        next: u64,
-        una: u64,
-        free_at: f64,
-        next_send: Time,
-        sent: u64,
+        pub flying: VecDeque<(u64, Time, bool)>,
+        pub next: u64,
+        pub una: u64,
+        pub free_at: f64,
+        pub next_send: Time,
+        pub sent: u64,
     }
 
     impl<R: WindowRule> Path<R> {

@@ -31,7 +31,7 @@ fn start_up(bbr: &mut Bbr3Window, rate: f64, cwnd: f64) {
     bbr.bounds.steepen(cwnd, bbr.mss);
 }
 
-pub(super) fn update_cycle(bbr: &mut Bbr3Window, ack: &Ack, cwnd: f64) {
+pub(super) fn update(bbr: &mut Bbr3Window, ack: &Ack, cwnd: f64) {
     if adapt_long_term(bbr, ack, cwnd) {
         return start_refill(bbr);
     }

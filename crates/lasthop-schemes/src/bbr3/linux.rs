@@ -50,7 +50,7 @@ pub(super) fn whole(bbr: &Bbr3Window, bytes: f64) -> f64 {
 }
 
 /// ACK aggregation beyond the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
-pub(super) fn linux_excess(bbr: &Bbr3Window) -> f64 {
+pub(super) fn excess(bbr: &Bbr3Window) -> f64 {
     smaller(bbr.excess.get(), bbr.bw * MAX_AGGREGATION.as_secs())
 }
 
@@ -74,7 +74,7 @@ pub(super) fn in_net_at_departure(bbr: &Bbr3Window, in_flight: u64, now: Time) -
 
 /// Startup ends when the bandwidth stops growing, or when six ACKs of a round in recovery have
 /// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`).
-pub(super) fn check_startup_linux(bbr: &mut Bbr3Window, sample: Option<&RateSample>) {
+pub(super) fn check_startup(bbr: &mut Bbr3Window, sample: Option<&RateSample>) {
     bbr.linux.loss_events += u32::from(bbr.linux.found_lost);
     let recovering = bbr.episode.is_some() && !bbr.linux.timed_out;
     let lossy = sample.is_some_and(|s| bbr.bounds.too_high(s.lost, s.tx_in_flight));
@@ -92,7 +92,7 @@ pub(super) fn check_startup_linux(bbr: &mut Bbr3Window, sample: Option<&RateSamp
 }
 
 /// Drain ends by the volume in flight only (`bbr_check_drain`).
-pub(super) fn check_drain_linux(bbr: &mut Bbr3Window, now: Time) {
+pub(super) fn check_drain(bbr: &mut Bbr3Window, now: Time) {
     if in_net_at_departure(bbr, bbr.in_flight, now) <= bbr.inflight(bbr.max_bw()) {
         cycle::start_down(bbr, now);
     }
@@ -100,7 +100,7 @@ pub(super) fn check_drain_linux(bbr: &mut Bbr3Window, now: Time) {
 
 /// A timeout, or a loss repaired by a tail loss probe (`bbr_set_state`,
 /// `bbr_run_loss_probe_recovery`).
-pub(super) fn on_loss_linux(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
+pub(super) fn on_loss(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
     if loss.kind == LossKind::Timeout {
         bbr.linux.timed_out = true;
         bbr.full.restart(0.0);

@@ -21,24 +21,24 @@ pub(super) fn update_min_rtt(bbr: &mut Bbr3Window, now: Time, rtt: Option<Durati
     }
 }
 
-pub(super) fn check_probe_rtt(bbr: &mut Bbr3Window, window: &mut Window, ack: &Ack) {
+pub(super) fn check(bbr: &mut Bbr3Window, window: &mut Window, ack: &Ack) {
     if bbr.mode != Mode::ProbeRtt && bbr.probe_rtt_due && !bbr.idle_restart {
         bbr.save_cwnd(window);
         (bbr.mode, bbr.stay, bbr.feedback) = (Mode::ProbeRtt, Stay::default(), Feedback::Stopping);
         bbr.rounds.restart(bbr.delivered);
     }
-    let low = bbr.in_flight as f64 <= probe_rtt_cwnd(bbr);
+    let low = bbr.in_flight as f64 <= cwnd(bbr);
     if bbr.mode == Mode::ProbeRtt && bbr.stay.on_ack(ack.now, low, &mut bbr.rounds, bbr.delivered) {
-        leave_probe_rtt(bbr, window, ack.now);
+        leave(bbr, window, ack.now);
     }
     bbr.idle_restart &= ack.delivered == 0;
 }
 
-pub(super) fn probe_rtt_cwnd(bbr: &Bbr3Window) -> f64 {
+pub(super) fn cwnd(bbr: &Bbr3Window) -> f64 {
     larger(bbr.bdp(bbr.bw, PROBE_RTT_CWND_GAIN), bbr.least())
 }
 
-pub(super) fn leave_probe_rtt(bbr: &mut Bbr3Window, window: &mut Window, now: Time) {
+pub(super) fn leave(bbr: &mut Bbr3Window, window: &mut Window, now: Time) {
     bbr.probe_rtt_min_at = now;
     window.cwnd = window.cwnd.max(bbr.prior_cwnd);
     bbr.bounds.forget_short_term();

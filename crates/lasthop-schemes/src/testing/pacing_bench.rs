@@ -11,7 +11,7 @@ use lasthop_core::units::{Duration, Rate, Time};
 /// A segment of 1040 bytes takes 20 ms.
 pub const RATE: Rate = Rate(416_000);
 
-struct Link(Option<Rate>);
+pub struct Link(Option<Rate>);
 
 impl NodeView for Link {
     fn queue(&self, _: Direction) -> QueueState {
@@ -35,11 +35,11 @@ pub struct Seen {
 
 pub struct Bench<A> {
     pub agent: A,
-    link: Link,
-    now: Time,
-    timers: BTreeMap<u32, Time>,
-    held: BTreeMap<u32, u64>,
-    ids: u64,
+    pub link: Link,
+    pub now: Time,
+    pub timers: BTreeMap<u32, Time>,
+    pub held: BTreeMap<u32, u64>,
+    pub ids: u64,
     pub flow: u32,
     /// Receive window, segments.
     pub window: u32,
