@@ -1,7 +1,7 @@
 //! The network between the hosts: links, cells, routes, the frames in transit, and the clock.
 //!
-//! A host hands a segment to [`Net::forward`]; [`Net::arrive`] returns it at the next node. What
-//! agents subscribe to is queued until the present event has been handled ([`Pending`]).
+//! A host hands a segment to `Net::forward`; `Net::arrive` returns it at the next node. What
+//! agents subscribe to is queued until the present event has been handled (`Pending`).
 
 pub mod cells;
 pub(crate) mod errors;

@@ -265,8 +265,11 @@ impl Recovery {
     }
 }
 
+/// What one part of a recovery demands of the others; the message names what does not go with it.
+type Rule = fn(&Recovery) -> Result<(), String>;
+
 /// What each part of a recovery is compatible with.
-const RULES: [fn(&Recovery) -> Result<(), String>; 7] = [
+const RULES: [Rule; 7] = [
     dsack::check,
     sack_ns2::check,
     packet_list::check,

@@ -3,7 +3,7 @@
 //! A recovery is composed of boxes with private state. Each is given what it needs (the scoreboard,
 //! an ACK, the time) and answers with values: which segments are lost, whether a reduction was
 //! spurious, what cwnd is next. An engine (duplicate ACKs, SACK, ns-2's SACK) combines them for one
-//! connection and directs the sender's [`Stream`] by its methods.
+//! connection and directs the sender's `Stream` by its methods.
 
 pub mod config;
 mod defer;

@@ -7,8 +7,8 @@ use crate::scoreboard::{Marks, Scoreboard};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rfc6675;
 
-/// IsLost: the start of the lowest SACKed segment that has, with itself, more than (`threshold` -
-/// 1) segments' bytes, or `threshold` segments, SACKed from it on; 0 if there is none above
+/// IsLost: the start of the lowest SACKed segment from which on more than `threshold` - 1 segments'
+/// bytes, or `threshold` segments, are SACKed, itself included; 0 if there is none above
 /// `lost_below`. All below it is lost.
 pub fn edge(board: &Scoreboard, ack: &AckSummary) -> u64 {
     let enough = u64::from(ack.threshold.saturating_sub(1)) * u64::from(ack.mss);
