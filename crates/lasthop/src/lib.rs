@@ -5,8 +5,8 @@
 //! virtual time, `lasthop-live` with real packets. See `docs/architecture.md`.
 //!
 //! This crate re-exports the others under one name: `lasthop-core` (units, segments, interfaces),
-//! `lasthop-tcp` ([`tcp`]), `lasthop-channel` ([`air`], [`link`], [`queue`]), `lasthop-schemes`
-//! ([`schemes`]) and `lasthop-scenario` ([`scenario`]).
+//! `lasthop-tcp` ([`tcp`]), `lasthop-channel` ([`air`], [`link`], [`queue`], [`sample`]),
+//! `lasthop-schemes` ([`schemes`]) and `lasthop-scenario` ([`scenario`]).
 
 pub use lasthop_channel::{air, link, queue, sample};
 pub use lasthop_core::{

@@ -71,7 +71,8 @@ struct Slot {
 /// A link and the frames that it has.
 pub struct Drive {
     link: Link,
-    /// Events that agents at the receiving node subscribe to.
+    /// Events that agents at the sending and at the receiving node subscribe to.
+    sender: Subscriptions,
     receiver: Subscriptions,
     slots: Vec<Slot>,
     free: Vec<Handle>,
@@ -81,7 +82,10 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// Drives a link. `receiver`: the events that agents at the receiving node subscribe to.
+    /// Drives a link that has not sent a frame. `sender` and `receiver` are the events that agents
+    /// at its two nodes subscribe to; others are not generated. Arrivals, losses, drops and marks
+    /// are always reported. A link without subscribers to attempts computes its retransmissions in
+    /// advance, if it can.
     ///
     /// # Errors
     ///
@@ -116,7 +120,7 @@ impl Drive {
     /// };
     /// let (start, end) = (Time::ZERO, Time(60_000_000_000));
     /// let link = Link::new(&config, "a>b", 1, Duration::ZERO, 960, start, end).unwrap();
-    /// let mut drive = Drive::new(link, Subscriptions::NONE).unwrap();
+    /// let mut drive = Drive::new(link, Subscriptions::NONE, Subscriptions::NONE).unwrap();
     /// let segment = Segment { size: 1000, ..Segment::default() };
     /// for handle in 1..=3 {
     ///     drive.input(start, start, handle, &segment);
@@ -130,12 +134,26 @@ impl Drive {
     /// assert_eq!((arrived.handle, arrived.kind), (1, EventKind::Arrived));
     /// assert_eq!(drive.next(), Time(22_000_000));
     /// ```
-    pub fn new(link: Link, receiver: Subscriptions) -> Result<Drive, String> {
+    pub fn new(
+        mut link: Link,
+        sender: Subscriptions,
+        receiver: Subscriptions,
+    ) -> Result<Drive, String> {
         if link.place().is_some() {
             return Err("a link of a cell is driven by its cell".into());
         }
+        if sender.any(Subscriptions::STEPS) {
+            link.count_attempts();
+        }
+        if !sender.any(Subscriptions::STEPS.with(Subscriptions::RETRIED)) {
+            link.precompute_retransmissions();
+        }
+        if receiver.any(Subscriptions::DAMAGED) {
+            link.report_damaged_frames();
+        }
         Ok(Drive {
             link,
+            sender,
             receiver,
             slots: Vec::new(),
             free: Vec::new(),
@@ -272,10 +290,10 @@ impl Drive {
             return;
         }
         if self.link.slot() == 1 {
-            self.push(key, handle, EventKind::Told(LinkEvent::Dequeued));
+            self.tell(key, handle, LinkEvent::Dequeued);
         }
         if let Some(attempt) = self.link.attempt() {
-            self.push(key, handle, EventKind::Told(LinkEvent::AttemptStarted { attempt }));
+            self.tell(key, handle, LinkEvent::AttemptStarted { attempt });
         }
         self.link.send_attempt(now, frame, &segment, framing.as_ref());
     }
@@ -285,14 +303,11 @@ impl Drive {
         let Ended { handle: slot, attempt, lost, step, damaged_frames } = ended;
         let Slot { handle, segment, .. } = self.slots[slot as usize];
         if lost {
-            self.push(key, handle, EventKind::Told(LinkEvent::AttemptFailed { attempt }));
+            self.tell(key, handle, LinkEvent::AttemptFailed { attempt });
         }
         match step {
             Step::More => {}
-            Step::Whole => {
-                let delivered = LinkEvent::Delivered { attempts: attempt };
-                self.push(key, handle, EventKind::Told(delivered));
-            }
+            Step::Whole => self.tell(key, handle, LinkEvent::Delivered { attempts: attempt }),
             Step::Over { .. } => {
                 self.end(key, slot, EventKind::Lost);
                 let told = damaged_frames.filter(|d| self.receiver.any(d.1.subscription()));
@@ -326,6 +341,13 @@ impl Drive {
     fn end(&mut self, key: (Time, Time), slot: Handle, kind: EventKind) {
         self.push(key, self.slots[slot as usize].handle, kind);
         self.free.push(slot);
+    }
+
+    /// An event for agents at the sending node, if one subscribes to it.
+    fn tell(&mut self, key: (Time, Time), handle: Handle, event: LinkEvent) {
+        if self.sender.any(event.subscription()) {
+            self.push(key, handle, EventKind::Told(event));
+        }
     }
 
     fn put(&mut self, frame: Slot) -> Handle {

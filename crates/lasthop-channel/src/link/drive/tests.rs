@@ -38,8 +38,13 @@ fn link(config: &LinkConfig) -> Link {
     Link::new(config, "a>b", 7, Duration::ZERO, 1460, Time::ZERO, end).unwrap()
 }
 
-fn drive(link: Link) -> Drive {
-    Drive::new(link, Subscriptions::DAMAGED).unwrap()
+/// A link whose attempts are events.
+fn watched(link: Link) -> Drive {
+    Drive::new(link, Subscriptions::SENDING, Subscriptions::NONE).unwrap()
+}
+
+fn unwatched(link: Link) -> Drive {
+    Drive::new(link, Subscriptions::NONE, Subscriptions::NONE).unwrap()
 }
 
 /// A frame: when it comes, its size, and whether its transport is ECN-capable.
@@ -182,8 +187,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// With computed departures, with an event for each departure, and by the link's own plan,
-    /// frames end in the same way at the same time.
+    /// With computed departures, with an event for each departure or each attempt, and by the
+    /// link's own plan, frames end in the same way at the same time.
     #[test]
     fn a_drop_tail_link_ends_frames_as_it_computes(
         queue in drop_tail(), rate in rates(), delay in delays(), loss in losses(),
@@ -193,8 +198,9 @@ proptest! {
         let expected = computed(link(&config), &inputs);
         let mut evented = link(&config);
         evented.make_evented();
-        prop_assert_eq!(ends(&punctual(drive(link(&config)), &inputs)), expected.clone());
-        prop_assert_eq!(ends(&punctual(drive(evented), &inputs)), expected);
+        prop_assert_eq!(&ends(&punctual(unwatched(link(&config)), &inputs)), &expected);
+        prop_assert_eq!(&ends(&punctual(unwatched(evented), &inputs)), &expected);
+        prop_assert_eq!(&ends(&punctual(watched(link(&config)), &inputs)), &expected);
     }
 
     /// Stop and wait, step by step and computed in advance.
@@ -208,14 +214,11 @@ proptest! {
             arq: Some(arq),
             ..config(queue, RateConfig::Constant(Rate(rate)), delay, loss)
         };
-        let precomputed = || {
-            let mut link = link(&config);
-            link.precompute_retransmissions();
-            link
-        };
-        let expected = computed(precomputed(), &inputs);
-        prop_assert_eq!(ends(&punctual(drive(link(&config)), &inputs)), expected.clone());
-        prop_assert_eq!(ends(&punctual(drive(precomputed()), &inputs)), expected);
+        let mut precomputed = link(&config);
+        precomputed.precompute_retransmissions();
+        let expected = computed(precomputed, &inputs);
+        prop_assert_eq!(&ends(&punctual(watched(link(&config)), &inputs)), &expected);
+        prop_assert_eq!(&ends(&punctual(unwatched(link(&config)), &inputs)), &expected);
     }
 
     /// A late host gets the same events, with the same times, in the same order; each frame ends
@@ -223,17 +226,14 @@ proptest! {
     #[test]
     fn events_do_not_depend_on_when_the_host_looks(
         queue in prop_oneof![drop_tail(), disciplines()], rate in rates(), delay in delays(),
-        loss in losses(), arq in any_retransmission(), damaged in any::<bool>(),
+        loss in losses(), arq in any_retransmission(), subscribed in any::<[bool; 2]>(),
         inputs in inputs(),
     ) {
         let config = LinkConfig { arq, ..config(queue, rate, delay, loss) };
-        let drive = || {
-            let mut link = link(&config);
-            if damaged {
-                link.report_damaged_frames();
-            }
-            drive(link)
-        };
+        let [sender, receiver] = subscribed;
+        let sender = if sender { Subscriptions::SENDING } else { Subscriptions::NONE };
+        let receiver = if receiver { Subscriptions::DAMAGED } else { Subscriptions::NONE };
+        let drive = || Drive::new(link(&config), sender, receiver).unwrap();
         let events = punctual(drive(), &inputs);
         prop_assert_eq!(&late(drive(), &inputs), &events);
         prop_assert!(events.is_sorted_by_key(|e| e.at));
@@ -259,7 +259,7 @@ fn attempts_are_told_one_by_one() {
         fragments: 1,
     };
     let config = LinkConfig { arq: Some(arq), ..plain(LossConfig::uniform(Share(1.0))) };
-    let events = punctual(drive(link(&config)), &[(Time::ZERO, 986, false)]);
+    let events = punctual(watched(link(&config)), &[(Time::ZERO, 986, false)]);
     let told = |ms: u64, event| (Time(ms * 1_000_000), EventKind::Told(event));
     let expected = [
         told(0, LinkEvent::Dequeued),
@@ -275,9 +275,9 @@ fn attempts_are_told_one_by_one() {
 
 #[test]
 fn the_receiver_is_told_of_a_damaged_frame_after_its_loss() {
-    let mut link = link(&plain(LossConfig::uniform(Share(1.0))));
-    link.report_damaged_frames();
-    let events = punctual(drive(link), &[(Time::ZERO, 986, false)]);
+    let link = link(&plain(LossConfig::uniform(Share(1.0))));
+    let drive = Drive::new(link, Subscriptions::NONE, Subscriptions::DAMAGED).unwrap();
+    let events = punctual(drive, &[(Time::ZERO, 986, false)]);
     let kinds: Vec<_> = events.iter().map(|e| (e.at.0 / 1_000_000, e.handle, e.kind)).collect();
     assert_eq!(kinds[0], (1, 100, EventKind::Lost));
     assert!(
@@ -291,5 +291,5 @@ fn the_receiver_is_told_of_a_damaged_frame_after_its_loss() {
 fn a_link_of_a_cell_is_refused() {
     let place = crate::link::cell::config::Place { cell: 0, from: 0, to: 1 };
     let config = LinkConfig { cell: Some(place), ..plain(LossConfig::None) };
-    assert!(Drive::new(link(&config), Subscriptions::NONE).is_err());
+    assert!(Drive::new(link(&config), Subscriptions::NONE, Subscriptions::NONE).is_err());
 }
