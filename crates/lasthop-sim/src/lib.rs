@@ -5,8 +5,8 @@
 //!
 //! The modules are floors; each imports only from its own and from lower ones, from the lowest:
 //! [`engine`] (event queue, pool of segments), [`events`] (what happens in a run), [`network`]
-//! (links, cells, routes), [`hosts`] (what runs at the nodes), [`probes`] (what measures), [`build`],
-//! [`simulation`] (the event loop).
+//! (links, cells, routes), [`hosts`] (what runs at the nodes), [`probes`] (what measures),
+//! [`build`], [`simulation`] (the event loop).
 //!
 //! # Examples
 //!

@@ -493,7 +493,8 @@ mod tests {
                 }
                 if let Some(s) = r.finish(ms(now), 1000 * newly) {
                     prop_assert!(s.rate.is_finite() && s.rate > 0.0 && s.interval > Duration::ZERO);
-                    prop_assert!((s.rate * s.interval.as_secs() - s.delivered as f64).abs() < 1e-6 * s.delivered as f64);
+                    let (rated, delivered) = (s.rate * s.interval.as_secs(), s.delivered as f64);
+                    prop_assert!((rated - delivered).abs() < 1e-6 * delivered);
                     prop_assert_eq!(s.total_delivered, 1000 * has.len() as u64);
                     prop_assert!(s.prior_delivered + s.delivered == s.total_delivered);
                 }

@@ -185,8 +185,8 @@ impl RtoEstimator {
         if self.backoff < self.max_backoff {
             self.backoff *= 2;
         }
-        // ns-2 and BSD: an estimate that led so far astray is folded into the deviation and made
-        // anew by the next sample.
+        // ns-2 and BSD: after this many timeouts the estimate is folded into the deviation, and
+        // the next sample starts a new one.
         if let (ClockKind::Ns2Ticks, true, Some(e)) = (self.kind, self.backoff > 8, self.estimate)
             && e.srtt > 0
         {
@@ -380,11 +380,15 @@ mod tests {
         /// zeng2006 prints the deviation with a minus sign; with the right one it is never negative
         /// and the RTO never below SRTT.
         #[test]
-        fn deviation_is_never_negative(samples in prop::collection::vec(1u64..5_000_000_000, 1..60), ticks in any::<bool>()) {
+        fn deviation_is_never_negative(
+            samples in prop::collection::vec(1u64..5_000_000_000, 1..60),
+            ticks in any::<bool>(),
+        ) {
             let mut r = if ticks { ns2() } else { rfc() };
             for s in samples {
                 r.sample(Duration(s), Time(s / 3), false);
-                prop_assert!(r.rto() + Duration::millis(1) >= r.srtt().unwrap().min(Duration::secs(60)));
+                let srtt = r.srtt().unwrap().min(Duration::secs(60));
+                prop_assert!(r.rto() + Duration::millis(1) >= srtt);
                 prop_assert!(r.rttvar().is_some());
             }
         }

@@ -215,7 +215,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_byte_is_found_in_its_segment(lens in prop::collection::vec(1u32..1500, 1..50), cut in 0u64..30_000) {
+        fn every_byte_is_found_in_its_segment(
+            lens in prop::collection::vec(1u32..1500, 1..50),
+            cut in 0u64..30_000,
+        ) {
             let mut b = Scoreboard::default();
             let mut end = 0;
             for len in lens {

@@ -462,8 +462,8 @@ fn lower_to(window: &mut Window, loss: &Loss, bytes: f64) {
 }
 
 /// NewReno's response for a rule that classifies losses: a loss of the radio leaves the window as
-/// it is, any other loss halves it. Only losses detected by duplicate ACKs are classified; a timeout
-/// is answered as usual.
+/// it is, any other loss halves it. Only losses detected by duplicate ACKs are classified; a
+/// timeout is answered as usual.
 pub fn halve_unless(wireless: bool, window: &mut Window, loss: &Loss) -> LossClass {
     if loss.kind == LossKind::DuplicateAcks && wireless {
         return LossClass::Wireless;

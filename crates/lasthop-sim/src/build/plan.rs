@@ -1,6 +1,6 @@
-//! Chooses how each link is computed: at the entry of a frame, chained to the link before, departure
-//! by departure, or as part of a cell. The result of a run does not depend on it, except that an
-//! observer receives the events of each frame in order of time.
+//! Chooses how each link is computed: at the entry of a frame, chained to the link before,
+//! departure by departure, or as part of a cell. The result of a run does not depend on it, except
+//! that an observer receives the events of each frame in order of time.
 
 use std::fmt;
 

@@ -203,7 +203,7 @@ pub trait Probe {
 
     /// An agent takes a segment into custody.
     #[inline(always)]
-    fn kept(&mut self, segment: &Segment) {}
+    fn held_by_agent(&mut self, segment: &Segment) {}
 
     /// A notice reaches its destination node; `kind` is its name.
     #[inline(always)]

@@ -395,7 +395,7 @@ fn apply<P: Probe>(verdict: &Verdict, node: NodeId, handle: Handle, net: &mut Ne
             true
         }
         Verdict::Keep => {
-            net.probes.kept(&segment);
+            net.probes.held_by_agent(&segment);
             false
         }
         Verdict::Drop(reason) => {

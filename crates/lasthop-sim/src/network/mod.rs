@@ -194,8 +194,8 @@ impl<P: Probe> Net<P> {
         self.pending.extend(notification.map(Pending::LinkEvent));
     }
 
-    /// A frame arrives at the far end of the link `l`. Returns false if bit errors of its connection
-    /// hit it; it is then discarded.
+    /// A frame arrives at the far end of the link `l`. Returns false if bit errors of its
+    /// connection hit it; it is then discarded.
     #[inline(always)]
     pub(crate) fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) -> bool {
         if !self.errors.is_empty() && self.has_bit_errors(node, handle) {

@@ -36,7 +36,7 @@ pub struct Watch {
     pub node: NodeId,
     /// Role of that node.
     pub role: Role,
-    /// True if the connection's data travel downlink at its node.
+    /// True if the connection's data go downlink at its node.
     pub downlink: bool,
     /// The connection's links at that node.
     pub links: NodeLinks,

@@ -133,8 +133,8 @@ pub struct GroundTruth {
 }
 
 impl GroundTruth {
-    /// The sender retransmits a segment; `arrived` if all its bytes have arrived. Returns true if it
-    /// is already certain that this is spurious.
+    /// The sender retransmits a segment; `arrived` if all its bytes have arrived. Returns true if
+    /// it is already certain that this is spurious.
     #[inline(never)]
     pub fn retransmitted(
         &mut self,

@@ -409,7 +409,7 @@ impl<R: Observer> Probe for Probes<R> {
         self.read(now, kind, node, segment, reason, 0.0);
     }
 
-    fn kept(&mut self, segment: &Segment) {
+    fn held_by_agent(&mut self, segment: &Segment) {
         self.ledger.now.at_agents += u64::from(segment.size);
     }
 

@@ -66,13 +66,20 @@ macro_rules! profile {
             /// The profile that gives every value not said here.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub profile: Option<ProfileName>,
-            $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$t>,)*
+            $(
+                $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$t>,
+            )*
         }
 
         impl ProfileKeys {
             /// `self`, with what it leaves open taken from `below`.
             pub fn over(&self, below: &ProfileKeys) -> ProfileKeys {
-                ProfileKeys { profile: self.profile.or(below.profile), $($field: self.$field.or(below.$field),)* }
+                ProfileKeys {
+                    profile: self.profile.or(below.profile),
+                    $($field: self.$field.or(below.$field),)*
+                }
             }
 
             /// The whole profile.
@@ -141,8 +148,8 @@ profile! {
     /// When a window that the receiver closes makes the sender persist: no timeouts, only probes
     /// (RFC 9293 section 3.8.6.1).
     persist: PersistRule,
-    /// A sender that is told that its last hop is down freezes until it is told that it is up, at
-    /// most for so long; 0: it does not heed these notices (TCP-F).
+    /// Longest time that a sender stays frozen after a notice that its last hop is down, unless a
+    /// notice that it is up comes first; 0: it ignores these notices (TCP-F).
     freeze: Duration,
     /// Duplicate ACKs that make a fast retransmit.
     dupack_threshold: u32,
@@ -244,7 +251,7 @@ profile! {
     /// ms or a twentieth of the round-trip time (Linux `tcp_comp_sack_delay_ns`,
     /// `__tcp_ack_snd_check`).
     sack_compression: bool,
-    /// Three-way handshake ends with an ACK of its own, and a finite transfer with FINs (off in
+    /// Three-way handshake ends with a separate ACK, and a finite transfer with FINs (off in
     /// ns-2's one-way TCP).
     full_handshake: bool,
 }

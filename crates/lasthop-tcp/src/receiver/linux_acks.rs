@@ -101,7 +101,7 @@ impl LinuxAcks {
             self.grant(t.window);
             self.delay = self.min_delay;
         } else {
-            self.adapt(t);
+            self.update_delay(t);
         }
         if t.grew {
             self.quick |= 1;
@@ -113,7 +113,7 @@ impl LinuxAcks {
     }
 
     /// `tcp_event_data_recv`.
-    fn adapt(&mut self, t: &Taken) {
+    fn update_delay(&mut self, t: &Taken) {
         let half = Duration(self.delay.0 / 2);
         match self.last_data.replace(t.now).map(|last| t.now - last) {
             None => self.grant(t.window),

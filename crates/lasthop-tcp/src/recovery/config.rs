@@ -335,7 +335,10 @@ impl JsonSchema for Recovery {
         let kinds = KINDS.map(|k| k.0).join("|");
         schemars::json_schema!({
             "type": "string",
-            "description": format!("What finds losses ({}), and what is added to it with + ({ADDITIONS})", KINDS.map(|k| k.0).join(", ")),
+            "description": format!(
+                "What finds losses ({}), and what is added to it with + ({ADDITIONS})",
+                KINDS.map(|k| k.0).join(", ")
+            ),
             "pattern": format!("^({kinds})(\\+[a-z-]+(=[0-9]+(/[0-9]+)?)?)*$"),
         })
     }

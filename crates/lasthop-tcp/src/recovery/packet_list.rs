@@ -309,8 +309,11 @@ mod tests {
     proptest! {
         /// The list of the rule as it is written: a vector in the order of sending.
         #[test]
-        fn the_list_does_what_its_rule_says(steps in prop::collection::vec((0u8..4, 0u64..12), 0..120)) {
-            let (mut l, mut plain): (_, Vec<(u64, u32)>) = (list(0, 11), (0..12).map(|s| (s, 0)).collect());
+        fn the_list_does_what_its_rule_says(
+            steps in prop::collection::vec((0u8..4, 0u64..12), 0..120),
+        ) {
+            let mut l = list(0, 11);
+            let mut plain: Vec<(u64, u32)> = (0..12).map(|s| (s, 0)).collect();
             for (what, s) in steps {
                 if what == 0 && l.find(s * 1000).is_some() {
                     l.sent_again(s * 1000);

@@ -137,7 +137,11 @@ mod tests {
     proptest! {
         /// Never more than the target and never less than one segment for the first ACK.
         #[test]
-        fn bounds(steps in prop::collection::vec((0u64..5, any::<bool>()), 1..60), flight in 4u64..100, lost in 1u64..50) {
+        fn bounds(
+            steps in prop::collection::vec((0u64..5, any::<bool>()), 1..60),
+            flight in 4u64..100,
+            lost in 1u64..50,
+        ) {
             let mss = 1000;
             let target = (flight * 500) as f64;
             let mut prr = Prr::new(target, flight * mss);
@@ -150,7 +154,8 @@ mod tests {
                 let cwnd = prr.on_ack(delivered, pipe, safe, 1000);
                 prop_assert!(cwnd >= pipe as f64 && (out > 0 || cwnd >= (pipe + mss) as f64));
                 let n = ((cwnd - pipe as f64) / mss as f64) as u64;
-                prop_assert!(n == 0 || out == 0 || ((pipe + n * mss) as f64) <= target.max((before + mss) as f64));
+                let most = target.max((before + mss) as f64);
+                prop_assert!(n == 0 || out == 0 || ((pipe + n * mss) as f64) <= most);
                 pipe += n * mss;
                 out += n;
                 prr.on_sent(n * mss);

@@ -485,7 +485,10 @@ mod tests {
             steps in prop::collection::vec((0u8..6, 0..SEGMENTS), 1..120),
         ) {
             let mut board = Scoreboard::default();
-            (0..SEGMENTS).for_each(|i| board.push(Sent { seq: 1000 * i, len: 1000, transmissions: 1, ..Sent::default() }));
+            for i in 0..SEGMENTS {
+                let sent = Sent { seq: 1000 * i, len: 1000, transmissions: 1, ..Sent::default() };
+                board.push(sent);
+            }
             let mut s = SackBoard::new(RecoveryKind::Sack, Rack::default(), false);
             let mut una = 0;
             for (what, n) in steps {
@@ -493,10 +496,13 @@ mod tests {
                 match what {
                     0 | 1 => {
                         let block = Block { start: seq, end: (seq + 3000).min(1000 * SEGMENTS) };
-                        s.mark(&mut board, &[block], (una, 1000 * SEGMENTS), &mut Arrival::default(), &mut |_, _| {});
+                        let (range, arrival) = ((una, 1000 * SEGMENTS), &mut Arrival::default());
+                        s.mark(&mut board, &[block], range, arrival, &mut |_, _| {});
                     }
                     2 => s.lose_below(&mut board, seq),
-                    3 if seq >= una && board.get(seq).is_some_and(|b| !b.marks.any(Marks::SACKED)) => {
+                    3 if seq >= una
+                        && board.get(seq).is_some_and(|b| !b.marks.any(Marks::SACKED)) =>
+                    {
                         s.resent(&mut board, seq, Time(1));
                         s.high_resent = s.high_resent.max(seq + 1000);
                     }
@@ -512,7 +518,10 @@ mod tests {
                     _ => {}
                 }
                 let from = s.high_resent;
-                let found = board.iter().find(|b| b.end() > from && b.seq < s.high_sacked && b.marks == Marks::NONE).map(|b| b.seq);
+                let unmarked = |b: &&Sent| {
+                    b.end() > from && b.seq < s.high_sacked && b.marks == Marks::NONE
+                };
+                let found = board.iter().find(unmarked).map(|b| b.seq);
                 prop_assert_eq!(s.first_unreported(&board), found);
             }
         }
