@@ -195,7 +195,7 @@ pub fn nodes_on_path(network: &Network, from: NodeId, to: NodeId) -> Vec<NodeId>
     std::iter::once(from).chain(next).collect()
 }
 
-/// Returns true if a flow's data at `node` travel downlink, towards a mobile station. Without a
+/// Returns true if a flow's data at `node` go downlink, towards a mobile station. Without a
 /// station on the path the receiver counts as one.
 pub fn goes_down(network: &Network, flow: &Flow, node: NodeId) -> bool {
     let is_station = |n: NodeId| network.nodes[usize::from(n)].role == Role::Station;
