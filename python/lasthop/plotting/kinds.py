@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from lasthop import quantities
 from lasthop.analysis import metrics
@@ -187,6 +188,8 @@ def distribution(
             label=scheme.label,
         )
     axes.set_ylim(0, 1.03)
+    # More numbers would touch those of the next panel.
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
 
 
 def means(

@@ -179,7 +179,7 @@ def _axis_names(drawing: Drawing, slot: Slot) -> tuple[str, str]:
     if chart.kind == "scatter":
         return chart.x_label or drawing.metric_name(chart.x), metric
     if chart.kind == "cdf":
-        return metric, "share of the runs"
+        return metric, "CDF"
     if chart.kind == "heatmap":
         return key, drawing.second.label if drawing.second is not None else ""
     return (key, metric) if key else (metric, "")
