@@ -261,7 +261,11 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
 
 def _p(result: Comparison, number: int, label: str) -> str:
     """p of the goodput's difference to the first scheme, adjusted by Holm's method."""
-    p = result.statistics_of("goodput_bps").p_holm(number, label, "goodput_bps")
+    return p_text(result.statistics_of("goodput_bps").p_holm(number, label, "goodput_bps"))
+
+
+def p_text(p: float | None) -> str:
+    """Format a p value: "0.012"."""
     return "–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 

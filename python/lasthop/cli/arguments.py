@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lasthop.cli import check, schema, sweep
+from lasthop.cli import check, report, schema, sweep
 from lasthop.cli import options as common
 from lasthop.errors import InputError
 
@@ -321,6 +321,7 @@ def parser() -> Parser:
     common.add_json(replay)
 
     sweep.add_parsers(commands)
+    report.add_parser(commands)
     check.add_parser(commands)
     schema.add_parser(commands)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import congestion, quantities
-from lasthop.cli import check, schema, sweep
+from lasthop.cli import check, report, schema, sweep
 from lasthop.cli import options as common
 from lasthop.errors import InputError, traceback_outside
 from lasthop.experiments import plan
@@ -230,7 +230,7 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
 def reproduce(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop reproduce`."""
     from lasthop import api
-    from lasthop.analysis import report
+    from lasthop.analysis import report as figure_text
     from lasthop.cli import progress
     from lasthop.experiments import experiment
 
@@ -240,7 +240,7 @@ def reproduce(options: argparse.Namespace, words: list[str]) -> int:
 
     def show(figure: FigureResult) -> None:
         progress.clear_line()
-        print(report.text(figure), flush=True)
+        print(figure_text.text(figure), flush=True)
 
     result = api.reproduce(
         *options.figures,
@@ -258,7 +258,7 @@ def reproduce(options: argparse.Namespace, words: list[str]) -> int:
     if options.json:
         common.print_json(result.to_dict())
     else:
-        print(f"\n{report.tally(result.figures)}; plots and pages in {options.out}/")
+        print(f"\n{figure_text.tally(result.figures)}; plots and pages in {options.out}/")
     if result.interrupted:
         print(f"lasthop: interrupted after {len(result.figures)} figures", file=sys.stderr)
         return 130
@@ -313,6 +313,7 @@ COMMANDS: dict[str, Command] = {
     "replay": replay,
     "sweep": sweep.sweep,
     "merge": sweep.merge,
+    "report": report.report,
     "check": check.check,
     "schema": schema.schema,
     "doctor": doctor,

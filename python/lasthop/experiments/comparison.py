@@ -18,7 +18,7 @@ from lasthop import extras
 from lasthop.analysis import metrics, paired
 from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
-from lasthop.experiments import pool
+from lasthop.experiments import description, pool
 from lasthop.experiments.plan import Case, Job, Plan
 from lasthop.experiments.pool import Cancel, Outcome
 from lasthop.experiments.store import Metrics, Row, Store, number, partial, table, write_whole
@@ -220,10 +220,10 @@ class Comparison:
         extras.require("tables")
         import polars
 
-        header, rows = self._long()
-        return polars.read_csv(table(header, rows).encode())
+        return polars.read_csv(self.table_csv().encode())
 
-    def _long(self) -> tuple[list[str], list[list[str]]]:
+    def table_csv(self) -> str:
+        """`table` as CSV."""
         header = ["point", *self.plan.vary, "scheme", "metric", *paired.TABLE_COLUMNS]
         rows = []
         for case in self.plan.cases:
@@ -231,7 +231,7 @@ class Comparison:
             for metric, values in zip(self.metrics, found, strict=True):
                 start = [str(case.point), *case.set.values(), case.label, metric]
                 rows.append([*start, *map(number, values)])
-        return header, rows
+        return table(header, rows)
 
     def plot(
         self,
@@ -296,8 +296,9 @@ class Comparison:
         written unless `formats` is given.
         """
         out = Path(folder)
-        header, rows = self._long()
-        write_whole(out / "table.csv", table(header, rows))
+        write_whole(out / "table.csv", self.table_csv())
+        described = description.document(self, command)
+        write_whole(out / description.FILE, description.text(described))
         write_whole(out / "scenario.toml", self.plan.filled)
         write_whole(out / "command.txt", shlex.join(command) + "\n")
         # polars cannot open a file whose name is not valid UTF-8.
@@ -307,6 +308,7 @@ class Comparison:
             out / n
             for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")
         ]
+        files.append(out / description.FILE)
         if figure and any(self._table.values()):
             files += self._write_figure(out, command, style, formats)
         return files

@@ -86,6 +86,7 @@ def render(
         .get_template(template)
         .render(
             title=title,
+            kind=template.partition(".")[0],
             policy=policy,
             style=Markup(style),
             scripts=[Markup(s) for s in sources],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import catalogue, quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
-from lasthop.experiments import experiment, plan, pool
+from lasthop.experiments import description, experiment, plan, pool
 from lasthop.experiments.comparison import Comparison, compare
 from lasthop.experiments.experiment import DEFAULT_SEEDS, Figure
 from lasthop.experiments.plan import Case, Job, Loader, Plan, Scheme, Source
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from lasthop.plotting.plots import Line
 
 QUICK_SEEDS = 3
+#: End of the name of a figure's table of statistics.
+TABLE = ".table.csv"
 # Does one run and records these kinds of events; returns the JSON of the run and the columns.
 Record = Callable[[Job, Sequence[str], Cancel | None], tuple[str, dict[str, Any]]]
 Samples = dict[tuple[int, str, int], dict[str, "NDArray[np.float64]"]]
@@ -625,15 +627,35 @@ def write(
             files += pictures
     if not result.answers:
         write_whole(base.with_suffix(".csv"), result.comparison.runs.write_csv())
-        files.append(base.with_suffix(".csv"))
+        write_whole(base.with_suffix(TABLE), result.comparison.table_csv())
+        files += [base.with_suffix(".csv"), base.with_suffix(TABLE)]
         kind = chart_of(result.figure.plot).kind if draws_chart(result.figure) else "line"
         drawn = plot_text.caption(result.comparison, kind=kind or "line")
         caption = captions.text(result.comparison, drawn, command, title=result.title)
         write_whole(base.with_suffix(".txt"), caption)
         files.append(base.with_suffix(".txt"))
-    page = base.with_suffix(".md")
-    result.files = [str(f.relative_to(out)) for f in [*files, page]]
+    page, described = base.with_suffix(".md"), base.with_suffix(".json")
+    result.files = [str(f.relative_to(out)) for f in [*files, described, page]]
+    write_whole(described, description.text(_described(result, command)))
     write_whole(page, report.page(result))
+
+
+def _described(result: FigureResult, command: Sequence[str]) -> dict[str, Any]:
+    """What FIGURE.json says: the comparison, what the figure shows, and its claims."""
+    spec = result.figure.plot
+    chart = chart_of(spec)
+    return {
+        **description.document(result.comparison, command),
+        "id": result.id,
+        "title": result.title,
+        "modified": result.modified,
+        "about": spec.about if spec is not None else "",
+        "kind": spec.kind if spec is not None else "",
+        "plot": {"kind": chart.kind, "metrics": list(chart.metrics), "x": chart.x},
+        "labels": dict(spec.labels) if spec is not None else {},
+        "claims": description.claims(result.verdicts),
+        "files": result.files,
+    }
 
 
 def record_expected() -> None:

@@ -1,0 +1,50 @@
+"""The command `lasthop report`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from lasthop.cli import options as common
+from lasthop.errors import InputError
+
+
+def add_parser(commands: Any) -> None:
+    """Add `report` to the command line."""
+    report = commands.add_parser(
+        "report",
+        help="write the results in a folder as one HTML page",
+        description=(
+            "Write a comparison, a sweep or reproduced figures as one page that opens offline:"
+            " tables with 95 % intervals,\ncharts, verdicts of claims, what must change to deploy"
+            " each scheme, and the commands that repeat the runs.\nSee docs/report.md."
+        ),
+        **common.examples(
+            "lasthop report results --out report.html",
+            "lasthop report out --out zeng2006.html",
+        ),
+    )
+    report.add_argument(
+        "folder",
+        metavar="DIR",
+        help="folder written by compare --out, sweep --out or reproduce --out",
+    )
+    report.add_argument("--out", metavar="FILE.html", required=True, help="page to write")
+
+
+def report(options: argparse.Namespace, words: list[str]) -> int:
+    """`lasthop report`."""
+    from lasthop.reporting import page, sources
+
+    out = Path(options.out)
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out must be a file FILE.html, found `{options.out}`")
+    results = sources.read(Path(options.folder))
+    page.write(results, out, shlex.join(words))
+    runs = sum(s.table.runs() for s in results.studies if s.table is not None)
+    count = len(results.studies)
+    what = f"{count} figure{'s' * (count != 1)}" if results.kind == "reproduction" else results.kind
+    print(f"{what}, {runs} runs; written: {options.out}")
+    return 0

@@ -1,0 +1,1 @@
+"""The page of `lasthop report`: a folder of results as one file that opens offline."""
