@@ -243,8 +243,10 @@ def written(tmp_path: Path, **options: Any) -> Comparison:
 def test_all_files_are_written_and_the_same_each_time(tmp_path: Path) -> None:
     names = [
         "command.txt",
+        "comparison.json",
         "figure.png",
         "figure.svg",
+        "figure.txt",
         "runs.csv",
         "runs.parquet",
         "scenario.toml",

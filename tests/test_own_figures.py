@@ -56,7 +56,7 @@ def test_reproduce_reads_a_scenario_file(mine: Path, capsys: pytest.CaptureFixtu
     assert written == [
         "index.html",
         "index.md",
-        *(f"mine.{end}" for end in ("csv", "md", "png", "svg", "txt")),
+        *(f"mine.{end}" for end in ("csv", "json", "md", "png", "svg", "table.csv", "txt")),
     ]
     assert "command: lasthop reproduce mine.toml" in Path("out/mine.txt").read_text()
 
