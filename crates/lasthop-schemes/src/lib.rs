@@ -2,6 +2,7 @@
 //!
 //! A scheme is a file of this folder and a line in [`registry`](registry/index.html), from which
 //! the modules, the enums for dispatch, the lookup by name and the schema of the settings are made.
+//! The file uses [`prelude`], whose page shows the smallest one.
 
 #![warn(
     clippy::allow_attributes_without_reason,
@@ -14,6 +15,7 @@
 mod registry;
 
 pub mod catalogue;
+pub mod prelude;
 pub mod shared;
 #[cfg(test)]
 mod testing;

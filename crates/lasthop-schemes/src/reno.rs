@@ -4,12 +4,7 @@
 //! every loss means congestion. Bad at: several losses in one window (often a timeout), reordering
 //! by three or more, delay spikes, outages.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use lasthop_tcp::recovery::{Recovery, RecoveryKind};
-use lasthop_tcp::window::{Ack, Window, WindowRule, grow};
+use crate::prelude::*;
 
 /// Settings of Reno.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
