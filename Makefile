@@ -81,7 +81,7 @@ reproduce: build ## all figures of the papers, into out/
 	$(BIN)/lasthop reproduce --out $(OUT)
 
 fidelity: build ## compare with the reference results of ns-2 and ns-3 and write docs/fidelity*.md
-	$(BIN)/python tools/fidelity.py
+	$(BIN)/python -m lasthop.validation
 
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
 	$(BIN)/python -m lasthop.reproduction.figures $(OUT)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 
-import fidelity
-import fidelity_quick as quick
 import ns2_more
-import ns2_tables
 import pytest
-from agreement import Cell, Measured, Table
 
-PAGES = {part.page: name for name, part in fidelity.PARTS.items()}
+from lasthop.validation import ns2, pages, quick
+from lasthop.validation.agreement import Cell, Measured, Table
+
+PAGES = {part.page: name for name, part in pages.PARTS.items()}
 RECORD = json.loads(quick.RECORD.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", list(RECORD["pages"]))
 def test_the_verdicts_of_a_page_still_hold(page: str) -> None:
     assert quick.check(page) == [], (
-        f"`tools/fidelity.py {PAGES[page]}` writes docs/{page}.md; look at its verdicts"
+        f"`python -m lasthop.validation {PAGES[page]}` writes docs/{page}.md; look at its verdicts"
     )
 
 
@@ -29,7 +28,7 @@ def test_the_pages_are_of_these_reference_tables() -> None:
 @pytest.mark.parametrize("page", list(PAGES))
 def test_a_page_that_names_its_commit_is_recorded(page: str) -> None:
     assert (", commit " in quick.page_text(page)) == (page in RECORD["pages"]), (
-        f"`tools/fidelity.py {PAGES[page]}`"
+        f"`python -m lasthop.validation {PAGES[page]}`"
     )
 
 
@@ -129,10 +128,10 @@ def test_the_seeds_of_ns2_are_those_of_the_reference() -> None:
 
 
 def test_a_row_with_more_runs_takes_the_place_of_the_tables() -> None:
-    plain, merged = ns2_tables.read("noor.csv"), ns2_tables.rows("noor.csv")
-    again = {ns2_tables.settings(r): r for r in ns2_tables.read("noor_more.csv")}
+    plain, merged = ns2.read("noor.csv"), ns2.rows("noor.csv")
+    again = {ns2.settings(r): r for r in ns2.read("noor_more.csv")}
     assert len(plain) == len(merged)
     for before, row in zip(plain, merged, strict=True):
-        assert ns2_tables.settings(before) == ns2_tables.settings(row)
-        assert row == again.get(ns2_tables.settings(row), before)
+        assert ns2.settings(before) == ns2.settings(row)
+        assert row == again.get(ns2.settings(row), before)
     assert sum(row["runs"] != "5" for row in merged) == len(again) > 0

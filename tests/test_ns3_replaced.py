@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 import ns3_replaced as tool
-import ns3_tables
 import pytest
-from agreement import Cell, Table
+
+from lasthop.validation import ns3
+from lasthop.validation.agreement import Cell, Table
 
 
 def rows() -> list[dict[str, str]]:
@@ -23,8 +24,8 @@ def test_a_row_stands_for_a_cell_and_has_the_rules_of_its_variant() -> None:
     for variant in {r["variant"] for r in found}:
         own = [r for r in found if r["variant"] == variant]
         assert {r["rules"] for r in own} == {" ".join(tool.RULES[variant])}
-        assert [[r[k] for k in ns3_tables.CELL_KEYS] for r in own] == [
-            [r[k] for k in ns3_tables.CELL_KEYS] for r in tool.cells(variant)
+        assert [[r[k] for k in ns3.CELL_KEYS] for r in own] == [
+            [r[k] for k in ns3.CELL_KEYS] for r in tool.cells(variant)
         ]
 
 
@@ -53,5 +54,5 @@ def test_the_page_says_whether_the_experiment_agrees(off: float, words: str) -> 
     def table(relative: float) -> Table:
         return Table("t", "", [Cell("c", "veno", 40, 1e6, 0.0, 1e6 * (1 + relative), 1e4, counts)])
 
-    assert words in ns3_tables.explained(table(0.3), None, table(off))
-    assert ns3_tables.explained(table(0.3), None, None).endswith("cause not shown by a run")
+    assert words in ns3.explained(table(0.3), None, table(off))
+    assert ns3.explained(table(0.3), None, None).endswith("cause not shown by a run")

@@ -16,10 +16,9 @@ import statistics
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from agreement import CORES, ROOT
-
 from lasthop.analysis.statistics import t_quantile
 from lasthop.experiments.store import write_whole
+from lasthop.validation.agreement import CORES, ROOT
 
 REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
 REPLACED = ROOT / "tests/reference/ns3/replaced.csv"

@@ -53,13 +53,13 @@
 //!
 //! # Comparison with Linux
 //!
-//! `tools/bbr3_tables.py` repeats the published cells of `tests/reference/linux`. The source left
-//! segmentation offload on at the end hosts, so that what Linux sends together, two segments at 10
-//! Mbit/s and two to four at 50, passes the emulator as one frame: lost as one and acknowledged as
-//! one. With `segmentation_offload` and `sack_compression` 20 of the 21 cells end to end are within
-//! 10 % of Linux (79 seeds; all 21 with 9), and all 35 split ones (9 seeds); with a frame for each
-//! segment 17 of the 21 (79 seeds). 1 ms and 30 Mbit/s is not judged: there the source lies below
-//! its own neighbours (21.7; 28.5 here).
+//! `python -m lasthop.validation.bbr3` repeats the published cells of `tests/reference/linux`. The
+//! source left segmentation offload on at the end hosts, so that what Linux sends together, two
+//! segments at 10 Mbit/s and two to four at 50, passes the emulator as one frame: lost as one and
+//! acknowledged as one. With `segmentation_offload` and `sack_compression` 20 of the 21 cells end
+//! to end are within 10 % of Linux (79 seeds; all 21 with 9), and all 35 split ones (9 seeds); with
+//! a frame for each segment 17 of the 21 (79 seeds). 1 ms and 30 Mbit/s is not judged: there the
+//! source lies below its own neighbours (21.7; 28.5 here).
 //!
 //! With a frame for each segment the rate collapses earlier above 2 % of loss and at 40 ms: a probe
 //! that begins above the threshold ends at once, the bound becomes what was in flight as Refill

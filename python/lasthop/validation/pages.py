@@ -3,7 +3,7 @@
 Writes docs/fidelity*.md, the record of the quick form (tests/fidelity.json) and the evidence in the
 catalogue.
 
-    python tools/fidelity.py [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N]
+    python -m lasthop.validation [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N]
         [--check | --quick]
 
 Exact: every recovery trace of the fixtures, segment by segment and ACK by ACK, within a
@@ -23,18 +23,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import fidelity_quick as quick
-import janevski_tables as janevski
-import noor_tables as noor
-import ns2_tables as ns2
-import ns3_tables as ns3
-import paul_tables as paul
-import snoop_tables as snoop
-import wlan_tables as wlan
-from agreement import ROOT, SEEDS, Table
-
 from lasthop import __version__
 from lasthop.reproduction import evidence
+from lasthop.validation import janevski, noor, ns2, ns3, paul, quick, snoop, wlan
+from lasthop.validation.agreement import ROOT, SEEDS, Table
 
 W100 = "One endless flow for 200 s; window 100, queue 150, so that only random loss matters."
 W10000 = "The same with window 10000 and a queue of 50: both kinds of loss."
@@ -189,7 +181,7 @@ def do(name: str, seeds: int, write: bool) -> list[str]:
     ]
     if write:
         head = (
-            f"# {part.title}\n\nMade by `tools/fidelity.py {name} --seeds {seeds}` with lasthop"
+            f"# {part.title}\n\nMade by `python -m lasthop.validation {name} --seeds {seeds}` with lasthop"
             f" {__version__}, commit {made_of}; do not edit. The rule of agreement is in"
             " [numbers.md](numbers.md#agreement-with-a-reference).\n\n"
         )

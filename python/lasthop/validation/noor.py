@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import ns2_tables as ns2
-from agreement import COUNTS, Measured, Table, cell_of, measured, simulate
+from lasthop.validation import ns2
+from lasthop.validation.agreement import COUNTS, Measured, Table, cell_of, measured, simulate
 
 SECONDS = 40
 HEADERS, PAYLOAD = 40, 76

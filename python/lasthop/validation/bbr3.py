@@ -1,7 +1,7 @@
 """BBRv3 beside real Linux (google/bbr v3): tests/reference/linux/bbr3_*.csv, whose README says how
 they were measured.
 
-    python tools/bbr3_tables.py [single|split …] [--seeds N] [--cells 40-4-10,…] [--by-frame]
+    python -m lasthop.validation.bbr3 [single|split …] [--seeds N] [--cells 40-4-10,…] [--by-frame]
         [--check]
 
 A cell is a transfer of 10 s × the smaller rate; its figure is size / (completion + 2 RTT for TLS),
@@ -28,9 +28,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from agreement import CORES, ROOT
-
 from lasthop import _native
+from lasthop.validation.agreement import CORES, ROOT
 
 REFERENCE = ROOT / "tests/reference/linux"
 #: The source's own neighbours are twice as fast.

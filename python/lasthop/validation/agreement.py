@@ -16,7 +16,7 @@ from typing import Any
 from lasthop import CongestionControl, _native
 from lasthop.analysis.statistics import t_quantile
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 CORES = 2
 
 #: Minimum number of seeds of a cell; a reference with more runs sets a larger number.

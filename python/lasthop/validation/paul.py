@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from agreement import CORES, Cell, Table, cell
-from ns2_tables import SCHEMES, rows
-
 from lasthop import _native
+from lasthop.validation.agreement import CORES, Cell, Table, cell
+from lasthop.validation.ns2 import SCHEMES, rows
 
 NETWORK = """
 duration = "100 s"

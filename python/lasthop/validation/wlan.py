@@ -7,11 +7,18 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-import ns2_tables as ns2
-import ns3_mimics
-from agreement import ROOT, Cell, Run, Table, cell_of, measure, measured, simulate
-
 from lasthop import CongestionControl
+from lasthop.validation import ns2, ns3_mimics
+from lasthop.validation.agreement import (
+    ROOT,
+    Cell,
+    Run,
+    Table,
+    cell_of,
+    measure,
+    measured,
+    simulate,
+)
 
 NS3 = ROOT / "tests/reference/ns3"
 

@@ -8,9 +8,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import ns2_tables as ns2
-import wlan_tables as wlan
-from agreement import Cell, Measured, Table, cell_of, measure
+from lasthop.validation import ns2, wlan
+from lasthop.validation.agreement import Cell, Measured, Table, cell_of, measure
 
 #: A frame reaches the far end of ns-2's LAN `delay` after it begins, here after its end: what its
 #: air time takes is taken off.

@@ -7,8 +7,8 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-import ns3_mimics
-from agreement import (
+from lasthop.validation import ns3_mimics
+from lasthop.validation.agreement import (
     ROOT,
     Cell,
     Measured,
@@ -428,7 +428,7 @@ def mimic(variant: Variant) -> Table | None:
                 cell(variant, row, measured(scenario, "goodput of the first flow", 1.0, runs))
             )
     about = (
-        "The prediction of ns-3's rules (`tools/ns3_mimics.py`), which are read from its sources"
+        "The prediction of ns-3's rules (`python/lasthop/validation/ns3_mimics.py`), which are read from its sources"
         f" and fitted to no cell; {MIMIC_SEEDS} seeds."
     )
     title = f"ns-3.44, {variant.label}: ns-3's rules"

@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from agreement import ROOT, Cell, Table, cell, cell_of, known_scheme, measure
-
 from lasthop import _native
+from lasthop.validation.agreement import ROOT, Cell, Table, cell, cell_of, known_scheme, measure
 
 REFERENCE = ROOT / "tests/reference/ns2"
 FIXTURES = ROOT / "crates/lasthop-sim/tests/fixtures/ns2"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
-from agreement import ROOT, Cell, Measured, Table, measured, simulate
+from lasthop.validation.agreement import ROOT, Cell, Measured, Table, measured, simulate
 
 NS2 = ROOT / "tests/reference/ns2"
 SCHEMES = {"Reno": "reno", "Newreno": "newreno", "Sack1": "sack"}

@@ -1,13 +1,14 @@
-"""BBRv3 beside real Linux: a part of tools/bbr3_tables.py that takes seconds."""
+"""BBRv3 beside real Linux: a part of lasthop.validation.bbr3 that takes seconds."""
 
 from __future__ import annotations
 
-import bbr3_tables
 import pytest
 
+from lasthop.validation import bbr3
+
 SEEDS = 19
-SINGLE = {bbr3_tables.key(c): c for c in bbr3_tables.cells("single")}
-SPLIT = {bbr3_tables.key(c): c for c in bbr3_tables.cells("split")}
+SINGLE = {bbr3.key(c): c for c in bbr3.cells("single")}
+SPLIT = {bbr3.key(c): c for c in bbr3.cells("split")}
 
 
 @pytest.mark.parametrize(
@@ -28,5 +29,5 @@ def test_loss_of_whole_frames_is_what_parts_loss_by_segment_from_linux() -> None
 @pytest.mark.parametrize("name", ["1-0-10-80-0-50", "1-2-10-80-2-10", "40-1-10-40-3-10"])
 def test_with_offload_a_split_cell_agrees_with_linux(name: str) -> None:
     cell = SPLIT[name]
-    assert 'role = "base-station"' in bbr3_tables.scenario_text(cell, offload=True)
+    assert 'role = "base-station"' in bbr3.scenario_text(cell, offload=True)
     assert cell.ours(SEEDS, offload=True) == pytest.approx(cell.theirs, rel=0.15)

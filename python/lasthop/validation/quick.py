@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agreement import BIAS, QUANTITIES, ROOT, WORST, Cell, Table, simulate
+from lasthop.validation.agreement import BIAS, QUANTITIES, ROOT, WORST, Cell, Table, simulate
 
 RECORD = ROOT / "tests/fidelity.json"
 REFERENCES = ROOT / "tests/reference"
