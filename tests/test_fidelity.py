@@ -7,10 +7,11 @@ import json
 import ns2_more
 import pytest
 
-from lasthop.validation import ns2, pages, quick
-from lasthop.validation.agreement import Cell, Measured, Table
+from lasthop.validation import pages, quick, references
+from lasthop.validation.agreement import Cell, Table
+from lasthop.validation.measuring import Measured
 
-PAGES = {part.page: name for name, part in pages.PARTS.items()}
+PAGES = {suite.page: name for name, suite in pages.SUITES.items()}
 RECORD = json.loads(quick.RECORD.read_text(encoding="utf-8"))
 
 
@@ -22,7 +23,7 @@ def test_the_verdicts_of_a_page_still_hold(page: str) -> None:
 
 
 def test_the_pages_are_of_these_reference_tables() -> None:
-    assert RECORD["references"] == quick.digests(), "`make fidelity`"
+    assert RECORD["references"] == references.digests(), "`make fidelity`"
 
 
 @pytest.mark.parametrize("page", list(PAGES))
@@ -128,10 +129,10 @@ def test_the_seeds_of_ns2_are_those_of_the_reference() -> None:
 
 
 def test_a_row_with_more_runs_takes_the_place_of_the_tables() -> None:
-    plain, merged = ns2.read("noor.csv"), ns2.rows("noor.csv")
-    again = {ns2.settings(r): r for r in ns2.read("noor_more.csv")}
+    plain, merged = references.read(references.NS2 / "noor.csv"), references.ns2_rows("noor.csv")
+    again = {references.settings(r): r for r in references.read(references.NS2 / "noor_more.csv")}
     assert len(plain) == len(merged)
     for before, row in zip(plain, merged, strict=True):
-        assert ns2.settings(before) == ns2.settings(row)
-        assert row == again.get(ns2.settings(row), before)
+        assert references.settings(before) == references.settings(row)
+        assert row == again.get(references.settings(row), before)
     assert sum(row["runs"] != "5" for row in merged) == len(again) > 0

@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lasthop.analysis.statistics import t_quantile
 from lasthop.experiments.store import write_whole
-from lasthop.validation.agreement import CORES, ROOT
+from lasthop.validation.measuring import CORES
+from lasthop.validation.references import ROOT
 
 REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
 REPLACED = ROOT / "tests/reference/ns3/replaced.csv"

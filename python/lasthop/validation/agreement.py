@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-from lasthop import CongestionControl, _native
 from lasthop.analysis.statistics import t_quantile
+from lasthop.validation.measuring import Measured
 
-ROOT = Path(__file__).resolve().parents[3]
-CORES = 2
-
-#: Minimum number of seeds of a cell; a reference with more runs sets a larger number.
-SEEDS = 40
 #: No cell may differ by more than WORST standard errors, and at most SHARE of the cells by more
 #: than FAR.
 WORST, FAR, SHARE = 3.5, 2.5, 0.05
@@ -28,108 +17,6 @@ WORST, FAR, SHARE = 3.5, 2.5, 0.05
 BIAS = 0.01
 #: Bound of the difference of retransmissions and timeouts over a table.
 COUNTS = 0.10
-
-Run = Mapping[str, Any]
-
-
-def first_seed(text: str) -> int:
-    """The first seed of a scenario; it depends on the text, so errors of cells are independent."""
-    return 1 + (int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1)
-
-
-def simulate(text: str, seeds: int, rule: type[CongestionControl] | None = None) -> list[Run]:
-    """Results of consecutive seeds from `first_seed`; one result if the scenario is
-    deterministic.
-    """
-    scenario = _native.Scenario(text, scheme=rule) if rule else _native.Scenario(text)
-    first = first_seed(text)
-    # Runs of a Python rule are serialised by the GIL anyway.
-    with ThreadPoolExecutor(1 if rule else CORES) as pool:
-        results = pool.map(scenario.run, range(first, first + (seeds if scenario.random else 1)))
-        return [json.loads(r) for r in results]
-
-
-def first_flow(run: Run) -> float:
-    return float(run["flows"][0]["goodput_bps"])
-
-
-def all_flows(run: Run) -> float:
-    return float(sum(f["goodput_bps"] for f in run["flows"]))
-
-
-def delivered(run: Run) -> float:
-    return float(8.0 * sum(f["delivered_bytes"] for f in run["flows"]) / run["duration_s"])
-
-
-#: Of the last ACK's way to the server on the path of janevski2009: propagation, and 40 bytes at 2
-#: and twice at 10 Mbit/s.
-LAST_ACK_S = 0.046 + 320 / 2e6 + 2 * 320 / 10e6
-
-
-def download(run: Run) -> float:
-    """Size by the time until the server has the last ACK."""
-    flow = run["flows"][0]
-    return float(8.0 * flow["delivered_bytes"] / ((flow["completed_s"] or math.inf) + LAST_ACK_S))
-
-
-#: What is compared, by its name in tests/fidelity.json.
-QUANTITIES: dict[str, Callable[[Run], float]] = {
-    "goodput of the first flow": first_flow,
-    "goodput of all flows": all_flows,
-    "delivered by all flows": delivered,
-    "download with its last ACK": download,
-}
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Means over the seeds of a scenario."""
-
-    text: str
-    #: Key of `QUANTITIES`, and the factor that makes it the reference's quantity.
-    quantity: str
-    scale: float
-    #: The quantity of each run, bit/s.
-    values: tuple[float, ...]
-    retransmissions: float
-    timeouts: float
-    sent: float
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(self.values)
-
-    @property
-    def se(self) -> float:
-        """Standard error of the mean."""
-        return (
-            statistics.stdev(self.values) / math.sqrt(len(self.values))
-            if len(self.values) > 1
-            else 0.0
-        )
-
-
-@cache
-def measure(
-    text: str, seeds: int, quantity: str = "goodput of the first flow", scale: float = 1.0
-) -> Measured:
-    """Run a scenario; the counters are those of the flows of `quantity`."""
-    return measured(text, quantity, scale, simulate(text, seeds))
-
-
-def measured(text: str, quantity: str, scale: float, runs: list[Run]) -> Measured:
-    values = tuple(scale * QUANTITIES[quantity](r) for r in runs)
-    flows = [
-        r["flows"][:1] if quantity == "goodput of the first flow" else r["flows"] for r in runs
-    ]
-    count = {
-        k: sum(f[k]["total"] for r in flows for f in r) / len(runs)
-        for k in ("retransmissions", "timeouts")
-    }
-    sent = sum(f["sent_segments"] for r in flows for f in r) / len(runs)
-    return Measured(
-        text, quantity, scale, values, count["retransmissions"], count["timeouts"], sent
-    )
 
 
 @dataclass
@@ -152,6 +39,7 @@ class Cell:
 
     @property
     def relative(self) -> float:
+        """Difference over the value of the reference."""
         return self.ours / self.theirs - 1
 
     @property
@@ -172,35 +60,6 @@ class Cell:
     def agrees(self, limit: float) -> bool:
         """True if the cell agrees; `limit` applies to deterministic cells."""
         return abs(self.relative) <= limit if self.d is None else abs(self.d) <= WORST
-
-
-def cell_of(
-    name: str,
-    scheme: str,
-    runs: int,
-    theirs: float,
-    half: float,
-    ours: Measured,
-    counts: dict[str, tuple[float, float]],
-) -> Cell:
-    return Cell(name, scheme, runs, theirs, half, ours.mean, ours.se, counts, ours)
-
-
-def cell(
-    name: str, scheme: str, row: dict[str, str], column: str, text: str, seeds: int, half: float
-) -> Cell:
-    """Cell of a row of an ns-2 table, by the goodput of the first flow."""
-    runs = int(row["runs"])
-    ours = measure(text, max(seeds, runs))
-    column_of_retransmissions = next(
-        k for k in ("retrans", "retrans_mean", "sender_retrans") if k in row
-    )
-    counts = {"retransmissions": (float(row[column_of_retransmissions]), ours.retransmissions)}
-    counts["timeouts"] = (
-        float(row["timeouts" if "timeouts" in row else "timeouts_mean"]),
-        ours.timeouts,
-    )
-    return cell_of(name, scheme, runs, float(row[column]), half, ours, counts)
 
 
 @dataclass
@@ -234,6 +93,7 @@ class Table:
         return statistics.fmean(drawn) if drawn else 0.0
 
     def verdicts(self) -> list[tuple[str, bool]]:
+        """Each part of the rule in words, and whether it holds."""
         drawn = [c for c in self.cells if c.d is not None]
         fixed = [c for c in self.cells if c.d is None]
         lines = self.drawn_verdicts(drawn) if drawn else []
@@ -247,6 +107,7 @@ class Table:
         return lines
 
     def count_verdicts(self, cells: list[Cell]) -> Iterator[tuple[str, bool]]:
+        """The rule for retransmissions and timeouts."""
         for what in ("retransmissions", "timeouts") if self.counted else ():
             theirs, ours = (sum(c.counts[what][i] for c in cells) for i in (0, 1))
             yield (
@@ -255,6 +116,7 @@ class Table:
             )
 
     def drawn_verdicts(self, drawn: list[Cell]) -> list[tuple[str, bool]]:
+        """The rule for random cells."""
         far = [c for c in drawn if abs(c.d or 0) > FAR and abs(c.relative) > self.small]
         worst = max(drawn, key=lambda c: abs(c.d or 0))
         noise = math.hypot(*(c.se / c.theirs for c in drawn)) / len(drawn)
@@ -281,6 +143,7 @@ class Table:
         ]
 
     def markdown(self) -> Iterator[str]:
+        """The section of the page, line by line."""
         yield f"## {self.title}\n"
         yield f"{self.about}\n"
         for text, good in self.verdicts():
@@ -292,6 +155,7 @@ class Table:
         yield from self.cells_markdown()
 
     def cells_markdown(self) -> Iterator[str]:
+        """The cells as a table in Markdown."""
         columns = self.columns()
         yield f"\n| cell | {self.reference} kbit/s | here kbit/s | difference | d |" + "".join(
             f" {head} |" for head in columns
@@ -315,8 +179,3 @@ class Table:
                     "{:.2f} / {:.2f}".format(*c.counts[what]) for c in self.cells
                 ]
         return counts | self.more
-
-
-def known_scheme(name: str) -> bool:
-    """True if the catalogue has the scheme."""
-    return any(entry["name"] == name for entry in json.loads(_native.schemes()))

@@ -29,9 +29,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lasthop import _native
-from lasthop.validation.agreement import CORES, ROOT
+from lasthop.validation.measuring import CORES
+from lasthop.validation.references import LINUX
 
-REFERENCE = ROOT / "tests/reference/linux"
 #: The source's own neighbours are twice as fast.
 OUTLIER = (1.0, 0.0, 30.0)
 
@@ -67,6 +67,7 @@ class Cell:
 
     @property
     def size(self) -> int:
+        """Of the transfer, in bytes."""
         return int(10 * self.rate / 8)
 
     def ours(self, seeds: int, offload: bool) -> float:
@@ -81,7 +82,7 @@ class Cell:
 def cells(name: str) -> list[Cell]:
     """The cells of `single` or `split`."""
     found = []
-    with (REFERENCE / f"bbr3_{name}.csv").open(encoding="utf-8") as file:
+    with (LINUX / f"bbr3_{name}.csv").open(encoding="utf-8") as file:
         for row in csv.reader(file):
             if row[0][0].isdigit():
                 *numbers, theirs = map(float, row)
@@ -161,6 +162,7 @@ def report(name: str, seeds: int, chosen: set[str] | None, by_frame: bool) -> bo
 
 
 def main() -> int:
+    """Print the tables of the command line; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

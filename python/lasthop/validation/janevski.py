@@ -1,16 +1,15 @@
-"""The reference results for the path of janevski2009: Reno, NewReno and SACK from end to end, in
-ns-2.35.
-"""
+"""The path of janevski2009 beside ns-2.35: Reno, NewReno and SACK from end to end."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from lasthop.validation.agreement import ROOT, Cell, Measured, Table, measured, simulate
-
-NS2 = ROOT / "tests/reference/ns2"
-SCHEMES = {"Reno": "reno", "Newreno": "newreno", "Sack1": "sack"}
+from lasthop.validation.agreement import Cell, Table
+from lasthop.validation.measuring import DOWNLOAD, Measured, measured, simulate
+from lasthop.validation.ns2_traces import SCHEMES
+from lasthop.validation.references import NS2, Row, read
+from lasthop.validation.suite import Comparison, Reference, Suite
 
 #: These count apart in the catalogue's evidence.
 KIND = "ns-2 outages"
@@ -62,11 +61,6 @@ PHASES = 10
 STEPS = [(0.0, 2.0), (1.0, 3.5), (3.5, 5.25), (5.0, 3.5)]
 
 
-def rows(name: str) -> Iterator[dict[str, str]]:
-    with (NS2 / name).open(encoding="utf-8") as file:
-        yield from csv.DictReader(file)
-
-
 def scenario(
     scheme: str,
     size: int,
@@ -75,74 +69,82 @@ def scenario(
     outage: str = "",
     min_rto: str = "1",
 ) -> str:
+    """A download of `size` kB; `steps` are times in s and rates of the downlink in Mbit/s."""
     schedule = ", ".join(f'{{ at = "{at} s", rate = "{rate} Mbps" }}' for at, rate in steps)
     return PATH.format(
         schedule=schedule, queue=queue, outage=outage, size=size, scheme=scheme, min_rto=min_rto
     )
 
 
-def cell(name: str, row: dict[str, str], size: int, text: str) -> Cell:
-    """Sizes by download times. Of the phases of the sender's clock, which ns-2 draws, the first
-    counts if it agrees, otherwise the nearest.
-    """
-    theirs = size * 8e3 / float(row["download_s"])
-    found: list[Measured] = []
-    for phases in (1, PHASES):
-        found = [
-            measured(text, "download with its last ACK", 1.0, [run])
-            for run in simulate(text, phases)
-        ]
-        if abs(found[0].mean / theirs - 1) <= NEAR:
-            break
-    ours = min(found, key=lambda f: abs(f.mean / theirs - 1))
-    if len(found) > 1:
-        name += f" ({len(found)} phases)"
-    counts = {
-        "retransmissions": (float(row["retrans"]), ours.retransmissions),
-        "timeouts": (float(row["timeouts"]), ours.timeouts),
-    }
-    return Cell(
-        name,
+def size_of(row: Row) -> int:
+    """The size of a download in kB."""
+    return int(row.get("file_kB", 15_000))
+
+
+def reference(row: Row) -> Reference:
+    """Size by download time, of one deterministic run."""
+    goodput = size_of(row) * 8e3 / float(row["download_s"])
+    return Reference(1, goodput, 0.0, (float(row["retrans"]), float(row["timeouts"])))
+
+
+@dataclass(frozen=True)
+class Download(Comparison):
+    """A comparison that looks for the phase of the sender's clock, which ns-2 draws."""
+
+    def cell(self, row: Row, seeds: int) -> Cell:
+        """The first phase counts if it agrees, otherwise the nearest of `PHASES`."""
+        text, theirs = self.scenario(row), self.reference(row).goodput
+        found: list[Measured] = []
+        for phases in (1, PHASES):
+            runs = simulate(text, phases)
+            found = [measured(text, self.quantity, self.scale, [run]) for run in runs]
+            if abs(found[0].mean / theirs - 1) <= NEAR:
+                break
+        ours = min(found, key=lambda f: abs(f.mean / theirs - 1))
+        cell = self.cell_with(row, ours)
+        if len(found) == 1:
+            return cell
+        return replace(cell, name=f"{cell.name} ({len(found)} phases)", source=None)
+
+
+def downloads(name: Callable[[Row], str], scenario: Callable[[Row], str]) -> Download:
+    """The comparison of a table."""
+    return Download(
+        name, lambda row: SCHEMES[row["variant"]], scenario, reference, quantity=DOWNLOAD
+    )
+
+
+def outage_text(row: Row) -> str:
+    """The scenario of a row of janevski_outage.csv."""
+    length = float(row["outage_s"])
+    steps, outage = list(STEPS), ""
+    if row["outage_model"] == "hold" and length:
+        # The reference's radio link serialises one packet for the whole of the outage.
+        steps.append((7.5, 0.0))
+    elif length:
+        outage = f'outage = {{ from = "7.5 s", length = "{length} s", frames = "lost-at-arrival" }}'
+    return scenario(
         SCHEMES[row["variant"]],
-        1,
-        theirs,
-        0.0,
-        ours.mean,
-        0.0,
-        counts,
-        ours if len(found) == 1 else None,
+        size_of(row),
+        [*steps, (7.5 + length, 4.5)],
+        outage=outage,
+        min_rto=row["minrto_s"],
     )
 
 
 def outages() -> list[Table]:
     """Download time by the length of the outage, in both models of it."""
-    found: dict[str, list[Cell]] = {"hold": [], "drop": []}
-    for row in rows("janevski_outage.csv"):
-        length, model = float(row["outage_s"]), row["outage_model"]
-        back = (7.5 + length, 4.5)
-        if model == "hold":
-            # The reference's radio link serialises one packet for the whole of the outage.
-            text = scenario(
-                SCHEMES[row["variant"]],
-                15_000,
-                [*STEPS, *([(7.5, 0.0)] if length else []), back],
-                min_rto=row["minrto_s"],
-            )
-        else:
-            lost = (
-                f'outage = {{ from = "7.5 s", length = "{length} s", frames = "lost-at-arrival" }}'
-                if length
-                else ""
-            )
-            text = scenario(
-                SCHEMES[row["variant"]],
-                15_000,
-                [*STEPS, back],
-                outage=lost,
-                min_rto=row["minrto_s"],
-            )
-        name = f"{row['variant']}, {length:.0f} s, minimum of the timer {row['minrto_s']} s"
-        found[model].append(cell(name, row, 15_000, text))
+    comparison = downloads(
+        lambda r: (
+            f"{r['variant']}, {float(r['outage_s']):.0f} s, minimum of the timer {r['minrto_s']} s"
+        ),
+        outage_text,
+    )
+    rows = read(NS2 / "janevski_outage.csv")
+    found = {
+        model: comparison.cells([row for row in rows if row["outage_model"] == model], 1)
+        for model in ("hold", "drop")
+    }
     about = "15 MB by the length of the outage that begins at 7.5 s; size by download time. "
     return [
         Table(
@@ -163,18 +165,22 @@ def outages() -> list[Table]:
     ]
 
 
+def buffer_text(row: Row) -> str:
+    """The scenario of a row of janevski_buffer.csv."""
+    stop = [(7.5, 0.0), (22.0, 4.5)] if row["schedule"] == "outage_hold" else [(7.5, 4.5)]
+    # ns-2's limit L lets L - 1 wait.
+    queue = int(row["buffer_pkts"]) - 1
+    return scenario(SCHEMES[row["variant"]], size_of(row), [*STEPS, *stop], queue=queue)
+
+
 def buffers() -> list[Table]:
     """Download time by the buffer of the controller."""
-    found: dict[str, list[Cell]] = {"no_outage": [], "outage_hold": []}
-    for row in rows("janevski_buffer.csv"):
-        stop = [(7.5, 0.0), (22.0, 4.5)] if row["schedule"] == "outage_hold" else [(7.5, 4.5)]
-        # ns-2's limit L lets L - 1 wait.
-        text = scenario(
-            SCHEMES[row["variant"]], 15_000, [*STEPS, *stop], queue=int(row["buffer_pkts"]) - 1
-        )
-        found[row["schedule"]].append(
-            cell(f"{row['variant']}, limit {row['buffer_pkts']}", row, 15_000, text)
-        )
+    comparison = downloads(lambda r: f"{r['variant']}, limit {r['buffer_pkts']}", buffer_text)
+    rows = read(NS2 / "janevski_buffer.csv")
+    found = {
+        schedule: comparison.cells([row for row in rows if row["schedule"] == schedule], 1)
+        for schedule in ("no_outage", "outage_hold")
+    }
     about = "15 MB; the limit is ns-2's, so that one less waits. "
     return [
         Table("A limited buffer, no outage", about, found["no_outage"], kind=KIND),
@@ -189,21 +195,17 @@ def buffers() -> list[Table]:
 
 def small() -> list[Table]:
     """Small files at constant rates."""
-    cells = []
-    for row in rows("janevski_small.csv"):
-        size = int(row["file_kB"])
-        name = f"{row['variant']}, {size} kB at {row['rate_mbps']} Mbit/s"
-        cells.append(
-            cell(
-                name,
-                row,
-                size,
-                scenario(SCHEMES[row["variant"]], size, [(0.0, float(row["rate_mbps"]))]),
-            )
-        )
+    comparison = downloads(
+        lambda r: f"{r['variant']}, {size_of(r)} kB at {r['rate_mbps']} Mbit/s",
+        lambda r: scenario(SCHEMES[r["variant"]], size_of(r), [(0.0, float(r["rate_mbps"]))]),
+    )
+    cells = comparison.cells(read(NS2 / "janevski_small.csv"), 1)
     return [Table("Small files", "A file over a link of constant rate.", cells, kind=KIND)]
 
 
 def tables(_: int) -> list[Table]:
     """All tables of the page; every run is deterministic."""
     return [*outages(), *buffers(), *small()]
+
+
+SUITE = Suite("fidelity-janevski", "The path of janevski2009 beside ns-2.35", tables)

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lasthop.validation import ns2
-from lasthop.validation.agreement import COUNTS, Measured, Table, cell_of, measured, simulate
+from lasthop.validation.agreement import COUNTS, Table
+from lasthop.validation.measuring import DELIVERED, Run
+from lasthop.validation.references import NS2, Row, ns2_rows, read
+from lasthop.validation.suite import Columns, Comparison, Suite
 
 SECONDS = 40
 HEADERS, PAYLOAD = 40, 76
@@ -56,10 +58,11 @@ MACS = {
 class Lan(Table):
     """A table that has losses to agree on, too."""
 
-    #: Per cell and kind of loss: theirs and ours, as shares of the offered bits.
+    #: By cell: kind of loss -> theirs and ours, as shares of the offered bits.
     losses: list[dict[str, tuple[float, float]]] = field(default_factory=list)
 
     def verdicts(self) -> list[tuple[str, bool]]:
+        """The rule, and that for each kind of loss."""
         lines = super().verdicts()
         for what in ("bit-error loss", "contention loss"):
             theirs, ours = (sum(x[what][i] for x in self.losses) for i in (0, 1))
@@ -72,6 +75,7 @@ class Lan(Table):
         return lines
 
     def markdown(self) -> Iterator[str]:
+        """The section of the page with a second table of losses."""
         yield from super().markdown()
         yield (
             "| cell | bit-error loss / offered, ns-2 | here | contention loss / offered, ns-2 |"
@@ -84,7 +88,7 @@ class Lan(Table):
         yield ""
 
 
-def text(row: dict[str, str], extra: str = "") -> str:
+def text(row: Row) -> str:
     """The scenario of a row."""
     nodes = int(row["nodes"])
     return LAN.format(
@@ -96,39 +100,43 @@ def text(row: dict[str, str], extra: str = "") -> str:
         rate=', rate = "16 kbps"' if row["source"] == "peak16k" else "",
         bad=row["mean_bad_s"],
         ber=row["ber_bad"],
-    ).replace('access = "ns-2"', f'access = "ns-2"{extra}')
+    )
 
 
-def ours(scenario_text: str, seeds: int) -> tuple[Measured, float, float]:
-    """Throughput in the reference's sense (bits of whole packets, in order, each once), and what
-    bit errors and contention lost as shares of the offered bits.
-    """
-    runs = simulate(scenario_text, seeds)
-    lost = [
-        sum(r["traffic_bits"][k] / r["traffic_bits"]["offered"] for r in runs) / len(runs)
-        for k in ("bit_errors", "collisions")
-    ]
-    return measured(scenario_text, "delivered by all flows", WITH_HEADERS, runs), lost[0], lost[1]
+def lost_to_bit_errors(run: Run) -> float:
+    """What bit errors lost, as a share of the offered bits."""
+    return float(run["traffic_bits"]["bit_errors"] / run["traffic_bits"]["offered"])
 
 
-def table_of(title: str, about: str, rows: list[dict[str, str]], seeds: int) -> Lan:
+def lost_to_contention(run: Run) -> float:
+    """What collisions lost, as a share of the offered bits."""
+    return float(run["traffic_bits"]["collisions"] / run["traffic_bits"]["offered"])
+
+
+#: Throughput in the reference's sense: bits of whole packets, in order, each once.
+LAN_CELLS = Comparison(
+    lambda r: f"{r['sessions']} sessions, {r['ber_bad']}, {r['runs']} runs",
+    lambda _: "reno",
+    text,
+    Columns(goodput="ct_bps_mean", half="ct_ci95_half"),
+    DELIVERED,
+    WITH_HEADERS,
+    also=(lost_to_bit_errors, lost_to_contention),
+)
+
+
+def table_of(title: str, about: str, rows: list[Row], seeds: int) -> Lan:
+    """A table with the losses of its cells."""
     table = Lan(title, about, [], kind="ns-2, LAN")
     for row in rows:
-        runs = int(row["runs"])
-        o, bit_errors, contention = ours(text(row), max(seeds, runs))
-        counts = {
-            "retransmissions": (float(row["retrans"]), o.retransmissions),
-            "timeouts": (float(row["timeouts"]), o.timeouts),
-        }
-        name = f"{row['sessions']} sessions, {row['ber_bad']}, {runs} runs"
-        table.cells.append(
-            cell_of(
-                name, "reno", runs, float(row["ct_bps_mean"]), float(row["ct_ci95_half"]), o, counts
-            )
-        )
-        losses = {"bit-error loss": (float(row["biterror_loss_ratio"]), bit_errors)}
+        ours = LAN_CELLS.measure(row, seeds)
+        table.cells.append(LAN_CELLS.cell_with(row, ours))
+        bit_errors, contention = ours.also
         table.losses.append(
-            losses | {"contention loss": (float(row["contention_loss_ratio"]), contention)}
+            {
+                "bit-error loss": (float(row["biterror_loss_ratio"]), bit_errors),
+                "contention loss": (float(row["contention_loss_ratio"]), contention),
+            }
         )
     return table
 
@@ -145,7 +153,7 @@ PAUSE = (
 def tables(seeds: int) -> list[Table]:
     """A table for each form of the MAC and each source, and one in which ns-2 resends the last
     segment of a burst. If that one agrees, the pause is the cause of what the first is off by."""
-    reference = ns2.rows("noor.csv")
+    reference = ns2_rows("noor.csv")
     found: list[Table] = []
     for mac, source in dict.fromkeys((r["mac"], r["source"]) for r in reference):
         about = (
@@ -158,9 +166,12 @@ def tables(seeds: int) -> list[Table]:
         found.append(table_of(f"{mac}, {source}", about, rows, seeds))
     title = "noack, greedy, the last segment of a burst sent again"
     about = "The same, but ns-2 sends a lost last segment of a burst again during the pause."
-    resent = table_of(title, about, ns2.read("noor_resent.csv"), seeds)
+    resent = table_of(title, about, read(NS2 / "noor_resent.csv"), seeds)
     if all(good for _, good in resent.verdicts()):
         found[0].known = PAUSE
     else:
         found[0].notes.append(PAUSE)
     return [*found, resent]
+
+
+SUITE = Suite("fidelity-noor", "noor's LAN: Reno beside ns-2.35", tables)

@@ -1,22 +1,16 @@
-"""The reference results of ns-2.35: recovery traces and tables."""
+"""Tahoe to SACK, Vegas and FACK beside ns-2.35: bulk flows over a lossy last hop, and the delays
+of zeng2006.
+"""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 
-from lasthop import _native
-from lasthop.validation.agreement import ROOT, Cell, Table, cell, cell_of, known_scheme, measure
-
-REFERENCE = ROOT / "tests/reference/ns2"
-FIXTURES = ROOT / "crates/lasthop-sim/tests/fixtures/ns2"
-#: Folders with settings or agents that the tables' scenarios do not have; tests/sim/ns2_exact.rs
-#: and tests/sim/ns2_snoop.rs run them.
-OTHER_FIXTURES = {"snoop", "2.26", "tcpVariants"}
-#: Depends on the random phase of ns-2's clock.
-NOT_EXACT = {"rtotick"}
+from lasthop.validation import ns2_traces
+from lasthop.validation.agreement import Table
+from lasthop.validation.ns2_traces import SCHEMES
+from lasthop.validation.references import Row, ns2_rows
+from lasthop.validation.suite import Columns, Comparison, Reference, Suite, known_scheme
 
 BULK = """
 duration = "200 s"
@@ -73,75 +67,28 @@ receive_window = "{window} segments"
 {keys}
 """
 
-TRACE = """
-duration = "2000 s"
-[[link]]
-between = ["fh", "bs"]
-rate = "{wired_rate}"
-delay = "{wired_delay}"
-queue = "999 packets"
-[[link]]
-name = "radio"
-radio = true
-between = ["bs", "mh"]
-rate = "{hop_rate}"
-delay = "{hop_delay}"
-queue = "999 packets"
-forward.loss = {{ model = "scripted", data = {data} }}
-backward.loss = {{ model = "scripted", acks = {acks} }}
-[[flow]]
-from = "fh"
-to = "mh"
-app = {{ kind = "transfer", size = "{bytes} B" }}
-segment = "1000 B"
-headers = "40 B"
-[tcp]
-profile = "ns-2.35"
-scheme = "{scheme}"
-receive_window = "{window} segments"
-initial_ssthresh = "{initial_ssthresh} segments"
-min_rto = "{minrto_s} s"
-clock_granularity = "{tick_s} s"
-dupack_threshold = {dupthresh}
-limited_transmit = {limited_transmit}
-timestamps = {timestamps}
-guard_after_rto = {bugfix}
-delayed_ack = {delayed_ack}
-"""
-
-
-#: ns-2's variants, and the schemes that are the same.
-SCHEMES = {
-    "Tahoe": "tahoe",
-    "Reno": "reno",
-    "Newreno": "newreno",
-    "Sack1": "sack",
-    "Vegas": "vegas",
-    "Fack": "fack",
-}
-EXACT = ("Tahoe", "Reno", "Newreno", "Sack1")
-
-
-def read(name: str) -> list[dict[str, str]]:
-    with open(REFERENCE / name, newline="") as f:
-        return list(csv.DictReader(f))
-
-
-def settings(row: dict[str, str]) -> tuple[str, ...]:
-    """What identifies a row: all before its number of runs."""
-    return tuple(list(row.values())[: list(row).index("runs")])
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    """A table; a row that was run with more seeds (`tools/ns2_more.py`) takes the place of the
-    table's.
-    """
-    more = name.replace(".csv", "_more.csv")
-    again = {settings(row): row for row in read(more)} if (REFERENCE / more).exists() else {}
-    return [again.get(settings(row), row) if again else row for row in read(name)]
+W100 = "One endless flow for 200 s; window 100, queue 150, so that only random loss matters."
+W10000 = "The same with window 10000 and a queue of 50: both kinds of loss."
+VEGAS = (
+    "ns-2's Vegas doubles the timeout at every fast retransmit (in trace rtx1 the back-off goes to"
+    " 2 at 0.679 s and to 4 at 0.905 s, both fast retransmits), so that timeouts, which many losses"
+    " bring, last longer; here only a timeout backs off (RFC 6298, section 5). It has no limited"
+    " transmit, takes one more segment off its send limit for the SYN, and does not take a segment"
+    " that was sent again for overdue unless its own timer says so for both ACKs that follow"
+)
+FACK = (
+    "ns-2's Fack stops sending when SACK tells that a retransmission was lost, until the timer"
+    " fires (trace rtx1: nothing between 0.748 s and 1.748 s), which costs a second or more for"
+    " every segment lost twice: 5 and 9 % of the retransmissions. It sets cwnd to one segment when"
+    " recovery begins and opens it again with each ACK (rtx1: 1, 2, 3 … 7 between 0.555 and 0.605"
+    " s), and each ACK, duplicates too, restarts its timer. None of this is in the paper, which"
+    " halves the window and leaves lost retransmissions open; here they are left to the timer too,"
+    " but sending goes on until it fires"
+)
 
 
 def air_loss(loss: str, both: bool = True) -> str:
+    """The losses of the radio link, or none."""
     if float(loss) == 0:
         return ""
     # ns-2 draws once per packet, so the ordinal of the frame addresses our draws here.
@@ -150,6 +97,7 @@ def air_loss(loss: str, both: bool = True) -> str:
 
 
 def row_label(row: dict[str, str]) -> str:
+    """The name of a cell of a bulk table."""
     scheme, loss = SCHEMES[row["variant"]], float(row["loss"])
     if "bugFix" not in row:
         return f"{scheme}, {row['wireless_delay']}, loss {loss:.1%} {row['dir']}"
@@ -180,69 +128,39 @@ def bulk_text(row: dict[str, str], window: int, queue: int) -> str:
     return text
 
 
+#: Columns of the two tables of bulk flows.
+BULK_COLUMNS = Columns(half="goodput_ci95_half", counts=("retrans_mean", "timeouts_mean"))
+
+
+def scheme_of(row: Row) -> str:
+    """The scheme of a row."""
+    return SCHEMES[row["variant"]]
+
+
 def bulk(
-    name: str, about: str, window: int, queue: int, seeds: int, variants: tuple[str, ...] = EXACT
+    name: str,
+    about: str,
+    seeds: int,
+    variants: tuple[str, ...],
+    path: tuple[int, int] = (100, 149),
+    columns: Columns = BULK_COLUMNS,
 ) -> Table:
-    cells = []
-    for row in rows(name):
-        if row["variant"] not in variants:
-            continue
-        scheme = SCHEMES[row["variant"]]
-        text = bulk_text(row, window, queue)
-        cells.append(
-            cell(
-                row_label(row),
-                scheme,
-                row,
-                "goodput_bps_mean",
-                text,
-                seeds,
-                float(row["goodput_ci95_half"]),
-            )
-        )
-    return Table(f"`{name}`", about, cells)
+    """A table of endless flows; `path` has the window and the queue of the last hop."""
+    comparison = Comparison(row_label, scheme_of, lambda row: bulk_text(row, *path), columns)
+    rows = [row for row in ns2_rows(name) if row["variant"] in variants]
+    return Table(f"`{name}`", about, comparison.cells(rows, seeds))
 
 
-def alone(name: str, variant: str, known: str, window: int, queue: int, seeds: int) -> list[Table]:
-    """A variant that is ns-2's own version of its scheme, in separate tables."""
-
-    def make(name: str) -> Table:
-        table = bulk(name, "The same path.", window, queue, seeds, (variant,))
-        table.title += f", {variant}"
-        table.known, table.counted = known, False
-        return table
-
-    table = make(name)
+def alone(variant: str, known: str, seeds: int) -> list[Table]:
+    """A variant that is ns-2's own version of its scheme, in a separate table."""
+    table = bulk("bulk_w100.csv", "The same path.", seeds, (variant,))
+    table.title += f", {variant}"
+    table.known, table.counted = known, False
     return [table] if table.cells else []
 
 
-def switches(name: str, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
-    cells = []
-    for row in rows(name):
-        if row["variant"] not in variants:
-            continue
-        scheme = SCHEMES[row["variant"]]
-        cells.append(
-            cell(
-                row_label(row),
-                scheme,
-                row,
-                "goodput_bps_mean",
-                bulk_text(row, 100, 149),
-                seeds,
-                float(row["ci95_half"]),
-            )
-        )
-    return Table(
-        f"`{name}`",
-        "The same path with one switch of the profile changed at a time: `guard_after_rto`,"
-        " `limited_transmit`, `min_rto`.",
-        cells,
-    )
-
-
 def zeng_text(config: str) -> tuple[str, str] | None:
-    """The scenario of a row of zeng.csv and its scheme; None for what is not there yet."""
+    """The scenario of a row of zeng.csv and its scheme; None for what lasthop does not have."""
     if "every_0.5ms" in config:
         return None
     keys, window = [], "20"
@@ -280,133 +198,45 @@ def zeng_text(config: str) -> tuple[str, str] | None:
     )
 
 
+def zeng_scenario(row: Row) -> tuple[str, str]:
+    """The scenario of a row that lasthop has, and its scheme."""
+    made = zeng_text(row["config"])
+    assert made
+    return made
+
+
+def zeng_reference(row: Row) -> Reference:
+    """The interval of zeng.csv is in segments of 1000 bytes in 20 s."""
+    return replace(Columns(goodput="goodput_bps")(row), half=float(row["ci95_half"]) * 8000 / 20)
+
+
 def zeng(seeds: int) -> list[Table]:
-    drawn: list[Cell] = []
-    fixed: list[Cell] = []
-    for row in rows("zeng.csv"):
-        made = zeng_text(row["config"])
-        if made is None:
-            continue
-        text, scheme = made
-        half = float(row["ci95_half"]) * 8000 / 20
-        cells = fixed if row["config"].startswith("III") else drawn
-        cells.append(cell(row["config"], scheme, row, "goodput_bps", text, seeds, half))
+    """The scenarios of zeng2006."""
+    comparison = Comparison(
+        lambda row: row["config"],
+        lambda row: zeng_scenario(row)[1],
+        lambda row: zeng_scenario(row)[0],
+        zeng_reference,
+    )
+    rows = [row for row in ns2_rows("zeng.csv") if zeng_text(row["config"])]
+    fixed = [row for row in rows if row["config"].startswith("III")]
     about = (
         "Path and delays of zeng2006: scenario I (delay variation), II (1 % loss in addition), with"
         " the ACK filter written in Tcl for ns-2, and the sender's own threshold in its place."
     )
-    third = Table(
-        "`zeng.csv`, scenario III",
-        "One deterministic run each: a stall of six seconds; within 3 %.",
-        fixed,
-        limit=0.03,
-    )
-    return [Table("`zeng.csv`, scenarios I and II", about, drawn), third]
-
-
-def exact(variants: tuple[str, ...] = EXACT) -> tuple[dict[str, list[int]], list[str]]:
-    """Per scheme [agreeing, all] traces, and the differences."""
-    score: dict[str, list[int]] = {}
-    differences = []
-    for path in sorted(p for p in FIXTURES.rglob("*.txt") if p.parent.name not in OTHER_FIXTURES):
-        if path.stem in NOT_EXACT:
-            continue
-        settings, sequences = read_fixture(path)
-        for variant in (v for v in variants if (v, "snd") in sequences):
-            good = _same(settings, variant, sequences)
-            tally = score.setdefault(SCHEMES[variant], [0, 0])
-            tally[0] += good
-            tally[1] += 1
-            if not good:
-                differences.append(f"{path.stem} {variant}")
-    return score, differences
-
-
-def read_fixture(path: Path) -> tuple[dict[str, str], dict[tuple[str, str], list[tuple[int, int]]]]:
-    """Settings, and per (variant, event) the numbers with their times in microseconds."""
-    settings: dict[str, str] = {}
-    sequences: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for line in path.read_text().splitlines():
-        head, _, rest = line.partition("=")
-        if " " not in head.split("(")[0]:
-            settings[head.split("(")[0]] = rest
-            continue
-        variant, event, *items = line.split(" ")
-        t, out = 0, []
-        for item in items:
-            number, step = item.split("@")
-            t += int(step)
-            out.append((int(number), t))
-        sequences[variant, event] = out
-    return settings, sequences
-
-
-def trace_scenario(settings: dict[str, str], scheme: str) -> _native.Scenario:
-    s = {k: v.replace("Mb", " Mbps") if k.endswith("rate") else v for k, v in settings.items()}
-    s |= {
-        "limited_transmit": "true" if s["limited_transmit"] == "1" else "false",
-        "delayed_ack": '"100 ms"' if s["delack"] == "1" else "false",
-    }
-    data, acks = (
-        json.dumps(s["data_drops"].split()),
-        json.dumps([int(a) for a in s["ack_drops"].split()]),
-    )
-    return _native.Scenario(
-        TRACE.format(**s, data=data, acks=acks, bytes=1000 * int(s["segments"]), scheme=scheme)
-    )
-
-
-def apart(variants: tuple[str, ...]) -> Iterator[str]:
-    """Recovery traces of variants that need not be equal: when the last ACK comes, and how much
-    is sent again.
-    """
-    yield (
-        "| scenario | "
-        + " | ".join(f"{v}: ns-2, s | here, s | sent again ns-2 / here" for v in variants)
-        + " |"
-    )
-    yield "| --- |" + " ---: |" * (3 * len(variants))
-    theirs = {(r["scenario"], r["variant"]): r for r in rows("trace_summary.csv")}
-    for path in sorted(FIXTURES.glob("*.txt")):
-        settings, _ = read_fixture(path)
-        line = f"| {path.stem} |"
-        for variant in variants:
-            result, columns = trace_scenario(settings, SCHEMES[variant]).run_series(
-                1, ["ack_received"]
-            )
-            again = json.loads(result)["flows"][0]["retransmissions"]["total"]
-            last = columns["t_ns"][int(columns["ack"].argmax())] / 1e9
-            row = theirs[path.stem, variant]
-            line += (
-                f" {float(row['t_last_ack_s']):.3f} | {last:.3f} | {row['retransmissions']} /"
-                f" {again} |"
-            )
-        yield line
-    yield ""
-
-
-def _same(
-    settings: dict[str, str], variant: str, sequences: dict[tuple[str, str], list[tuple[int, int]]]
-) -> bool:
-    scenario = trace_scenario(settings, SCHEMES[variant])
-    _, columns = scenario.run_series(1, ["data_sent", "ack_received"])
-    sent, acked = [], []
-    for t, code, seq, length, ack in zip(
-        *(columns[k].tolist() for k in ("t_ns", "event", "seq", "len", "ack")), strict=True
-    ):
-        if code == 0:
-            sent.append((seq // 1000 + 1 if length else 0, t))
-        else:
-            acked.append((ack // 1000, t))
-    theirs_acked = sequences[variant, "ack"]
-    theirs_sent = sequences[variant, "snd"]
-    acked = acked[: len(theirs_acked)]
-    sent = [x for x in sent if x[1] <= theirs_acked[-1][1] * 1000 + 1000]
-    return all(
-        len(a) == len(b)
-        and all(x[0] == y[0] and abs(x[1] - 1000 * y[1]) <= 1000 for x, y in zip(a, b, strict=True))
-        for a, b in ((sent, theirs_sent), (acked, theirs_acked))
-    )
+    return [
+        Table(
+            "`zeng.csv`, scenarios I and II",
+            about,
+            comparison.cells([row for row in rows if row not in fixed], seeds),
+        ),
+        Table(
+            "`zeng.csv`, scenario III",
+            "One deterministic run each: a stall of six seconds; within 3 %.",
+            comparison.cells(fixed, seeds),
+            limit=0.03,
+        ),
+    ]
 
 
 #: Congestion-control modules of Linux 2.6 in ns-2's `Agent/TCP/Linux`, and the schemes nearest to
@@ -420,31 +250,44 @@ LINUX = {
 }
 
 
-def hints(seeds: int) -> Table:
-    """What Linux' modules got in ns-2: a third opinion where ns-3 and lasthop differ."""
-    cells = []
-    for row in rows("bulk_w100.csv"):
-        scheme, settings = LINUX.get(row["variant"], ("", ""))
-        if not known_scheme(scheme):
-            continue
-        text = BULK.format(
+#: Keys of the profile for modules of Linux.
+LINUX_KEYS = """timestamps = true
+halving = "window"
+clock = "rfc"
+clock_granularity = "1 ms"
+min_rto_rule = "deviation"
+"""
+
+
+def linux_text(row: Row) -> str:
+    """The scenario of a row with a module of Linux."""
+    return (
+        BULK.format(
             rate="2 Mbps",
             delay=row["wireless_delay"],
             queue=149,
             window=100,
-            scheme=settings,
+            scheme=LINUX[row["variant"]][1],
             loss=air_loss(row["loss"], False),
         )
-        label = f"{row['variant']}, {row['wireless_delay']}, loss {float(row['loss']):.1%}"
-        keys = (
-            'timestamps = true\nhalving = "window"\nclock = "rfc"\nclock_granularity = "1'
-            ' ms"\nmin_rto_rule = "deviation"\n'
-        )
-        half = float(row["goodput_ci95_half"])
-        o = measure(text + keys, seeds)
-        cells.append(
-            cell_of(label, scheme, int(row["runs"]), float(row["goodput_bps_mean"]), half, o, {})
-        )
+        + LINUX_KEYS
+    )
+
+
+def hints(seeds: int) -> Table:
+    """What Linux' modules got in ns-2: a third opinion where ns-3 and lasthop differ."""
+    comparison = Comparison(
+        lambda r: f"{r['variant']}, {r['wireless_delay']}, loss {float(r['loss']):.1%}",
+        lambda r: LINUX[r["variant"]][0],
+        linux_text,
+        replace(BULK_COLUMNS, counts=None),
+        as_many_runs=False,
+    )
+    rows = [
+        row
+        for row in ns2_rows("bulk_w100.csv")
+        if row["variant"] in LINUX and known_scheme(LINUX[row["variant"]][0])
+    ]
     about = (
         "The path of `bulk_w100.csv` with `Agent/TCP/Linux`; here each rule runs over SACK and PRR,"
         " with timestamps and Linux' rule for the smallest timeout."
@@ -454,5 +297,55 @@ def hints(seeds: int) -> Table:
         " (stalled runs left out)"
     )
     return Table(
-        "`bulk_w100.csv`, modules of Linux", about, cells, known=known, counted=False, kind="hint"
+        "`bulk_w100.csv`, modules of Linux",
+        about,
+        comparison.cells(rows, seeds),
+        known=known,
+        counted=False,
+        kind="hint",
     )
+
+
+SWITCHES = (
+    "The same path with one switch of the profile changed at a time: `guard_after_rto`,"
+    " `limited_transmit`, `min_rto`."
+)
+
+
+def bulk_tables(seeds: int, variants: tuple[str, ...]) -> list[Table]:
+    """The tables of endless flows for some variants of ns-2."""
+    return [
+        bulk("bulk_w100.csv", W100, seeds, variants),
+        bulk("bulk_w10000_q50.csv", W10000, seeds, variants, (10_000, 49)),
+        bulk("bulk_reno_variants.csv", SWITCHES, seeds, variants, columns=Columns()),
+    ]
+
+
+def dupack_tables(seeds: int) -> list[Table]:
+    """Tahoe, Reno and NewReno."""
+    return [*bulk_tables(seeds, DUPACK), *zeng(seeds)]
+
+
+def sack_tables(seeds: int) -> list[Table]:
+    """SACK, Vegas and FACK."""
+    return [
+        *bulk_tables(seeds, SACK),
+        *alone("Vegas", VEGAS, seeds),
+        *alone("Fack", FACK, seeds),
+    ]
+
+
+def traces_apart() -> str:
+    """The section on recovery traces that need not be equal."""
+    head = (
+        "## Recovery traces of Vegas and Fack\n\nns-2's own versions of these, not matched on"
+        f" purpose. Vegas: {VEGAS}. Fack: {FACK}.\n\n"
+    )
+    return head + "\n".join(ns2_traces.apart(("Vegas", "Fack")))
+
+
+DUPACK, SACK = ("Tahoe", "Reno", "Newreno"), ("Sack1",)
+DUPACK_SUITE = Suite("fidelity", "How lasthop compares with ns-2.35", dupack_tables, DUPACK)
+SACK_SUITE = Suite(
+    "fidelity-sack", "SACK, Vegas and FACK beside ns-2.35", sack_tables, SACK, traces_apart
+)

@@ -29,10 +29,12 @@ KEYS = "exit_ack_opens_window = true"
 
 
 def in_flight(loss: Loss) -> int:
+    """What `GetSsThresh` takes for the flight, bytes."""
     return loss.pipe if loss.kind == "duplicate-acks" else loss.flight
 
 
 def reduce(window: Window, loss: Loss, left: float) -> None:
+    """Set ssthresh to `left` bytes, at least two segments, and cwnd with it."""
     window.ssthresh = max(2 * loss.mss, left)
     window.cwnd = loss.mss if loss.kind == "timeout" else window.ssthresh
 

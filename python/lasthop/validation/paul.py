@@ -1,6 +1,4 @@
-"""The reference results of ns-2.35 for the network of paul2005: one flow over a last hop with
-losses in bursts.
-"""
+"""The network of paul2005 beside ns-2.35: one flow over a last hop with losses in bursts."""
 
 from __future__ import annotations
 
@@ -10,8 +8,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from lasthop import _native
-from lasthop.validation.agreement import CORES, Cell, Table, cell
-from lasthop.validation.ns2 import SCHEMES, rows
+from lasthop.validation.agreement import Cell, Table
+from lasthop.validation.measuring import CORES
+from lasthop.validation.ns2_traces import SCHEMES
+from lasthop.validation.references import NS2, Row, ns2_rows, read
+from lasthop.validation.suite import Comparison, Suite
 
 NETWORK = """
 duration = "100 s"
@@ -92,38 +93,60 @@ ABOUT = (
 )
 
 
-def scenario(row: dict[str, str], number: int) -> tuple[str, str]:
-    """The scenario of a row and its name; `number` counts the rows of paul.csv, and is -1 for
-    those of the other table.
-    """
-    model, min_rto = ODD.get(number, (row["loss_model"], "200 ms"))
+def numbered(name: str) -> list[Row]:
+    """The rows of a table; those of paul.csv with their numbers, which `ODD` refers to."""
+    rows = ns2_rows(name)
+    if name != "paul.csv":
+        return rows
+    return [row | {"number": str(number)} for number, row in enumerate(rows)]
+
+
+def losses_and_timeout(row: Row) -> tuple[str, str]:
+    """The model of the losses and the smallest timeout of a row."""
+    return ODD.get(int(row.get("number", -1)), (row["loss_model"], "200 ms"))
+
+
+def scenario(row: Row) -> str:
+    """The scenario of a row."""
+    model, min_rto = losses_and_timeout(row)
     loss = (
         LOSS[model] and f"{'' if row['both_directions'] == '1' else 'forward.'}loss = {LOSS[model]}"
     )
-    udp = "" if row["udp"] == "none" else UDP.format(to=row["udp"])
-    scheme, wired = SCHEMES[row["variant"]], row["wired_rate"].removesuffix("Mb")
-    name = f"{scheme}, {wired} Mbit/s, UDP {row['udp']}, {MODELS[model]}"
-    name += ", both directions" * int(row["both_directions"]) + f", window {row['window']}" * (
-        row["window"] != "20"
-    )
-    name += f", min RTO {min_rto}" * (min_rto != "200 ms")
-    return (
-        NETWORK.format(
-            wired=wired, loss=loss, udp=udp, scheme=scheme, window=row["window"], min_rto=min_rto
-        ),
-        name,
+    return NETWORK.format(
+        wired=row["wired_rate"].removesuffix("Mb"),
+        loss=loss,
+        udp="" if row["udp"] == "none" else UDP.format(to=row["udp"]),
+        scheme=scheme_of(row),
+        window=row["window"],
+        min_rto=min_rto,
     )
 
 
-def frozen(row: dict[str, str]) -> bool:
+def scheme_of(row: Row) -> str:
+    """The scheme of a row."""
+    return SCHEMES[row["variant"]]
+
+
+def label(row: Row) -> str:
+    """The name of the cell of a row."""
+    model, min_rto = losses_and_timeout(row)
+    wired = row["wired_rate"].removesuffix("Mb")
+    name = f"{scheme_of(row)}, {wired} Mbit/s, UDP {row['udp']}, {MODELS[model]}"
+    name += ", both directions" * int(row["both_directions"])
+    name += f", window {row['window']}" * (row["window"] != "20")
+    return name + f", min RTO {min_rto}" * (min_rto != "200 ms")
+
+
+def frozen(row: Row) -> bool:
     """The chain moves with packets, and no other traffic moves it while the flow waits for its
     timer.
     """
     return row["loss_model"] == "markov" and row["udp"] != "mh"
 
 
-def frozen_rows() -> Iterator[tuple[int, dict[str, str]]]:
-    return ((number, row) for number, row in enumerate(rows("paul.csv")) if frozen(row))
+def frozen_rows() -> Iterator[tuple[int, Row]]:
+    """The rows of paul.csv that `frozen` selects, with their numbers from 0."""
+    return ((number, row) for number, row in enumerate(numbered("paul.csv")) if frozen(row))
 
 
 def min_rto_of(number: int) -> float:
@@ -131,37 +154,26 @@ def min_rto_of(number: int) -> float:
     return 1.0 if ODD.get(number, ("", ""))[1] == "1 s" else 0.2
 
 
-def drawn(name: str, about: str, seeds: int, keep: Callable[[dict[str, str]], bool]) -> Table:
-    cells = []
-    for number, row in enumerate(rows(name)):
-        if keep(row):
-            text, label = scenario(row, number if name == "paul.csv" else -1)
-            cells.append(
-                cell(
-                    label,
-                    SCHEMES[row["variant"]],
-                    row,
-                    "goodput_bps_mean",
-                    text,
-                    seeds,
-                    float(row["ci95_half"]),
-                )
-            )
-    return Table(f"`{name}`", about, cells, kind="ns-2 bursts")
+DRAWN = Comparison(label, scheme_of, scenario)
+
+
+def drawn(name: str, about: str, seeds: int, keep: Callable[[Row], bool]) -> Table:
+    """A table in which each simulator has its own draws."""
+    rows = [row for row in numbered(name) if keep(row)]
+    return Table(f"`{name}`", about, DRAWN.cells(rows, seeds), kind="ns-2 bursts")
 
 
 def common_chains() -> Table:
     """Both simulators lose the same packets by ordinal: the spread of the differences is what
     counts.
     """
-    theirs: dict[int, list[dict[str, str]]] = {}
-    for line in rows("paul_chains.csv"):
+    theirs: dict[int, list[Row]] = {}
+    for line in read(NS2 / "paul_chains.csv"):
         theirs.setdefault(int(line["row"]), []).append(line)
     cells = []
     for number, row in frozen_rows():
-        text, label = scenario(row, number)
         lines = theirs[number]
-        native = _native.Scenario(text)
+        native = _native.Scenario(scenario(row))
         with ThreadPoolExecutor(CORES) as pool:
             ours = [
                 json.loads(r)["flows"][0]
@@ -183,7 +195,7 @@ def common_chains() -> Table:
             for what, column in (("retransmissions", "retrans"), ("timeouts", "timeouts"))
         }
         # The spread of the pairs stands for that of both sides.
-        cells.append(Cell(label, SCHEMES[row["variant"]], n, mean, 0.0, mean + shift, se, counts))
+        cells.append(Cell(label(row), scheme_of(row), n, mean, 0.0, mean + shift, se, counts))
     return Table(
         "`paul_chains.csv`, the lone flow over one and the same chain",
         COMMON,
@@ -201,6 +213,7 @@ COMMON = (
 
 
 def tables(seeds: int) -> list[Table]:
+    """All tables of the page."""
     alone = drawn(
         "paul.csv",
         "The rows in which the chain stands still while the flow waits for its timer, each"
@@ -225,3 +238,6 @@ def tables(seeds: int) -> list[Table]:
             lambda _: True,
         ),
     ]
+
+
+SUITE = Suite("fidelity-paul", "Losses in bursts beside ns-2.35", tables)

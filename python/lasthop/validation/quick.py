@@ -9,28 +9,20 @@ draws) shifts the recorded cell and the recorded bias of the table; then the rul
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import statistics
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from lasthop.validation.agreement import BIAS, QUANTITIES, ROOT, WORST, Cell, Table, simulate
+from lasthop.experiments.store import write_whole
+from lasthop.validation.agreement import BIAS, WORST, Cell, Table
+from lasthop.validation.measuring import QUANTITIES, simulate
+from lasthop.validation.references import ROOT, digests
 
 RECORD = ROOT / "tests/fidelity.json"
-REFERENCES = ROOT / "tests/reference"
 #: Seeds of a cell, and cells of a table.
 SEEDS, CELLS = 3, 2
-
-
-def digests() -> dict[str, str]:
-    """Digests of the reference tables."""
-    return {
-        str(p.relative_to(REFERENCES)): hashlib.sha256(p.read_bytes()).hexdigest()[:16]
-        for p in sorted(REFERENCES.rglob("*.csv"))
-    }
 
 
 def chosen(cells: list[Cell]) -> list[Cell]:
@@ -42,7 +34,7 @@ def chosen(cells: list[Cell]) -> list[Cell]:
 
 def record(page: str, commit: str, tables: list[Table]) -> None:
     """Replace the record of a page by these tables."""
-    kept = json.loads(RECORD.read_text()) if RECORD.exists() else {"pages": {}}
+    kept = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {"pages": {}}
     entries = []
     for t in tables:
         verdicts = [[text, good] for text, good in t.verdicts()]
@@ -59,10 +51,11 @@ def record(page: str, commit: str, tables: list[Table]) -> None:
         entries[-1]["cells"] = [cell_record(c) for c in chosen(t.cells)] if not t.known else []
     kept["references"] = digests()
     kept["pages"][page] = {"commit": commit, "tables": entries}
-    RECORD.write_text(json.dumps(kept, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    write_whole(RECORD, json.dumps(kept, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
 def cell_record(c: Cell) -> dict[str, Any]:
+    """The record of a cell with the results of its first seeds."""
     assert c.source
     found = {
         "name": c.name,
@@ -117,12 +110,13 @@ def no_longer(table: dict[str, Any]) -> Iterator[str]:
 
 
 def page_text(page: str) -> str:
-    return (Path(ROOT) / f"docs/{page}.md").read_text(encoding="utf-8")
+    """A page as it is."""
+    return (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
 
 
 def check(page: str) -> list[str]:
     """The verdicts of a page that no longer hold."""
-    kept = json.loads(RECORD.read_text())["pages"][page]
+    kept = json.loads(RECORD.read_text(encoding="utf-8"))["pages"][page]
     text = page_text(page)
     found = (
         []

@@ -1,5 +1,5 @@
-"""The reference results of ns-2.35 for Snoop: over a LAN that loses packets, and in the access
-point of an 802.11b cell.
+"""Snoop beside ns-2.35: over a LAN that loses packets, and in the access point of an 802.11b
+cell.
 """
 
 from __future__ import annotations
@@ -8,8 +8,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from lasthop.validation import ns2, wlan
-from lasthop.validation.agreement import Cell, Measured, Table, cell_of, measure
+from lasthop.validation import wlan
+from lasthop.validation.agreement import Cell, Table
+from lasthop.validation.measuring import ALL_FLOWS, FIRST_FLOW, Measured, measure
+from lasthop.validation.ns2_traces import SCHEMES
+from lasthop.validation.references import Row, ns2_rows
+from lasthop.validation.suite import Columns, Comparison, Suite
 
 #: A frame reaches the far end of ns-2's LAN `delay` after it begins, here after its end: what its
 #: air time takes is taken off.
@@ -76,6 +80,7 @@ class Gains(Table):
     defaults: list[float] = field(default_factory=list)
 
     def cells_markdown(self) -> Iterator[str]:
+        """The cells with both goodputs and the gain."""
         yield (
             "\n| cell | without, ns-2 / here kbit/s | with Snoop | gain, ns-2 / here | difference |"
             " d | gain with the defaults |"
@@ -93,7 +98,8 @@ class Gains(Table):
         yield ""
 
 
-def lan(row: dict[str, str], scheme: str) -> str:
+def lan(row: Row, scheme: str) -> str:
+    """The scenario of a row of snoop.csv."""
     rate = int(float(row["hop_rate"].removesuffix("Mb")) * 1e6)
     delay = int(float(row["hop_delay"].removesuffix("ms")) * 1e6)
     down, up = (delay - size * 8 * 1_000_000_000 // rate for size in (1104, 104))
@@ -101,71 +107,82 @@ def lan(row: dict[str, str], scheme: str) -> str:
     return LAN.format(rate=rate, down=down, up=up, way=way, loss=row["loss"], scheme=scheme)
 
 
-def scheme_of(row: dict[str, str], snoop: str) -> str:
-    sender = ns2.SCHEMES[row["variant"]]
-    return f"{snoop}:tick={row['snoop_tick_s']}s:sender={sender}" if row["snoop"] == "1" else sender
+def sender(row: Row) -> str:
+    """The scheme of the sender of a row."""
+    return SCHEMES[row["variant"]]
 
 
-Rows = list[dict[str, str]]
-#: Runs a row with a scheme.
-Runner = Callable[[dict[str, str], str], Measured]
+def scheme_of(row: Row, snoop: str = SNOOP) -> str:
+    """The scheme of a row, with these settings of Snoop if the row has it."""
+    if row["snoop"] == "0":
+        return sender(row)
+    return f"{snoop}:tick={row['snoop_tick_s']}s:sender={sender(row)}"
 
 
 @dataclass(frozen=True)
 class Path:
     """A table of ns-2 with rows without and with Snoop."""
 
-    rows: Rows
+    rows: list[Row]
     #: Columns by which a row with Snoop finds the one without.
     keys: tuple[str, ...]
-    name: Callable[[dict[str, str]], str]
-    run: Runner
+    name: Callable[[Row], str]
+    #: The scenario of a row with a scheme.
+    scenario: Callable[[Row, str], str]
+    comparison: Comparison
+    seeds: int
+
+    def run(self, row: Row, scheme: str) -> Measured:
+        """Simulate a row with a scheme."""
+        return self.comparison.measure(row, self.seeds, self.scenario(row, scheme))
+
+    def pairs(self) -> Iterator[tuple[Row, Row]]:
+        """The rows without and with Snoop that belong together."""
+        plain = {self.key(r): r for r in self.rows if r["snoop"] == "0"}
+        for row in self.rows:
+            if row["snoop"] == "1" and self.key(row) in plain:
+                yield plain[self.key(row)], row
+
+    def key(self, row: Row) -> tuple[str, ...]:
+        """What a row with Snoop has in common with the one without."""
+        return tuple(row[k] for k in self.keys)
+
+
+def path_of(
+    table: str,
+    keys: tuple[str, ...],
+    name: Callable[[Row], str],
+    scenario: Callable[[Row, str], str],
+    seeds: int,
+    quantity: str,
+) -> Path:
+    """A path with its rows and the comparison of each of them."""
+    comparison = Comparison(
+        lambda row: name(row) + (", Snoop" if row["snoop"] == "1" else ""),
+        lambda row: "snoop" if row["snoop"] == "1" else sender(row),
+        lambda row: scenario(row, scheme_of(row)),
+        Columns(counts=("sender_retrans", "timeouts")),
+        quantity,
+    )
+    return Path(ns2_rows(table), keys, name, scenario, comparison, seeds)
 
 
 def goodput(title: str, about: str, path: Path) -> Table:
     """Each row separately, with ns-2's rules."""
-    cells = []
-    for row in path.rows:
-        o = path.run(row, scheme_of(row, SNOOP))
-        counts = {
-            "retransmissions": (float(row["sender_retrans"]), o.retransmissions),
-            "timeouts": (float(row["timeouts"]), o.timeouts),
-        }
-        name = path.name(row) + (", Snoop" if row["snoop"] == "1" else "")
-        scheme = "snoop" if row["snoop"] == "1" else ns2.SCHEMES[row["variant"]]
-        cells.append(
-            cell_of(
-                name,
-                scheme,
-                int(row["runs"]),
-                float(row["goodput_bps_mean"]),
-                float(row["ci95_half"]),
-                o,
-                counts,
-            )
-        )
-    return Table(title, about, cells)
+    return Table(title, about, path.comparison.cells(path.rows, path.seeds))
 
 
 def gains(title: str, about: str, path: Path, notes: list[str]) -> Gains:
     """The ratio of two rows; its relative error is that of both."""
     table = Gains(title, about, [], notes, kind="ns-2 gain", counted=False)
-    plain = {tuple(r[k] for k in path.keys): r for r in path.rows if r["snoop"] == "0"}
-    for row in path.rows:
-        without = plain.get(tuple(row[k] for k in path.keys))
-        if row["snoop"] == "0" or without is None:
-            continue
-        theirs = [float(r["goodput_bps_mean"]) for r in (without, row)]
-        ours = [
-            path.run(without, ns2.SCHEMES[row["variant"]]),
-            path.run(row, scheme_of(row, SNOOP)),
-        ]
-        runs = int(row["runs"])
+    for without, row in path.pairs():
+        references = [path.comparison.reference(r) for r in (without, row)]
+        theirs = [r.goodput for r in references]
+        ours = [path.run(without, sender(row)), path.run(row, scheme_of(row))]
         gain, our_gain = theirs[1] / theirs[0], ours[1].mean / ours[0].mean
-        half = gain * math.hypot(
-            *(float(r["ci95_half"]) / x for r, x in zip((without, row), theirs, strict=True))
-        )
+        half = gain * math.hypot(*(r.half / r.goodput for r in references))
         se = our_gain * math.hypot(*(o.se / o.mean for o in ours))
+        runs = references[1].runs
         table.cells.append(Cell(path.name(row), "snoop", runs, gain, half, our_gain, se, {}))
         table.plain.append((theirs[0], ours[0].mean))
         table.snoop.append((theirs[1], ours[1].mean))
@@ -186,29 +203,27 @@ NOTES = [
 
 
 def lan_path(seeds: int) -> Path:
-    def name(row: dict[str, str]) -> str:
+    """The wired path with a LAN at its end."""
+
+    def name(row: Row) -> str:
         tick = f", tick {row['snoop_tick_s']} s" * (row["snoop_tick_s"] != "0.1")
         return (
-            f"{ns2.SCHEMES[row['variant']]}, {row['hop_delay']}, {float(row['loss']):.1%}"
+            f"{sender(row)}, {row['hop_delay']}, {float(row['loss']):.1%}"
             f" {'both ways' if row['dir'] == 'both' else 'of data'}{tick}"
         )
 
-    def run(row: dict[str, str], scheme: str) -> Measured:
-        return measure(lan(row, scheme), max(seeds, int(row["runs"])))
-
-    return Path(list(ns2.rows("snoop.csv")), ("variant", "hop_delay", "loss", "dir"), name, run)
+    keys = ("variant", "hop_delay", "loss", "dir")
+    return path_of("snoop.csv", keys, name, lan, seeds, FIRST_FLOW)
 
 
 def cell_path(seeds: int) -> Path:
-    def name(row: dict[str, str]) -> str:
-        return f"{ns2.SCHEMES[row['variant']]}, d2 {row['d2']}, FER {float(row['fer']):.2%}"
+    """The wired path with an 802.11b cell at its end."""
 
-    def run(row: dict[str, str], scheme: str) -> Measured:
-        return measure(
-            wlan.ns2_flow(row, scheme), max(seeds, int(row["runs"])), "goodput of all flows"
-        )
+    def name(row: Row) -> str:
+        return f"{sender(row)}, d2 {row['d2']}, FER {float(row['fer']):.2%}"
 
-    return Path(list(ns2.rows("snoop_wlan.csv")), ("variant", "fer", "d2"), name, run)
+    keys = ("variant", "fer", "d2")
+    return path_of("snoop_wlan.csv", keys, name, wlan.ns2_flow, seeds, ALL_FLOWS)
 
 
 LAN_ABOUT = (
@@ -230,9 +245,11 @@ class Apart(Table):
     lines: list[str] = field(default_factory=list)
 
     def verdicts(self) -> list[tuple[str, bool]]:
+        """None: nothing is compared with a reference."""
         return []
 
     def markdown(self) -> Iterator[str]:
+        """The section of the page, line by line."""
         yield f"## {self.title}\n\n{self.about}\n"
         yield from self.lines
         yield ""
@@ -246,7 +263,7 @@ def rule_by_rule(seeds: int) -> Apart:
     """The same cells without each of ns-2's rules in turn."""
     rows = [
         r
-        for r in ns2.rows("snoop.csv")
+        for r in ns2_rows("snoop.csv")
         if r["variant"] == "Reno" and r["snoop"] == "1" and r["dir"] == "both"
     ]
     cells = [next(r for r in rows if (r["hop_delay"], r["loss"]) == where) for where in LOOKED_AT]
@@ -262,7 +279,7 @@ def rule_by_rule(seeds: int) -> Apart:
         + " |",
         "| --- |" + " ---: |" * len(cells),
     ]
-    whole = [measure(lan(r, scheme_of(r, SNOOP)), seeds).mean for r in cells]
+    whole = [measure(lan(r, scheme_of(r)), seeds).mean for r in cells]
     for rule, text in RULES.items():
         others = "snoop:" + ":".join(r for r in RULES if r != rule)
         parts = [
@@ -289,3 +306,6 @@ def tables(seeds: int) -> list[Table]:
         goodput("In the access point of an 802.11b cell", CELL_ABOUT, in_a_cell),
         gains("Gains in the access point of an 802.11b cell", CELL_ABOUT + gain, in_a_cell, []),
     ]
+
+
+SUITE = Suite("fidelity-snoop", "Snoop beside ns-2.35", tables)

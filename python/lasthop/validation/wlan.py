@@ -1,26 +1,18 @@
-"""The reference results for 802.11b: saturation and one TCP flow in ns-2.35, the model of
-Bianchi, one TCP flow in ns-3.44.
+"""802.11b: saturation and one TCP flow beside ns-2.35, the model of Bianchi, and one TCP flow
+beside ns-3.44.
 """
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from lasthop import CongestionControl
-from lasthop.validation import ns2, ns3_mimics
-from lasthop.validation.agreement import (
-    ROOT,
-    Cell,
-    Run,
-    Table,
-    cell_of,
-    measure,
-    measured,
-    simulate,
-)
-
-NS3 = ROOT / "tests/reference/ns3"
+from lasthop.validation import ns3_mimics
+from lasthop.validation.agreement import Table
+from lasthop.validation.measuring import ALL_FLOWS, Measured, Run, measure
+from lasthop.validation.references import NS3, Row, ns2_rows, read
+from lasthop.validation.suite import Columns, Comparison, Reference, Suite
 
 #: What ns-2 does, switch by switch.
 NS2_RULES = 'overhead = "34 B"\naccess = "ns-2"\nbackoff_includes_cw = false'
@@ -114,6 +106,7 @@ delayed_ack = false
 min_rto = "1 s"
 """
 
+#: ns-2's variants, and the schemes that are the same.
 SCHEMES = {"Reno": "reno", "Newreno": "newreno", "Sack1": "sack"}
 #: Variants of ns-3: the scheme here, and the rules of ns-3 in its place.
 NS3_SENDERS: dict[str, tuple[str, type[CongestionControl] | None]] = {
@@ -123,34 +116,68 @@ NS3_SENDERS: dict[str, tuple[str, type[CongestionControl] | None]] = {
 ACCESS = ("ns-2", "idle", "ns-3")
 #: Seeds beside a model, which has no noise; ours is a thousandth with these.
 FEW = 8
-ALL_FLOWS = "goodput of all flows"
 
 
-@dataclass(frozen=True)
-class Air:
-    """What became of the data frames of the access point in a run, on average."""
+def of_access_point(key: str) -> Callable[[Run], float]:
+    """A counter of the radio links from the access point."""
 
-    offered: float
-    attempts: float
-    lost: float
+    def count(run: Run) -> float:
+        return float(sum(x[key] for x in run["links"] if x["radio"] and x["from"] == "ap"))
 
-    @property
-    def retries(self) -> float:
-        """As a share of the attempts."""
-        return 1 - self.offered / self.attempts if self.attempts > self.offered else 0.0
+    return count
 
 
-def air(runs: list[Run]) -> Air:
-    rows = [x for r in runs for x in r["links"] if x["radio"] and x["from"] == "ap"]
-    offered, attempts, lost = (
-        sum(x[k] for x in rows) / len(runs) for k in ("offered_frames", "attempts", "lost_on_air")
+#: What became of the data frames of the access point.
+AIR = tuple(of_access_point(key) for key in ("offered_frames", "attempts", "lost_on_air"))
+
+
+def nobody(_: Row) -> str:
+    """The cells of this page are about the MAC and are no scheme's evidence."""
+    return ""
+
+
+def saturated(row: Row, after: str) -> str:
+    """Stations that always have a frame; `after` is the wait after a collision."""
+    n = int(row["stations"])
+    return SATURATION.format(
+        end=31,
+        stations=", ".join(f'"s{i}"' for i in range(1, n + 1)),
+        basic=row["basic_rate"] + "ps",
+        attempts=row["retry_limit"],
+        rules=NS2_RULES,
+        after=after,
+        flows="".join(SATURATING.format(i=i) for i in range(1, n + 1)),
     )
-    return Air(offered, attempts, lost)
 
 
-def ns3_rows(name: str) -> list[dict[str, str]]:
-    with open(NS3 / name, newline="") as f:
-        return list(csv.DictReader(f))
+def stations(row: Row) -> str:
+    """The name of a cell of saturation.csv."""
+    n = int(row["stations"])
+    return (
+        f"{n} station{'s' if n > 1 else ''}, basic rate {row['basic_rate']},"
+        f" {row['retry_limit']} attempts"
+    )
+
+
+def beside_saturation(after: str) -> Comparison:
+    """Saturation beside ns-2, with whole packets as its goodput."""
+    return Comparison(
+        stations,
+        nobody,
+        lambda row: saturated(row, after),
+        Columns(goodput="throughput_bps_mean", counts=None),
+        ALL_FLOWS,
+        1000 / 960,
+    )
+
+
+def beside_model(after: str, column: str) -> Comparison:
+    """Saturation beside a column of Bianchi's model."""
+    return replace(
+        beside_saturation(after),
+        reference=lambda row: Reference(1, float(row[f"bianchi_bps_tc_{column}"]), 0.0),
+        repeatable=False,
+    )
 
 
 def saturation(seeds: int) -> list[Table]:
@@ -162,42 +189,15 @@ def saturation(seeds: int) -> list[Table]:
         "Stations on a circle send 1000-byte packets to one access point, always. 30 s; here"
         ' `access = "ns-2"`, `backoff_includes_cw = false`, '
     )
+    rows = ns2_rows("saturation.csv")
     rules = {"ns2": ("ns-2", "364 + 50 µs"), "eifs": ("eifs", "364 µs"), "difs": ("difs", "50 µs")}
     for column, (after, wait) in rules.items():
-        beside_ns2, model = [], []
-        for row in ns2.rows("saturation.csv"):
-            n = int(row["stations"])
-            stations = ", ".join(f'"s{i}"' for i in range(1, n + 1))
-            flows = "".join(SATURATING.format(i=i) for i in range(1, n + 1))
-            text = SATURATION.format(
-                end=31,
-                stations=stations,
-                basic=row["basic_rate"] + "ps",
-                attempts=row["retry_limit"],
-                rules=NS2_RULES,
-                after=after,
-                flows=flows,
-            )
-            o = measure(text, seeds if column == "ns2" else FEW, ALL_FLOWS, 1000 / 960)
-            name = (
-                f"{n} station{'s' if n > 1 else ''}, basic rate {row['basic_rate']},"
-                f" {row['retry_limit']} attempts"
-            )
-            runs, theirs, half = (
-                int(row["runs"]),
-                float(row["throughput_bps_mean"]),
-                float(row["ci95_half"]),
-            )
-            beside_ns2.append(cell_of(name, "", runs, theirs, half, o, {}))
-            model.append(
-                Cell(name, "", 1, float(row[f"bianchi_bps_tc_{column}"]), 0.0, o.mean, o.se, {})
-            )
         if column == "ns2":
             tables.append(
                 Table(
                     "Saturation beside ns-2.35",
                     about + f'`after_collision = "{after}"`.',
-                    beside_ns2,
+                    beside_saturation(after).cells(rows, seeds),
                     kind="",
                     counted=False,
                 )
@@ -207,7 +207,7 @@ def saturation(seeds: int) -> list[Table]:
                 f"Saturation beside Bianchi's model, {wait} after a collision",
                 "The fixed point with these constants and the limit of attempts; `after_collision"
                 f' = "{after}"`. The model has no intervals: within 2 %.',
-                model,
+                beside_model(after, column).cells(rows, seeds if column == "ns2" else FEW),
                 reference="model",
                 kind="",
                 counted=False,
@@ -216,7 +216,8 @@ def saturation(seeds: int) -> list[Table]:
     return tables
 
 
-def ns2_flow(row: dict[str, str], scheme: str) -> str:
+def ns2_flow(row: Row, scheme: str) -> str:
+    """One flow over two wired links and a cell, as ns-2 has it."""
     ends = ("sta", "s") if row.get("direction") == "up" else ("s", "sta")
     return NS2_FLOW.format(
         d1=row["d1"],
@@ -232,33 +233,84 @@ def ns2_flow(row: dict[str, str], scheme: str) -> str:
     )
 
 
+def flow_name(row: Row) -> str:
+    """The name of a cell of wlan.csv."""
+    detail = f"{row['direction']}, basic rate {row['basic_rate']}, d2 {row['d2']}"
+    return f"{row['variant']} {detail}, FER {float(row['fer']):.2%}, attempts {row['retry_limit']}"
+
+
 def one_flow(seeds: int) -> Table:
     """One flow over two wired links and a cell, beside ns-2."""
-    cells = []
-    for row in ns2.rows("wlan.csv"):
-        if row["variant"] not in SCHEMES:
-            continue
-        detail = f"{row['direction']}, basic rate {row['basic_rate']}, d2 {row['d2']}"
-        name = (
-            f"{row['variant']} {detail}, FER {float(row['fer']):.2%}, attempts {row['retry_limit']}"
-        )
-        runs = int(row["runs"])
-        o = measure(ns2_flow(row, SCHEMES[row["variant"]]), max(seeds, runs), ALL_FLOWS)
-        counts = {
-            "retransmissions": (float(row["retrans"]), o.retransmissions),
-            "timeouts": (float(row["timeouts"]), o.timeouts),
-        }
-        cells.append(
-            cell_of(
-                name, "", runs, float(row["goodput_bps_mean"]), float(row["ci95_half"]), o, counts
-            )
-        )
+    comparison = Comparison(
+        flow_name,
+        nobody,
+        lambda row: ns2_flow(row, SCHEMES[row["variant"]]),
+        quantity=ALL_FLOWS,
+    )
+    rows = [row for row in ns2_rows("wlan.csv") if row["variant"] in SCHEMES]
     about = (
         "S – 10 Mbit/s, d1 – R – 10 Mbit/s, d2 – AP ))) station; 60 s, queues of 50. The frame"
         " error rate is that of a segment of 1000 bytes; shorter frames are lost less often. DSDV"
         " adds 20 bytes to what the station sends. Collisions of data with TCP ACKs come on top."
     )
-    return Table("One flow beside ns-2.35", about, cells, kind="")
+    return Table("One flow beside ns-2.35", about, comparison.cells(rows, seeds), kind="")
+
+
+def ns3_flow(row: Row, access: str, keys: str = "") -> str:
+    """One flow over a wired link and a cell, as ns-3 has it."""
+    return (
+        NS3_FLOW.format(
+            attempts=row["max_transmissions"],
+            fer=row["frame_error_rate"],
+            access=access,
+            scheme=NS3_SENDERS[row["variant"]][0],
+        )
+        + keys
+        + "\n"
+    )
+
+
+def ns3_name(row: Row) -> str:
+    """The name of a cell of wifi.csv."""
+    return (
+        f"{row['variant']}, FER {float(row['frame_error_rate']):.2%}, attempts"
+        f" {row['max_transmissions']}"
+    )
+
+
+def beside_ns3_with(rule: type[CongestionControl] | None) -> Comparison:
+    """One flow beside ns-3, with a rule of ns-3 if there is one."""
+    return Comparison(
+        ns3_name,
+        nobody,
+        lambda row: ns3_flow(row, "ns-3", ns3_mimics.KEYS if rule else ""),
+        Columns("goodput_kbps_mean", "goodput_kbps_ci95", "runs_ok", None, 1e3),
+        ALL_FLOWS,
+        rule=rule,
+        also=AIR,
+    )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Further columns of a cell beside ns-3."""
+
+    plain: str
+    retries: str
+    losses: str
+
+
+def beside(row: Row, ours: Measured, seeds: int) -> Beside:
+    """What lasthop's own sender gets with each access, and the retries and losses."""
+    theirs = 1e3 * float(row["goodput_kbps_mean"])
+    plain = [measure(ns3_flow(row, access), seeds, ALL_FLOWS).mean for access in ACCESS]
+    offered, attempts, lost = ours.also
+    retries = 1 - offered / attempts if attempts > offered else 0.0
+    return Beside(
+        " / ".join(f"{mean / theirs - 1:+.1%}" for mean in plain),
+        f"{float(row['ap_retry_share_mean']):.2%} / {retries:.2%}",
+        f"{float(row['ap_mac_drops_per_s_mean']):.2f} / {lost / 20:.2f}",
+    )
 
 
 def beside_ns3(seeds: int) -> Table:
@@ -266,42 +318,17 @@ def beside_ns3(seeds: int) -> Table:
     table = Table(
         "One flow beside ns-3.44", "", [], reference="ns-3", small=0.03, kind="", counted=False
     )
-    plain, share, losses = [], [], []
-    for row in ns3_rows("wifi.csv"):
-        scheme, rule = NS3_SENDERS[row["variant"]]
-
-        def text(
-            access: str, keys: str = "", row: dict[str, str] = row, scheme: str = scheme
-        ) -> str:
-            fer, attempts = row["frame_error_rate"], row["max_transmissions"]
-            return (
-                NS3_FLOW.format(attempts=attempts, fer=fer, access=access, scheme=scheme)
-                + keys
-                + "\n"
-            )
-
-        theirs, half = (1e3 * float(row[k]) for k in ("goodput_kbps_mean", "goodput_kbps_ci95"))
-        scenario = text("ns-3", ns3_mimics.KEYS if rule else "")
-        runs = simulate(scenario, seeds, rule)
-        o, medium = measured(scenario, ALL_FLOWS, 1.0, runs), air(runs)
-        name = (
-            f"{row['variant']}, FER {float(row['frame_error_rate']):.2%}, attempts"
-            f" {row['max_transmissions']}"
-        )
-        table.cells.append(cell_of(name, "", int(row["runs_ok"]), theirs, half, o, {}))
-        if rule:
-            # The scenario alone does not give it.
-            table.cells[-1].source = None
-        plain.append(
-            " / ".join(
-                f"{measure(text(access), seeds, ALL_FLOWS).mean / theirs - 1:+.1%}"
-                for access in ACCESS
-            )
-        )
-        share.append(f"{float(row['ap_retry_share_mean']):.2%} / {medium.retries:.2%}")
-        losses.append(f"{float(row['ap_mac_drops_per_s_mean']):.2f} / {medium.lost / 20:.2f}")
-    heading = 'lasthop\'s own sender, `access` = "ns-2" / "idle" / "ns-3"'
-    table.more = {heading: plain, "retries, ns-3 / here": share, "frames given up per s": losses}
+    more = []
+    for row in read(NS3 / "wifi.csv"):
+        comparison = beside_ns3_with(NS3_SENDERS[row["variant"]][1])
+        ours = comparison.measure(row, seeds)
+        table.cells.append(comparison.cell_with(row, ours))
+        more.append(beside(row, ours, seeds))
+    table.more = {
+        'lasthop\'s own sender, `access` = "ns-2" / "idle" / "ns-3"': [m.plain for m in more],
+        "retries, ns-3 / here": [m.retries for m in more],
+        "frames given up per s": [m.losses for m in more],
+    }
     table.about = (
         'FH – 100 Mbit/s, 20 ms – AP ))) station; 20 s after 5 s. `access = "ns-3"`, TcpNewReno'
         " with ns-3's rules, which were not made for these cells"
@@ -328,3 +355,6 @@ def beside_ns3(seeds: int) -> Table:
 def tables(seeds: int) -> list[Table]:
     """All tables of the page."""
     return [*saturation(seeds), one_flow(seeds), beside_ns3(seeds)]
+
+
+SUITE = Suite("fidelity-wlan", "802.11b beside ns-2.35, ns-3.44 and Bianchi's model", tables)
