@@ -87,7 +87,14 @@ class Comparison:
         """Simulate a row, or another scenario in its place."""
         least = self.reference(row).runs if self.as_many_runs else 1
         text = self.scenario(row) if scenario is None else scenario
-        return measure(text, max(seeds, least), self.quantity, self.scale, self.rule, self.also)
+        return measure(
+            text,
+            max(seeds, least),
+            self.quantity,
+            self.scale,
+            self.rule,  # type: ignore[arg-type]  # mypy: a class is not Hashable
+            self.also,
+        )
 
     def cell_with(self, row: Row, ours: Measured) -> Cell:
         """The cell of a row and a result."""
