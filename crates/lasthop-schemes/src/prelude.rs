@@ -12,8 +12,8 @@
 //! #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 //! #[serde(deny_unknown_fields, default)]
 //! pub struct Mine {
-//!     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or "newreno"
-//!     /// if the profile has none.
+//!     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or
+//!     /// "newreno" if the profile has none.
 //!     pub recovery: Option<Recovery>,
 //! }
 //!
