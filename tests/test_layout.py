@@ -19,7 +19,8 @@ from lasthop.experiments import experiment, plan
 from lasthop.experiments.comparison import Comparison, compare
 from lasthop.plotting import plots
 from lasthop.reproduction import figures
-from lasthop.reproduction.figures import FigureResult, Options, Recorder
+from lasthop.reproduction.figures import FigureResult, Options
+from lasthop.reproduction.recorder import Recorder
 
 SCALE = {"_bps": 1e6, "_s": 1.0, "_share": 1.0, "_ratio": 1.0, "jain": 1.0, "accuracy": 1.0}
 

@@ -12,7 +12,7 @@ import scheme_pages
 
 from lasthop import catalogue, quantities
 from lasthop.catalogue import Entry
-from lasthop.experiments import experiment
+from lasthop.experiments import experiment, table_reader
 from lasthop.experiments.store import write_whole
 
 FILE = scheme_pages.ROOT / "docs/scheme-figures.md"
@@ -42,7 +42,7 @@ def names(scheme: str) -> Iterator[str]:
 def schemes_of(figure: experiment.Figure) -> set[str]:
     """Every scheme that runs in a figure, or receives test packets there."""
     flows: list[dict[str, Any]] = tomllib.loads(figure.text).get("flow", [])
-    own = [experiment.scheme_text(f["scheme"], figure.id) for f in flows if "scheme" in f]
+    own = [table_reader.scheme_text(f["scheme"], figure.id) for f in flows if "scheme" in f]
     vectors = [v.scheme for v in figure.plot.vectors] if figure.plot is not None else []
     return {n for scheme in [*figure.experiment.schemes, *own, *vectors] for n in names(scheme)}
 

@@ -1,0 +1,172 @@
+"""Does the runs of a figure and keeps what its plot and its claims need."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lasthop import quantities
+from lasthop.analysis import metrics
+from lasthop.errors import InputError
+from lasthop.experiments import experiment, pool
+from lasthop.experiments.comparison import Comparison
+from lasthop.experiments.experiment import Figure
+from lasthop.experiments.plan import Job
+from lasthop.experiments.pool import Cancel, Outcome
+from lasthop.experiments.store import Metrics
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lasthop.plotting.plots import Line
+
+# Does one run and records these kinds of events; returns the JSON of the run and the columns.
+Record = Callable[[Job, Sequence[str], Cancel | None], tuple[str, dict[str, Any]]]
+Samples = dict[tuple[int, str, int], dict[str, "NDArray[np.float64]"]]
+
+
+def record(job: Job, kinds: Sequence[str], cancel: Cancel | None) -> tuple[str, dict[str, Any]]:
+    """Do one run and record its events."""
+    scenario: Any = job.case.scenario
+    found: tuple[str, dict[str, Any]] = scenario.run_series(job.seed, list(kinds), cancel)
+    return found
+
+
+class Recorder:
+    """Does the runs of a figure: metrics, measures for the claims, and samples of the plotted
+    series.
+
+    `more` names further metrics; those that are parts of a run become columns.
+    """
+
+    def __init__(
+        self, figure: Figure, duration_s: float, record: Record, more: Sequence[str] = ()
+    ) -> None:
+        import numpy as np
+
+        from lasthop.analysis import series
+        from lasthop.plotting import series_panels
+
+        self.figure = figure
+        self.record = record
+        shown = (
+            figure.plot.show
+            if figure.plot is not None and figure.plot.kind in ("series", "sequence")
+            else ()
+        )
+        if figure.plot is not None and figure.plot.kind == "distribution":
+            shown = ("delay",)
+        if shown:
+            series_panels.check(shown, f"{figure.path}: [plot] show")
+        for claim in figure.claims:
+            known = [*metrics.METRICS, *series.MEASURES, "agreement"]
+            if claim.metric not in known and not metrics.is_part(claim.metric):
+                raise InputError(
+                    f"{figure.path}: claim {claim.id}: metric"
+                    f" {claim.metric!r}{quantities.did_you_mean(claim.metric, known)}"
+                )
+        chart = figure.plot is not None and figure.plot.kind in experiment.CHARTS
+        drawn = [*(figure.plot.show if figure.plot is not None and chart else ()), *more]
+        if figure.plot is not None and metrics.is_part(figure.plot.x):
+            drawn.append(figure.plot.x)
+        self.parts = list(
+            dict.fromkeys(
+                m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)
+            )
+        )
+        self.shown = shown
+        self.kinds = series.events_needed(shown, figure.claims)
+        self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
+        self.grid = np.linspace(*self.range, series.POINTS)
+        self.samples: Samples = {}
+        self.raw: dict[tuple[int, str], Any] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of the table of runs."""
+        from lasthop.analysis import series
+
+        return [
+            *metrics.METRICS,
+            *self.parts,
+            *dict.fromkeys(c.column for c in self.figure.claims if c.metric in series.MEASURES),
+        ]
+
+    def __call__(self, job: Job, cancel: Cancel | None) -> Metrics:
+        """Do one run."""
+        from lasthop.analysis import series
+
+        if not self.kinds:
+            return self._of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
+        text, columns = self.record(job, self.kinds, cancel)
+        events = series.Events.of(self.kinds, columns)
+        found = self._of_run(json.loads(text)) | series.measure(events, self.figure.claims)
+        seed = self.figure.plot.seed if self.figure.plot is not None else None
+        with self._lock:
+            if seed is None:
+                sampled = {
+                    s: series.sample(events, s, self.grid)
+                    for s in self.shown
+                    if s not in ("sequence", "delay")
+                }
+                if "delay" in self.shown:
+                    sampled["delay"] = series.delays(events)
+                self.samples[(job.case.point, job.case.label, job.seed)] = sampled
+            if job.seed == (seed or 1) or not job.case.random:
+                self.raw[(job.case.point, job.case.label)] = events
+        return found
+
+    def _of_run(self, run: dict[str, Any]) -> Metrics:
+        found = metrics.of_run(run) | metrics.of_groups(run)
+        return found | {name: metrics.part(run, name) for name in self.parts}
+
+    def add_samples(self, comparison: Comparison, cancel: Cancel | None = None) -> None:
+        """Repeat the stored runs whose series are drawn; their metrics are known already."""
+        spec = self.figure.plot
+        if spec is None or not self.shown:
+            return
+        seed = 1 if spec.show == ("sequence",) else spec.seed
+        todo = [
+            Job(r.case, r.seed)
+            for r in comparison.rows
+            if not r.error
+            and (r.seed == seed or not r.case.random or seed is None)
+            and (r.case.point, r.case.label, r.seed) not in self.samples
+            and (seed is None or (r.case.point, r.case.label) not in self.raw)
+        ]
+
+        def done(_: Job, outcome: Outcome[Metrics]) -> None:
+            if outcome.error is not None:
+                raise outcome.error
+
+        if not pool.run_jobs(todo, lambda job: self(job, cancel), done, cancel=cancel):
+            raise KeyboardInterrupt
+
+    def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
+        """The lines of one panel: the mean of all runs with its 95 % CI, or the run of `seed`."""
+        from lasthop.plotting import series_panels
+
+        lines: list[Line] = []
+        for label in (x for x in comparison.plan.labels if not only or x in only):
+            events = self.raw.get((0, label))
+            if name == "sequence" or (
+                self.figure.plot is not None and self.figure.plot.seed is not None
+            ):
+                lines += (
+                    series_panels.of_run(events, name, label, self.range)
+                    if events is not None
+                    else []
+                )
+                continue
+            found = [
+                self.samples[(0, label, s)][name]
+                for s in comparison.plan.seeds
+                if (0, label, s) in self.samples
+            ]
+            if found:
+                lines.append(series_panels.of_runs(found, self.grid, label))
+        return lines
