@@ -240,6 +240,8 @@ def settle(figure: Figure, drawing: Drawing) -> None:
     figure.align_ylabels(list(drawing.grid.axes.values()))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
+    for panel in drawing.grid.axes.values():
+        keep_ticks(panel)
     renderer: Any = cast("Any", figure.canvas).get_renderer()
     for panel in drawing.grid.axes.values():
         thin_out_ticks(panel, renderer)
@@ -248,6 +250,20 @@ def settle(figure: Figure, drawing: Drawing) -> None:
     if _named_beside(drawing):
         (axes,) = drawing.grid.axes.values()
         label_placement.place_labels(figure, axes, drawing.labels, styles.small_pt() * 1.07)
+
+
+def keep_ticks(panel: Axes) -> None:
+    """Keep the ticks of the layout. Matplotlib chooses them by the default font size of the time of
+    drawing, which is another one once the style is left; the names of axes would move.
+    """
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
+    for axis in (panel.xaxis, panel.yaxis):
+        if isinstance(axis.get_major_locator(), MaxNLocator):
+            low, high = sorted(axis.get_view_interval())
+            axis.set_major_locator(
+                FixedLocator([x for x in axis.get_majorticklocs() if low <= x <= high])
+            )
 
 
 def thin_out_ticks(panel: Axes, renderer: Any) -> None:

@@ -103,7 +103,7 @@ PRESETS: Final[dict[str, Preset]] = {
         Preset("ieee-page", "both columns of an IEEE journal", 7.16, 8.0, **_JOURNAL, columns=4),
         Preset("acm-column", "one column of an ACM conference", 3.33, 7.0, **_JOURNAL),
         Preset("acm-page", "both columns of an ACM conference", 7.0, 8.0, **_JOURNAL, columns=4),
-        Preset("slides", "a slide of 16:9", 10.0, 14.0, columns=4, height_in=7.0),
+        Preset("slides", "a slide of 16:9", 10.0, 14.0, columns=4, height_in=5.6),
         Preset("screen", "a browser or notebook", 9.0, 10.0, columns=4, height_in=12.0),
     )
 }
