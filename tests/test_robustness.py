@@ -197,7 +197,7 @@ def test_an_interrupt_while_tables_are_written_names_the_saved_runs(
 
     words = ["compare", *SHORT, "--schemes", "reno,snoop", "--seeds", "3"]
     with monkeypatch.context() as patched:
-        patched.setattr("lasthop.plotting.plots.save", interrupt)
+        patched.setattr("lasthop.plotting.styles.save", interrupt)
         assert main([*words, "--out", str(tmp_path)]) == 130
         assert (
             f"interrupted; 6 of 6 runs are saved in {tmp_path}/runs.csv; repeat the command to"
@@ -506,7 +506,7 @@ def test_tables_and_figures_are_written_under_the_lock(
             pass
         found.append(str(refused.value))
 
-    monkeypatch.setattr("lasthop.plotting.plots.save", intrude)
+    monkeypatch.setattr("lasthop.plotting.styles.save", intrude)
     lasthop.compare(
         text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n',
         schemes=["reno"],
