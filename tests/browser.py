@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-MISSING = "chromium is missing: apt-get install chromium"
 #: Pairs of visible texts that overlap, among elements that contain text themselves.
 OVERLAPS = """() => {
   const found = [];
@@ -60,21 +59,21 @@ class Opened:
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
 
 
-def chromium() -> str:
-    """The path of Chromium; skips the test without it, or fails it in CI."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for path in map(shutil.which, names) if path), None)
+def program(package: str, *names: str) -> str:
+    """The path of the first of these programs; skips the test without it, or fails it in CI."""
+    found = next((path for path in map(shutil.which, names or (package,)) if path), None)
     if found is None:
+        missing = f"{package} is missing: apt-get install {package}"
         if os.environ.get("CI"):
-            pytest.fail(MISSING)
-        pytest.skip(MISSING)
+            pytest.fail(missing)
+        pytest.skip(missing)
     return found
 
 
 @contextmanager
 def opened(file: Path, width: int, height: int = 900) -> Iterator[Opened]:
     """Open a file in a window of this size and wait until its charts are drawn."""
-    path = chromium()
+    path = program("chromium", "chromium", "chromium-browser", "google-chrome")
     from playwright.sync_api import sync_playwright
 
     options = ["--no-sandbox"] if os.geteuid() == 0 else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -388,9 +387,7 @@ def test_captures_per_hop_have_no_packet_twice(tmp_path: Path) -> None:
     )
     files = sorted(folder.iterdir())
     assert [f.name for f in files] == ["bs-phone.pcapng", "server-bs.pcapng"]
-    tshark = shutil.which("tshark")
-    if tshark is None:
-        pytest.skip("tshark is missing: apt-get install tshark")
+    tshark = browser.program("tshark")
     facts = found.subjects[0].facts
     for file in files:
         marked = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission"

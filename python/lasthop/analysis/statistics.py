@@ -95,12 +95,6 @@ def _covariance_columns(a: Matrix, b: Matrix, mean_a: Matrix, mean_b: Matrix) ->
     return _sums((a - mean_a) * (b - mean_b)) / (len(a) - 1)
 
 
-def variance(values: Sequence[float]) -> float:
-    """Sample variance; zero for equal values."""
-    matrix = _column(values)
-    return float(_variance_columns(matrix, mean_columns(matrix))[0])
-
-
 def summarise_columns(values: Matrix) -> Columns:
     """Mean, standard deviation and the confidence interval of the mean (Student's t)."""
     n, unknown = len(values), np.full(values.shape[1], math.nan)

@@ -36,7 +36,6 @@ Observe = Callable[[Job, Cancel | None], Metrics]
 
 # Version of the JSON document, see `lasthop schema compare`.
 SCHEMA_VERSION = 1
-TABLE_METRICS = ("goodput_bps", "one_way_delay_s_p95", "retransmissions", "timeouts")
 
 
 def observe(job: Job, cancel: Cancel | None) -> Metrics:
