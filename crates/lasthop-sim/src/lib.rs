@@ -60,7 +60,7 @@ pub use probes::result::RunResult;
 pub use probes::{capture, limits, result, verifier};
 
 use build::plan::Plan;
-use events::{Event, Observer};
+use events::{AnyObserver, Event, Observer};
 use simulation::Simulation;
 
 /// Simulates a scenario with a seed. Another thread may set `cancel` to stop the run. Without
@@ -91,7 +91,41 @@ pub fn run_with<R: Observer>(
     cancel: &AtomicBool,
     options: Options,
 ) -> Result<RunResult, RunError> {
-    let mut simulation = Simulation::new(network, seed, reader, options)?;
+    let mut reader = reader;
+    if R::ACTIVE {
+        observed(network, seed, AnyObserver::new(&mut reader), cancel, options)
+    } else {
+        unobserved(network, seed, cancel, options)
+    }
+}
+
+/// Not generic, like [`unobserved`]: the simulator is compiled for these two and not once more for
+/// each type of observer.
+fn observed(
+    network: &Network,
+    seed: u64,
+    reader: AnyObserver<'_>,
+    cancel: &AtomicBool,
+    options: Options,
+) -> Result<RunResult, RunError> {
+    finish(Simulation::new(network, seed, reader, options)?, network, seed, cancel)
+}
+
+fn unobserved(
+    network: &Network,
+    seed: u64,
+    cancel: &AtomicBool,
+    options: Options,
+) -> Result<RunResult, RunError> {
+    finish(Simulation::new(network, seed, (), options)?, network, seed, cancel)
+}
+
+fn finish<R: Observer>(
+    mut simulation: Simulation<R>,
+    network: &Network,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<RunResult, RunError> {
     if !simulation.run(cancel) {
         return Err(RunError::Cancelled);
     }
@@ -126,7 +160,7 @@ pub fn explain(network: &Network, observed: bool) -> Result<Plan, RunError> {
     // The choice does not depend on the seed.
     let (seed, options) = (1, Options::default());
     Ok(if observed {
-        Simulation::new(network, seed, Unread, options)?.plan().clone()
+        Simulation::new(network, seed, AnyObserver::new(&mut Unread), options)?.plan().clone()
     } else {
         Simulation::new(network, seed, (), options)?.plan().clone()
     })

@@ -229,3 +229,45 @@ impl<R: Observer> Observer for &mut R {
         (**self).on_sender(state);
     }
 }
+
+/// An observer whose type is not known when the simulator is compiled: one call through a pointer
+/// for each event instead of a simulator for each type.
+pub struct AnyObserver<'a>(&'a mut dyn Listener);
+
+impl<'a> AnyObserver<'a> {
+    /// Passes all events to this observer.
+    pub fn new<R: Observer>(observer: &'a mut R) -> Self {
+        AnyObserver(observer)
+    }
+}
+
+impl Observer for AnyObserver<'_> {
+    fn on_event(&mut self, event: &Event<'_>) {
+        self.0.event(event);
+    }
+    fn on_node_view(&mut self, node_view: &dyn NodeView) {
+        self.0.node_view(node_view);
+    }
+    fn on_sender(&mut self, state: &SenderState) {
+        self.0.sender(state);
+    }
+}
+
+/// [`Observer`] without its constant, which no trait object may have.
+trait Listener {
+    fn event(&mut self, event: &Event<'_>);
+    fn node_view(&mut self, node_view: &dyn NodeView);
+    fn sender(&mut self, state: &SenderState);
+}
+
+impl<R: Observer> Listener for R {
+    fn event(&mut self, event: &Event<'_>) {
+        self.on_event(event);
+    }
+    fn node_view(&mut self, node_view: &dyn NodeView) {
+        self.on_node_view(node_view);
+    }
+    fn sender(&mut self, state: &SenderState) {
+        self.on_sender(state);
+    }
+}

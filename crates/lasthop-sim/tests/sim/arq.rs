@@ -10,7 +10,7 @@ use lasthop::scenario::network::Network;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::units::{Duration, Share};
 use lasthop_sim::Options;
-use lasthop_sim::events::Kind;
+use lasthop_sim::events::{AnyObserver, Kind};
 use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
@@ -199,7 +199,7 @@ proptest! {
     ) {
         let mut verifier = Verifier::new(&network);
         let mut simulation =
-            Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+            Simulation::new(&network, seed, AnyObserver::new(&mut verifier), Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let in_pool = simulation.in_transit() as u64;
         let result = simulation.result(&network, seed);

@@ -15,7 +15,7 @@ use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
 use lasthop_sim::Options;
-use lasthop_sim::events::Kind;
+use lasthop_sim::events::{AnyObserver, Kind};
 use lasthop_sim::result::LinkResult;
 use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
@@ -265,7 +265,7 @@ proptest! {
     ) {
         let mut verifier = Verifier::new(&network);
         let mut simulation =
-            Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+            Simulation::new(&network, seed, AnyObserver::new(&mut verifier), Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let result = simulation.result(&network, seed);
         let in_pool = simulation.in_transit() as u64;

@@ -10,7 +10,7 @@ use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::State;
 use lasthop_sim::Options;
-use lasthop_sim::events::Kind;
+use lasthop_sim::events::{AnyObserver, Kind};
 use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ proptest! {
     ) {
         let mut verifier = Verifier::new(&network);
         let mut simulation =
-            Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+            Simulation::new(&network, seed, AnyObserver::new(&mut verifier), Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let result = simulation.result(&network, seed);
         prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for");
