@@ -15,6 +15,7 @@ pub mod flows;
 pub mod prefix;
 pub mod recording;
 pub mod replay;
+pub mod stand;
 pub mod store;
 pub mod summary;
 pub mod timers;

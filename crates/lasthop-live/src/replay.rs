@@ -12,22 +12,19 @@
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
-use lasthop::agent::{Action, Agent, Context, Rewrite, Verdict};
 use lasthop::schemes::catalogue::{AnyAgent, Scheme, SchemeChoice, all};
-use lasthop::segment::{Direction, Flags, Options, Payload, Segment};
+use lasthop::segment::Direction;
 use lasthop::units::Time;
 use lasthop_wire::{
-    CaptureWriter, Interface, LinkType, NotTcp, Packet, Patch, ReadError, Remark, WriteError,
-    parse, patch,
+    CaptureWriter, Interface, LinkType, NotTcp, Packet, ReadError, Remark, WriteError, parse,
 };
 use thiserror::Error;
 
 use crate::flows::{Flows, Seen, SuperSegment};
 use crate::prefix::Prefix;
 use crate::recording::{ChoiceError, Record, Recording};
-use crate::store::Store;
+use crate::stand::{Reason, Sent, Shown, Stand};
 use crate::summary::{NOTE, Summary, count};
-use crate::timers::Timers;
 
 /// Options of a replay.
 #[derive(Clone, Debug)]
@@ -141,17 +138,14 @@ impl<W: Write> Output<W> {
     }
 }
 
-/// A packet as passed to the agent. Payload handles refer to these.
+/// A captured packet that the agent was shown.
 #[derive(Clone, Copy)]
-struct AgentPacket<'a> {
+struct Captured<'a> {
     packet: &'a Packet,
     /// Index of the output interface.
     interface: usize,
     /// Offset of the IP header in the frame, bytes.
     ip_at: usize,
-    direction: Direction,
-    segment: Segment,
-    options: Options,
 }
 
 /// Why a packet is not passed to the agent.
@@ -176,11 +170,10 @@ impl From<NotTcp> for Skip {
 struct Replay<'a, W: Write> {
     recording: &'a Recording,
     mobile: Prefix,
-    agent: AnyAgent,
+    stand: Stand<Captured<'a>>,
+    sent: Vec<Sent<Captured<'a>>>,
     output: Output<W>,
     flows: Flows,
-    store: Store<AgentPacket<'a>>,
-    timers: Timers,
     node_view: Remark,
     summary: Summary,
 }
@@ -204,11 +197,10 @@ impl<'a, W: Write> Replay<'a, W> {
         Replay {
             recording,
             mobile: options.mobile,
-            agent,
+            stand: Stand::new(agent),
+            sent: Vec::new(),
             output,
             flows: Flows::default(),
-            store: Store::default(),
-            timers: Timers::default(),
             node_view: Remark::default(),
             summary,
         }
@@ -230,7 +222,14 @@ impl<'a, W: Write> Replay<'a, W> {
         let mut summary = self.summary;
         summary.flows = self.flows.seen();
         summary.flows_evicted = self.flows.evicted();
-        summary.agent = self.agent.counters();
+        summary.agent = self.stand.counters();
+        let decisions = self.stand.decisions();
+        summary.forwarded = decisions.forwarded;
+        summary.rewritten = decisions.rewritten;
+        summary.kept = decisions.kept;
+        summary.dropped = decisions.dropped.clone();
+        // A recording has no receiver for link-layer notices.
+        summary.not_injected += decisions.notices + decisions.missing;
         if recording.interfaces.iter().any(|i| {
             i.name == summary.interface
                 && matches!(i.link_type, LinkType::LINUX_SLL | LinkType::LINUX_SLL2)
@@ -280,7 +279,7 @@ impl<'a, W: Write> Replay<'a, W> {
         &mut self,
         record: &'a Record,
         interface: usize,
-    ) -> Result<AgentPacket<'a>, Skip> {
+    ) -> Result<Shown<Captured<'a>>, Skip> {
         let packet = &record.packet;
         let described = self.recording.interfaces.get(packet.interface);
         let link_type = described.ok_or(NotTcp::NotIp)?.link_type;
@@ -308,137 +307,49 @@ impl<'a, W: Write> Replay<'a, W> {
         segment.flags = segment.flags.with(named);
         self.summary.tcp += 1;
         self.summary.cut_short += u64::from(tcp.payload.len() < tcp.payload_len as usize);
-        Ok(AgentPacket { packet, interface, ip_at, direction, segment, options })
+        let packet = Captured { packet, interface, ip_at };
+        Ok(Shown { packet, direction, segment, options })
     }
 
-    fn pass_to_agent(&mut self, input: AgentPacket<'a>) -> Result<(), ReplayError> {
-        let packet = input.packet;
-        let now = packet.time;
-        let payload = self.store.put(input);
-        let segment = Segment { payload, ..input.segment };
+    fn pass_to_agent(&mut self, input: Shown<Captured<'a>>) -> Result<(), ReplayError> {
+        let packet = input.packet.packet;
         self.node_view = packet.comment.as_deref().and_then(Remark::read).unwrap_or_default();
-        let mut actions = Vec::new();
-        let mut ctx = Context {
-            now,
-            options: &input.options,
-            node_view: &self.node_view,
-            actions: &mut actions,
-        };
-        match self.agent.on_segment(&mut ctx, input.direction, &segment) {
-            Verdict::Forward => {
-                self.summary.forwarded += 1;
-                self.write(
-                    input.interface,
-                    now,
-                    &packet.data,
-                    packet.original_len,
-                    packet.comment.as_deref(),
-                )?;
-            }
-            Verdict::Rewrite(rewrite) => {
-                self.summary.rewritten += 1;
-                let bytes = self.patched(&input, rewrite);
-                self.write(
-                    input.interface,
-                    now,
-                    &bytes,
-                    packet.original_len,
-                    Some("lasthop: rewritten"),
-                )?;
-            }
-            Verdict::Keep => {
-                self.summary.kept += 1;
-                // The agent's reference; the host's reference is released below.
-                self.store.retain(payload);
-            }
-            Verdict::Drop(reason) => count(&mut self.summary.dropped, reason),
-        }
-        self.execute(now, actions)?;
-        self.store.release(payload);
-        Ok(())
+        self.stand.on_segment(packet.time, &self.node_view, input, &mut self.sent);
+        self.write_sent(packet.time)
     }
 
-    /// The packet's bytes with the fields of `rewrite` changed.
-    fn patched(&self, input: &AgentPacket<'a>, rewrite: Rewrite) -> Vec<u8> {
-        let mut bytes = input.packet.data.clone();
-        let syn = input.segment.flags.has(Flags::SYN);
-        if let (Some(n), Some(ip)) = (
-            self.flows.numbering(input.segment.flow, input.direction),
-            bytes.get_mut(input.ip_at..),
-        ) {
-            let edits = Patch {
-                ack: rewrite.ack.map(|a| n.ack_field(a)),
-                window: rewrite.window.map(|w| n.window_field(w, syn)),
-                eln: rewrite.eln,
+    /// Writes what the agent has sent at this time: the original bytes with the fields that it has
+    /// changed, or the frames that it has made.
+    fn write_sent(&mut self, now: Time) -> Result<(), ReplayError> {
+        let mut all = std::mem::take(&mut self.sent);
+        for sent in all.drain(..) {
+            let comment = match (sent.reason, &sent.packet) {
+                (Reason::Forwarded, Some(input)) => input.packet.comment.as_deref(),
+                (Reason::Rewritten, _) => Some("lasthop: rewritten"),
+                (Reason::Held, _) => Some("lasthop: held"),
+                _ => Some("lasthop: injected"),
             };
-            // Cannot fail: the packet was parsed before.
-            patch(ip, edits).unwrap_or_default();
-        }
-        bytes
-    }
-
-    fn execute(&mut self, now: Time, actions: Vec<Action>) -> Result<(), ReplayError> {
-        for action in actions {
-            match action {
-                Action::Inject(direction, segment) => {
-                    self.inject(now, direction, &segment, "lasthop: injected")?
-                }
-                Action::Forward(direction, segment) => {
-                    self.inject(now, direction, &segment, "lasthop: held")?
-                }
-                Action::Wake(id, at) => self.timers.set(now, id, at),
-                Action::Cancel(id) => self.timers.cancel(id),
-                Action::Retain(payload) => self.store.retain(payload),
-                Action::Release(payload) => self.store.release(payload),
-                // A recording has no receiver for link-layer notices.
-                Action::Notify(..) => self.summary.not_injected += 1,
+            self.summary.injected +=
+                u64::from(matches!(sent.reason, Reason::Held | Reason::Injected));
+            if let Some(Captured { packet, interface, ip_at }) = sent.packet {
+                let changed = sent.bytes(&self.flows, &packet.data, ip_at);
+                let bytes = changed.as_deref().unwrap_or(&packet.data);
+                self.write(interface, now, bytes, packet.original_len, comment)?;
+            } else if let Some((interface, frame)) = self.flows.frame(sent.direction, &sent.segment)
+            {
+                self.write(interface, now, &frame, 0, comment)?;
+            } else {
+                self.summary.injected -= 1;
+                self.summary.not_injected += 1;
             }
         }
+        self.sent = all;
         Ok(())
-    }
-
-    /// Writes the original bytes with the fields that the agent has changed since, or, without a
-    /// payload, a generated frame.
-    fn inject(
-        &mut self,
-        now: Time,
-        direction: Direction,
-        segment: &Segment,
-        comment: &str,
-    ) -> Result<(), ReplayError> {
-        let (interface, bytes, original_len) = if let Some(input) = self.store.get(segment.payload)
-        {
-            let rewrite = Rewrite {
-                ack: Some(segment.ack).filter(|&a| a != input.segment.ack),
-                window: Some(segment.window).filter(|&w| w != input.segment.window),
-                eln: segment.flags.has(Flags::ELN) && !input.segment.flags.has(Flags::ELN),
-            };
-            (input.interface, self.patched(input, rewrite), input.packet.original_len)
-        } else if let Some((interface, frame)) =
-            self.flows.frame(direction, segment).filter(|_| segment.payload == Payload::NONE)
-        {
-            (interface, frame, 0)
-        } else {
-            self.summary.not_injected += 1;
-            return Ok(());
-        };
-        self.summary.injected += 1;
-        self.write(interface, now, &bytes, original_len, Some(comment))
     }
 
     fn fire_until(&mut self, until: Time) -> Result<(), ReplayError> {
-        while let Some((now, id)) = self.timers.due(until) {
-            let mut actions = Vec::new();
-            self.agent.on_timer(
-                &mut Context {
-                    now,
-                    options: &Options::NONE,
-                    node_view: &self.node_view,
-                    actions: &mut actions,
-                },
-                id,
-            );
-            self.execute(now, actions)?;
+        while let Some(now) = self.stand.run_timer(until, &self.node_view, &mut self.sent) {
+            self.write_sent(now)?;
         }
         Ok(())
     }

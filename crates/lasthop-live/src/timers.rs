@@ -29,6 +29,11 @@ impl Timers {
         }
     }
 
+    /// Expiry time of the first timer, and the time when it was set.
+    pub fn first(&self) -> Option<(Time, Time)> {
+        self.queue.first().map(|&(at, set, _)| (at, set))
+    }
+
     /// Removes the first timer that expires at or before `until`; returns its time and id.
     pub fn due(&mut self, until: Time) -> Option<(Time, u32)> {
         let &(at, _, id) = self.queue.first().filter(|t| t.0 <= until)?;

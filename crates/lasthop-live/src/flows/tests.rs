@@ -111,10 +111,7 @@ fn offsets_start_at_the_syns_and_windows_scale_if_both_sides_announce_it() {
         let data = Wire { payload: 10, ..wire(true, 1010, 5, Flags::ACK) }
             .process(&mut flows, Time(2))
             .unwrap();
-        assert_eq!(
-            (data.seq, data.ack, data.len, data.size, data.window),
-            (10, 5, 10, 50, down)
-        );
+        assert_eq!((data.seq, data.ack, data.len, data.size, data.window), (10, 5, 10, 50, down));
         let ack = wire(false, 5, 1020, Flags::ACK).process(&mut flows, Time(3)).unwrap();
         assert_eq!((ack.seq, ack.ack, ack.window, ack.forward), (5, 20, up, false));
         assert_eq!((ack.flow, flows.seen()), (1, 1));
@@ -180,17 +177,11 @@ fn reused_ports_start_a_new_flow() {
     let at = |s: u64| Time::ZERO + Duration::secs(s);
     handshake(&mut flows, None, None);
     assert_eq!(wire(true, 999, 0, Flags::SYN).process(&mut flows, at(1)).unwrap().flow, 1);
-    assert_eq!(
-        wire(true, 5_000_000, 0, Flags::SYN).process(&mut flows, at(2)).unwrap().flow,
-        2
-    );
+    assert_eq!(wire(true, 5_000_000, 0, Flags::SYN).process(&mut flows, at(2)).unwrap().flow, 2);
     let fin = Flags::ACK.with(Flags::FIN);
     wire(true, 5_000_001, 0, fin).process(&mut flows, at(3)).unwrap();
     wire(false, 70, 5_000_002, fin).process(&mut flows, at(4)).unwrap();
-    assert_eq!(
-        wire(true, 5_000_002, 71, Flags::ACK).process(&mut flows, at(5)).unwrap().flow,
-        2
-    );
+    assert_eq!(wire(true, 5_000_002, 71, Flags::ACK).process(&mut flows, at(5)).unwrap().flow, 2);
     let late = wire(true, 5_000_002, 71, Flags::ACK).process(&mut flows, at(66)).unwrap();
     assert_eq!((late.flow, late.seq), (3, u64::from(BIAS)));
     assert_eq!(
