@@ -231,6 +231,13 @@ impl Flows {
         u64::from(self.last_id)
     }
 
+    /// The connections in the table, in the order in which they were first seen.
+    pub fn ids(&self) -> Vec<FlowId> {
+        let mut ids: Vec<FlowId> = self.flows.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// Number of open connections removed because the table was full.
     pub fn evicted(&self) -> u64 {
         self.evicted

@@ -11,6 +11,7 @@
     clippy::partial_pub_fields
 )]
 
+pub mod chain;
 pub mod flows;
 pub mod prefix;
 pub mod recording;

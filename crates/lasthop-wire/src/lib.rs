@@ -32,5 +32,5 @@ pub use capture::writer::{CaptureWriter, WriteError};
 pub use capture::{Interface, Packet};
 pub use link::LinkType;
 pub use parse::{NotTcp, TcpPacket, parse};
-pub use patch::{Patch, patch};
+pub use patch::{Patch, mark_congestion_experienced, patch};
 pub use render::{Addressing, Endpoints, Numbering, Side, assemble, render, render_with};

@@ -82,6 +82,33 @@ pub fn patch(packet: &mut [u8], edits: Patch) -> Result<(), NotTcp> {
     Ok(())
 }
 
+/// Sets the ECN field of an IPv4 or IPv6 packet to "congestion experienced" (RFC 3168, section 5)
+/// and updates the header checksum of IPv4. Other packets stay as they are.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_wire::mark_congestion_experienced;
+///
+/// // The header of RFC 1071's example with ECT(0), and its checksum.
+/// let mut header = [
+///     0x45, 0x02, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x5f, //
+///     0xc0, 0xa8, 0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7,
+/// ];
+/// mark_congestion_experienced(&mut header);
+/// assert_eq!((header[1], header[10], header[11]), (0x03, 0xb8, 0x5e));
+/// ```
+pub fn mark_congestion_experienced(packet: &mut [u8]) {
+    match packet {
+        [first, tos, _, _, _, _, _, _, _, _, sum_high, sum_low, ..] if *first >> 4 == 4 => {
+            let new = [*first, *tos | 0x03];
+            replace([first, tos], new, &mut [sum_high, sum_low]);
+        }
+        [first, second, ..] if *first >> 4 == 6 => *second |= 0x30,
+        _ => {}
+    }
+}
+
 /// Replaces a 16-bit word of a header and updates the checksum.
 fn replace(word: [&mut u8; 2], new: [u8; 2], checksum: &mut [&mut u8; 2]) {
     let [high, low] = word;

@@ -220,6 +220,21 @@ impl Drive {
         }
     }
 
+    /// Time and trigger time of the next event, and its rank among events with equal times:
+    /// departures (0) precede losses (1) and arrivals (2). A host with several links takes the
+    /// events in this order, as the simulator does.
+    pub fn next_key(&self) -> Option<(Time, Time, u8)> {
+        match self.events.front() {
+            Some(event) => Some((event.at, event.triggered_at, 0)),
+            None => self.next_source().map(|((at, by), source)| (at, by, source as u8)),
+        }
+    }
+
+    /// Frames waiting, bytes waiting, and whether a full-sized frame would be refused.
+    pub fn queue(&mut self, now: Time, triggered_at: Time) -> (u64, u64, bool) {
+        self.link.queue(now, triggered_at)
+    }
+
     /// The next event, if it takes place at `now` or earlier. Call it until it returns `None`.
     pub fn step(&mut self, now: Time) -> Option<Event> {
         while self.events.is_empty() {

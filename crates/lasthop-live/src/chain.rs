@@ -1,0 +1,481 @@
+//! The links and agents between two ends, as a state machine: packets go in, packets come out. No
+//! I/O and no clock, so that the same chain runs on real packets and on a virtual clock.
+//!
+//! ```text
+//! server end ──► link ──► node (agent) ──► link ──► mobile end
+//!            ◄── link ◄──              ◄── link ◄──
+//! ```
+//!
+//! An event that is due at t is processed as at t even if the host's clock is later: a host that is
+//! late delivers late, but the queues of the links are as if it had been on time.
+
+mod build;
+mod frames;
+mod view;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use lasthop::agent::{LinkChange, LinkEvent, Subscriptions};
+use lasthop::link::drive::{Drive, Event, EventKind};
+use lasthop::scenario::network::Network;
+use lasthop::schemes::catalogue::SchemeChoice;
+use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
+use lasthop::units::{Rate, Time};
+use lasthop_wire::{LinkType, NotTcp, mark_congestion_experienced, parse};
+
+use crate::flows::{Flows, Seen};
+use crate::stand::{Sent, Shown, Stand};
+use crate::summary::count;
+use frames::{Frame, Frames};
+use view::View;
+
+pub use build::ChainError;
+
+/// The bytes of an IP packet.
+pub type Bytes = Rc<[u8]>;
+
+/// An end of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The fixed network.
+    Server,
+    /// The mobile.
+    Mobile,
+}
+
+impl End {
+    /// The direction of packets that enter at this end.
+    pub fn sends(self) -> Direction {
+        match self {
+            End::Server => Direction::Downlink,
+            End::Mobile => Direction::Uplink,
+        }
+    }
+
+    /// The end at which packets in this direction leave.
+    pub fn of(direction: Direction) -> End {
+        match direction {
+            Direction::Downlink => End::Mobile,
+            Direction::Uplink => End::Server,
+        }
+    }
+}
+
+/// A packet that leaves the chain.
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// When it arrives at the end, which may be before the present time of a late host.
+    pub due: Time,
+    /// Where it arrives.
+    pub end: End,
+    /// The IP packet.
+    pub bytes: Bytes,
+}
+
+/// A one-way link of the chain.
+struct Hop {
+    /// Name, as "bs>phone".
+    name: String,
+    drive: Drive,
+    /// Nodes at its ends, as positions between server (0) and mobile.
+    from: usize,
+    to: usize,
+    direction: Direction,
+    /// Link events that the agent at the receiving node subscribes to.
+    receiver: Subscriptions,
+}
+
+/// An agent between the ends.
+struct Station {
+    /// Its position.
+    node: usize,
+    stand: Stand<Bytes>,
+    /// The hops that leave the node towards the mobile and towards the server.
+    down: usize,
+    up: usize,
+    /// State of these two hops as last reported to the agent, if it subscribes to changes.
+    reported: Option<[LinkState; 2]>,
+}
+
+/// Rate of a link, and whether it is down.
+type LinkState = (Option<Rate>, bool);
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Hop(usize),
+    Timer(usize),
+    StateChange(usize),
+}
+
+/// Links and agents between two ends.
+pub struct Chain {
+    hops: Vec<Hop>,
+    stations: Vec<Station>,
+    /// Position of the mobile; the server has position 0.
+    last: usize,
+    flows: Flows,
+    frames: Frames,
+    now: Time,
+    packets: u64,
+    untouched: BTreeMap<&'static str, u64>,
+    sent: Vec<Sent<Bytes>>,
+}
+
+/// Counters of a link.
+#[derive(Clone, Debug)]
+pub struct HopCounters {
+    /// Name, as "bs>phone".
+    pub name: String,
+    /// Direction of its frames.
+    pub direction: Direction,
+    /// Frames offered to its queue.
+    pub offered: u64,
+    /// Frames that arrived at its far end.
+    pub delivered: u64,
+    /// Frames lost on the air.
+    pub lost: u64,
+    /// Frames that its queue refused or dropped.
+    pub dropped: u64,
+    /// Frames that its queue marked.
+    pub marked: u64,
+    /// Bytes sent, link overhead included.
+    pub bytes: u64,
+}
+
+impl Chain {
+    /// The links between the ends of the scenario's flows, and the agents of `scheme` on them. All
+    /// random draws follow from `seed`, as in the simulator: the n-th frame on a link meets the
+    /// same loss.
+    ///
+    /// # Errors
+    ///
+    /// [`ChainError`] if the scenario has parts that only exist in simulation (cells, relays,
+    /// handovers, bit errors of connections), or the scheme has no agent between the ends.
+    pub fn new(
+        network: &Network,
+        scheme: Option<&SchemeChoice>,
+        seed: u64,
+    ) -> Result<Chain, ChainError> {
+        build::build(network, scheme, seed)
+    }
+
+    /// A packet enters at `end`. All earlier calls have had earlier or equal times; what leaves the
+    /// chain before `now` goes to `out`.
+    pub fn packet(&mut self, now: Time, end: End, bytes: &[u8], out: &mut Vec<Release>) {
+        self.step(now, out);
+        // A clock that steps back must not reorder events.
+        let now = now.max(self.now);
+        self.now = now;
+        self.packets += 1;
+        let direction = end.sends();
+        let frame = self.read(now, direction, bytes);
+        let node = match end {
+            End::Server => 0,
+            End::Mobile => self.last,
+        };
+        self.forward((now, now), node, direction, frame, out);
+    }
+
+    /// Processes all events up to `now` in their order. Packets that leave the chain are appended
+    /// to `out`.
+    pub fn step(&mut self, now: Time, out: &mut Vec<Release>) {
+        while self.step_once(now, out) {}
+    }
+
+    /// Processes the next event, if it is due at `now` or before.
+    pub fn step_once(&mut self, now: Time, out: &mut Vec<Release>) -> bool {
+        let Some((at, source)) = self.next_source().filter(|s| s.0 <= now) else { return false };
+        self.now = self.now.max(at);
+        match source {
+            Source::Hop(h) => {
+                let event = self.hops.get_mut(h).and_then(|hop| hop.drive.step(at));
+                if let Some(event) = event {
+                    self.link_event(h, event, out);
+                }
+            }
+            Source::Timer(s) => self.at_station(s, (at, at), out, |stand, view, sent| {
+                stand.run_timer(at, view, sent);
+            }),
+            Source::StateChange(s) => self.state_changed(s, at, out),
+        }
+        true
+    }
+
+    /// Time of the next event; `NEVER` if there is none.
+    pub fn next(&self) -> Time {
+        self.next_source().map_or(Time::NEVER, |(at, _)| at)
+    }
+
+    /// Packets that entered.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Packets in the chain, those that agents keep excluded.
+    pub fn in_flight(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Packets that agents were not shown, by reason: other protocols, fragments, malformed
+    /// headers.
+    pub fn untouched(&self) -> &BTreeMap<&'static str, u64> {
+        &self.untouched
+    }
+
+    /// TCP connections seen.
+    pub fn connections(&self) -> u64 {
+        self.flows.seen()
+    }
+
+    /// The agents on the path, from the server to the mobile.
+    pub fn agents(&self) -> impl Iterator<Item = &Stand<Bytes>> {
+        self.stations.iter().map(|s| &s.stand)
+    }
+
+    /// Counters of each link.
+    pub fn hops(&self) -> impl Iterator<Item = HopCounters> {
+        self.hops.iter().map(|hop| {
+            let stats = &hop.drive.link().stats;
+            HopCounters {
+                name: hop.name.clone(),
+                direction: hop.direction,
+                offered: stats.offered,
+                delivered: stats.delivered,
+                lost: stats.lost,
+                dropped: stats.dropped,
+                marked: stats.marked,
+                bytes: stats.bytes,
+            }
+        })
+    }
+
+    /// Packets that wait at the links of this direction.
+    pub fn queued(&mut self, direction: Direction) -> u64 {
+        let now = self.now;
+        let hops = self.hops.iter_mut().filter(|h| h.direction == direction);
+        hops.map(|h| h.drive.queue(now, now).0).sum()
+    }
+
+    /// What comes next, in the order of the simulator: time, trigger time, then departures, losses
+    /// and arrivals of the links, then agents.
+    fn next_source(&self) -> Option<(Time, Source)> {
+        let hops = self.hops.iter().enumerate().filter_map(|(h, hop)| {
+            let (at, triggered_at, rank) = hop.drive.next_key()?;
+            Some(((at, triggered_at, rank), Source::Hop(h)))
+        });
+        let agents = self.stations.iter().enumerate().flat_map(|(s, station)| {
+            let (at, set) = station.stand.next_timer();
+            let change = self.next_change(station);
+            [((at, set, 3), Source::Timer(s)), ((change, self.now, 4), Source::StateChange(s))]
+        });
+        let all = hops.chain(agents.filter(|a| a.0.0 < Time::NEVER));
+        all.min().map(|((at, ..), source)| (at, source))
+    }
+
+    /// Parses a packet that enters.
+    fn read(&mut self, now: Time, direction: Direction, bytes: &[u8]) -> Frame {
+        let size = bytes.len() as u32;
+        let other = Segment {
+            id: self.packets,
+            size,
+            len: size.saturating_sub(28),
+            flags: Flags::DATAGRAM,
+            attempt: 1,
+            forward: direction == Direction::Downlink,
+            ..Segment::default()
+        };
+        let (segment, options, tracked) = match self.read_tcp(now, direction, bytes) {
+            Ok((segment, options)) => (segment, options, true),
+            Err(reason) => {
+                count(&mut self.untouched, reason);
+                (other, Options::NONE, false)
+            }
+        };
+        Frame { bytes: bytes.into(), segment, options, direction, tracked }
+    }
+
+    fn read_tcp(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        bytes: &[u8],
+    ) -> Result<(Segment, Options), &'static str> {
+        let tcp = parse(bytes).map_err(NotTcp::reason)?;
+        let seen = Seen {
+            number: self.packets,
+            time: now,
+            direction,
+            interface: 0,
+            link_type: LinkType::RAW,
+            link: &[],
+        };
+        let mut segment = self
+            .flows
+            .segment(&seen, &tcp)
+            .map_err(|_| "larger than a segment of its connection")?;
+        let mss = self.flows.mss(segment.flow, direction);
+        let (present, options) = tcp.segment_options(segment.ack, mss);
+        segment.flags = segment.flags.with(present);
+        if tcp.addressing.traffic_class & 3 != 0 {
+            segment.flags = segment.flags.with(Flags::ECT);
+        }
+        Ok((segment, options))
+    }
+
+    /// A frame arrives at a node: at an end, at an agent, or to go on.
+    fn arrive(&mut self, key: (Time, Time), node: usize, frame: Frame, out: &mut Vec<Release>) {
+        let station = self.stations.iter().position(|s| s.node == node && !s.stand.is_passive());
+        match station.filter(|_| frame.tracked) {
+            Some(s) => {
+                let Frame { bytes: packet, segment, options, direction, .. } = frame;
+                let shown = Shown { packet, direction, segment, options };
+                self.at_station(s, key, out, |stand, view, sent| {
+                    stand.on_segment(key.0, view, shown, sent);
+                });
+            }
+            None => self.forward(key, node, frame.direction, frame, out),
+        }
+    }
+
+    /// Sends a frame from a node over its next link, or releases it at the end.
+    fn forward(
+        &mut self,
+        (at, triggered_at): (Time, Time),
+        node: usize,
+        direction: Direction,
+        frame: Frame,
+        out: &mut Vec<Release>,
+    ) {
+        let hop = self.hops.iter_mut().find(|h| h.from == node && h.direction == direction);
+        let Some(hop) = hop else {
+            out.push(Release { due: at, end: End::of(direction), bytes: frame.bytes });
+            return;
+        };
+        let segment = frame.segment;
+        hop.drive.input(at, triggered_at, self.frames.put(frame), &segment);
+    }
+
+    /// A link reports an event of a frame.
+    fn link_event(&mut self, h: usize, event: Event, out: &mut Vec<Release>) {
+        let Some(hop) = self.hops.get(h) else { return };
+        let (from, to, receiver) = (hop.from, hop.to, hop.receiver);
+        let key = (event.at, event.triggered_at);
+        match event.kind {
+            EventKind::Arrived => {
+                if let Some(frame) = self.frames.take(event.handle) {
+                    self.arrive(key, to, frame, out);
+                }
+            }
+            EventKind::Marked(_) => {
+                if let Some(frame) = self.frames.get_mut(event.handle) {
+                    frame.segment.flags = frame.segment.flags.with(Flags::CE);
+                    let mut bytes = frame.bytes.to_vec();
+                    mark_congestion_experienced(&mut bytes);
+                    frame.bytes = bytes.into();
+                }
+            }
+            EventKind::Lost => {
+                self.tell(from, key, event.handle, LinkEvent::Discarded, out);
+                let damaged = Subscriptions::DAMAGED.with(Subscriptions::INCOMPLETE);
+                self.frames.end(event.handle, event.at, receiver.any(damaged));
+            }
+            EventKind::Refused(_) => {
+                self.tell(from, key, event.handle, LinkEvent::Refused, out);
+                self.frames.end(event.handle, event.at, false);
+            }
+            EventKind::Told(told) => self.tell(from, key, event.handle, told, out),
+            EventKind::ToldReceiver(told) => self.tell(to, key, event.handle, told, out),
+        }
+    }
+
+    /// Passes a link event to the agent at a node, if it subscribes to it.
+    fn tell(
+        &mut self,
+        node: usize,
+        key: (Time, Time),
+        handle: Handle,
+        event: LinkEvent,
+        out: &mut Vec<Release>,
+    ) {
+        let subscribes =
+            |s: &Station| s.node == node && s.stand.subscriptions().any(event.subscription());
+        let Some(s) = self.stations.iter().position(subscribes) else { return };
+        let Some(frame) = self.frames.get_mut(handle).filter(|f| f.tracked) else { return };
+        let (direction, segment) = (frame.direction, frame.segment);
+        self.at_station(s, key, out, |stand, view, sent| {
+            stand.on_link_event(key.0, view, (direction, event, &segment), sent);
+        });
+    }
+
+    /// Calls an agent and sends what it asks for.
+    fn at_station(
+        &mut self,
+        s: usize,
+        key: (Time, Time),
+        out: &mut Vec<Release>,
+        call: impl FnOnce(&mut Stand<Bytes>, &View<'_>, &mut Vec<Sent<Bytes>>),
+    ) {
+        let mut all = std::mem::take(&mut self.sent);
+        let Some(station) = self.stations.get_mut(s) else { return };
+        let node = station.node;
+        let view = View::new(&mut self.hops, (station.down, station.up), key);
+        call(&mut station.stand, &view, &mut all);
+        for sent in all.drain(..) {
+            let bytes = match &sent.packet {
+                Some(bytes) => Some(match sent.bytes(&self.flows, bytes, 0) {
+                    Some(changed) => changed.into(),
+                    None => bytes.clone(),
+                }),
+                None => self.flows.frame(sent.direction, &sent.segment).map(|f| f.1.into()),
+            };
+            // A packet of a connection that is no longer known cannot be made.
+            let Some(bytes) = bytes else { continue };
+            let Sent { direction, segment, .. } = sent;
+            let frame = Frame { bytes, segment, options: Options::NONE, direction, tracked: true };
+            self.forward(key, node, direction, frame, out);
+        }
+        self.sent = all;
+    }
+
+    /// When the state of a link of an agent that subscribes to changes may change next.
+    fn next_change(&self, station: &Station) -> Time {
+        if station.reported.is_none() {
+            return Time::NEVER;
+        }
+        let hops = [station.down, station.up].into_iter().filter_map(|h| self.hops.get(h));
+        hops.filter_map(|h| h.drive.link().next_change(self.now)).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Reports changes of state and rate of the links at an agent's node, for each connection.
+    fn state_changed(&mut self, s: usize, at: Time, out: &mut Vec<Release>) {
+        let Some(station) = self.stations.get(s) else { return };
+        let hops = [(station.down, Direction::Downlink), (station.up, Direction::Uplink)];
+        let before = station.reported.unwrap_or_default();
+        let mut reported = before;
+        let mut changes = Vec::new();
+        for ((hop, direction), (was, state)) in
+            hops.into_iter().zip(before.iter().zip(&mut reported))
+        {
+            let Some(link) = self.hops.get(hop).map(|h| h.drive.link()) else { continue };
+            *state = (link.rate(at), link.is_down(at));
+            if state.1 != was.1 {
+                changes.push((direction, if state.1 { LinkChange::Down } else { LinkChange::Up }));
+            }
+            if let Some(rate) = state.0.filter(|r| r.0 > 0 && state.0 != was.0) {
+                changes.push((direction, LinkChange::Rate(rate)));
+            }
+        }
+        if let Some(station) = self.stations.get_mut(s) {
+            station.reported = Some(reported);
+        }
+        for flow in self.flows.ids() {
+            for &(direction, change) in &changes {
+                self.at_station(s, (at, at), out, |stand, view, sent| {
+                    stand.on_link_change(at, view, (flow, direction, change), sent);
+                });
+            }
+        }
+    }
+}

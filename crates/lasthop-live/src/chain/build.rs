@@ -1,0 +1,201 @@
+//! Builds a chain from a checked scenario.
+
+use std::collections::BTreeMap;
+
+use lasthop::agent::Subscriptions;
+use lasthop::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
+use lasthop::link::Link;
+use lasthop::link::drive::Drive;
+use lasthop::random::Stream;
+use lasthop::role::Role;
+use lasthop::scenario::network::Network;
+use lasthop::schemes::catalogue::{SchemeChoice, all};
+use lasthop::segment::{Direction, NodeId};
+use lasthop::units::{Duration, Time};
+use thiserror::Error;
+
+use super::frames::Frames;
+use super::{Chain, Hop, Station};
+use crate::flows::Flows;
+use crate::stand::Stand;
+
+/// Why a scenario cannot carry real packets.
+#[derive(Debug, Error)]
+pub enum ChainError {
+    /// The flows have no common pair of ends, one of them a station.
+    #[error("real packets need two ends, one of them with the role `station`; {0}")]
+    Ends(String),
+    /// The scenario has a part that exists only in simulation.
+    #[error("real packets cannot take {0}; it exists only in simulation")]
+    Simulated(String),
+    /// The scheme has no agent between the ends.
+    #[error(
+        "scheme `{scheme}` changes the ends of a connection, which here are those of the \
+         operating system; schemes with an agent for real packets: {known}"
+    )]
+    NoAgent {
+        /// Name of the scheme.
+        scheme: String,
+        /// The schemes that have an agent.
+        known: String,
+    },
+    /// The path has no node for the agent.
+    #[error("scheme `{0}` needs a node with the role `{1}` between server and mobile")]
+    NoNode(String, Role),
+    /// A model cannot be set up.
+    #[error("{0}")]
+    Model(String),
+}
+
+/// See [`Chain::new`].
+pub(super) fn build(
+    network: &Network,
+    scheme: Option<&SchemeChoice>,
+    seed: u64,
+) -> Result<Chain, ChainError> {
+    check(network)?;
+    let (server, mobile) = ends(network)?;
+    let down = network.path(server, mobile);
+    let up = network.path(mobile, server);
+    let nodes: Vec<NodeId> = std::iter::once(server)
+        .chain(down.iter().filter_map(|&l| network.links.get(l).map(|link| link.to)))
+        .collect();
+    let last = nodes.len() - 1;
+    let mut agents = agents(network, scheme, &nodes)?;
+    let subscriptions =
+        |node: usize| agents.get(&node).map_or(Subscriptions::NONE, Stand::subscriptions);
+    let position = |node: NodeId| nodes.iter().position(|&n| n == node);
+    let mut hops = Vec::new();
+    let directions = [(down, Direction::Downlink), (up, Direction::Uplink)];
+    let all = directions.iter().flat_map(|(path, way)| path.iter().map(|&l| (l, *way)));
+    for (l, direction) in all {
+        let Some(config) = network.links.get(l) else { continue };
+        let (Some(from), Some(to)) = (position(config.from), position(config.to)) else {
+            return Err(ChainError::Simulated(
+                "a way back over other nodes than the way there".into(),
+            ));
+        };
+        let receiver = subscriptions(to);
+        let drive = Drive::new(link(network, l, seed)?, subscriptions(from), receiver)
+            .map_err(ChainError::Model)?;
+        hops.push(Hop { name: name(network, l), drive, from, to, direction, receiver });
+    }
+    let hop = |node: usize, direction| {
+        hops.iter().position(|h| h.from == node && h.direction == direction).unwrap_or_default()
+    };
+    let mut stations = Vec::new();
+    while let Some((node, stand)) = agents.pop_first() {
+        let (down, up) = (hop(node, Direction::Downlink), hop(node, Direction::Uplink));
+        let state = |h: usize| {
+            let link = hops.get(h).map(|h| h.drive.link());
+            link.map(|l| (l.rate(Time::ZERO), l.is_down(Time::ZERO))).unwrap_or_default()
+        };
+        let reported =
+            stand.subscriptions().any(Subscriptions::CHANGES).then(|| [state(down), state(up)]);
+        stations.push(Station { node, stand, down, up, reported });
+    }
+    Ok(Chain {
+        hops,
+        stations,
+        last,
+        flows: Flows::default(),
+        frames: Frames::default(),
+        now: Time::ZERO,
+        packets: 0,
+        untouched: BTreeMap::new(),
+        sent: Vec::new(),
+    })
+}
+
+/// Refuses what only a simulation has.
+fn check(network: &Network) -> Result<(), ChainError> {
+    let errors = |f: &lasthop::scenario::network::Flow| {
+        f.loss != LossConfig::None || f.ack_loss != LossConfig::None
+    };
+    let simulated = [
+        (!network.cells.is_empty(), "a cell"),
+        (!network.handovers.is_empty(), "a handover"),
+        (network.flows.iter().any(errors), "bit errors of single connections"),
+    ];
+    match simulated.into_iter().find(|s| s.0) {
+        Some((_, part)) => Err(ChainError::Simulated(part.into())),
+        None => Ok(()),
+    }
+}
+
+/// The server's and the mobile's node.
+fn ends(network: &Network) -> Result<(NodeId, NodeId), ChainError> {
+    let role = |n: NodeId| network.nodes.get(usize::from(n)).map(|node| node.role);
+    let mut found = None;
+    for flow in &network.flows {
+        let pair = match (role(flow.from), role(flow.to)) {
+            (Some(Role::Station), Some(Role::Station)) => None,
+            (_, Some(Role::Station)) => Some((flow.from, flow.to)),
+            (Some(Role::Station), _) => Some((flow.to, flow.from)),
+            _ => None,
+        };
+        let Some(pair) = pair else {
+            return Err(ChainError::Ends(format!("flow `{}` has none", flow.name)));
+        };
+        if *found.get_or_insert(pair) != pair {
+            return Err(ChainError::Ends(format!("flow `{}` has other ends", flow.name)));
+        }
+    }
+    found.ok_or_else(|| ChainError::Ends("the scenario has no flow".into()))
+}
+
+/// The agents of a scheme, by position.
+fn agents(
+    network: &Network,
+    choice: Option<&SchemeChoice>,
+    nodes: &[NodeId],
+) -> Result<BTreeMap<usize, Stand<super::Bytes>>, ChainError> {
+    let mut agents = BTreeMap::new();
+    let Some(choice) = choice else { return Ok(agents) };
+    let scheme = &choice.scheme;
+    if scheme.agent().is_none() || scheme.relay().is_some() || scheme.framing().is_some() {
+        let mut live = all();
+        live.retain(|s| s.agent().is_some() && s.relay().is_none() && s.framing().is_none());
+        let known = live.iter().map(|s| s.name().to_string()).collect::<Vec<_>>().join(", ");
+        return Err(ChainError::NoAgent { scheme: scheme.name().to_string(), known });
+    }
+    let role = |n: NodeId| network.nodes.get(usize::from(n)).map(|node| node.role);
+    let between = nodes.iter().enumerate().take(nodes.len() - 1).skip(1);
+    for (position, &node) in between.rev() {
+        let Some(role) = role(node).filter(|r| scheme.agent_roles().contains(r)) else { continue };
+        if scheme.one_agent() && !agents.is_empty() {
+            break;
+        }
+        agents.extend(scheme.agent_at(role).map(|agent| (position, Stand::new(agent))));
+    }
+    if agents.is_empty() {
+        let role = scheme.agent_roles().first().copied().unwrap_or(Role::BaseStation);
+        return Err(ChainError::NoNode(scheme.name().to_string(), role));
+    }
+    Ok(agents)
+}
+
+/// "bs>phone"; random draws depend on it.
+fn name(network: &Network, l: usize) -> String {
+    let node = |n: NodeId| network.nodes.get(usize::from(n)).map_or("", |node| node.name.as_str());
+    network.links.get(l).map_or(String::new(), |c| format!("{}>{}", node(c.from), node(c.to)))
+}
+
+/// A link as the simulator builds it.
+fn link(network: &Network, l: usize, seed: u64) -> Result<Link, ChainError> {
+    let Some(config) = network.links.get(l) else {
+        return Err(ChainError::Model("a route over a link that does not exist".into()));
+    };
+    let phase = match (&config.rate, &config.trace) {
+        (RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }, Some(trace)) => {
+            let share = Stream::new(seed, "trace phase").uniform(0);
+            Duration((share * trace.period().0 as f64) as u64)
+        }
+        (RateConfig::Trace { start: TraceStart::At(at), .. }, _) => *at,
+        _ => Duration::ZERO,
+    };
+    let mss = network.flows.iter().map(|f| f.segment).max().unwrap_or(1448);
+    let end = Time::ZERO + network.duration;
+    Link::new(config, &name(network, l), seed, phase, mss, Time::ZERO, end)
+        .map_err(ChainError::Model)
+}

@@ -1,0 +1,213 @@
+//! A chain gives the simulator's result: the packets that the simulated ends send are rendered and
+//! passed to a chain at their times; all of them must be lost, dropped and delivered as in the
+//! simulation, to the nanosecond. What the ends send depends only on what arrives, so that the
+//! closed loops are equal too.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddrV4;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use lasthop::role::Role;
+use lasthop::scenario::network::Network;
+use lasthop::scenario::{Files, Overrides, load};
+use lasthop::schemes::catalogue::SchemeChoice;
+use lasthop::segment::{Flags, Options, Segment};
+use lasthop::units::Time;
+use lasthop_live::chain::{Chain, End, HopCounters, Release};
+use lasthop_sim::RunResult;
+use lasthop_sim::events::{Event, Kind, Observer};
+use lasthop_wire::{Endpoints, Side, parse, render_with};
+
+/// What enters and what leaves at the ends of a simulation.
+#[derive(Default)]
+struct Ends {
+    server: u16,
+    mobile: u16,
+    entries: Vec<(Time, End, Segment)>,
+    exits: Vec<(Time, End, Segment)>,
+    options: HashMap<u64, Options>,
+}
+
+impl Observer for Ends {
+    fn on_event(&mut self, e: &Event<'_>) {
+        let Some(segment) = e.segment else { return };
+        let end = match e.node {
+            n if n == self.server => Some(End::Server),
+            n if n == self.mobile => Some(End::Mobile),
+            _ => None,
+        };
+        match (e.kind, end) {
+            (Kind::Enqueued, Some(end)) => self.entries.push((e.t, end, *segment)),
+            (Kind::Arrived, Some(end)) => self.exits.push((e.t, end, *segment)),
+            _ => {}
+        }
+        if matches!(e.kind, Kind::Arrived | Kind::LostOnAir | Kind::DroppedAtQueue) {
+            self.options.entry(segment.id).or_insert(*e.options);
+        }
+    }
+}
+
+struct Disk;
+
+impl Files for Disk {
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
+        Ok(Box::new(File::open(path)?))
+    }
+}
+
+/// A network from the text of a scenario file; traces are those that the package contains.
+fn network(text: &str) -> Network {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/lasthop/data/traces/");
+    let text = text.replace("TRACES/", data);
+    load(&text, None, &Overrides::default(), &Disk).unwrap_or_else(|e| panic!("{e}")).network
+}
+
+fn simulate(network: &Network, seed: u64) -> (Ends, RunResult) {
+    let node = |role: Role| network.nodes.iter().position(|n| n.role == role).unwrap() as u16;
+    let mut ends =
+        Ends { server: node(Role::Server), mobile: node(Role::Station), ..Ends::default() };
+    let result =
+        lasthop_sim::run(network, seed, &mut ends, &AtomicBool::new(false)).expect("a run");
+    (ends, result)
+}
+
+/// The bytes of a simulated segment. Connections differ in their ports; windows are not scaled.
+fn bytes(network: &Network, segment: &Segment, options: &Options) -> Vec<u8> {
+    let flow = &network.flows[segment.flow as usize];
+    let side = |address: &str, port: u16, isn: u32| Side {
+        address: SocketAddrV4::new(address.parse().unwrap(), port),
+        isn,
+        window_scale: 0,
+    };
+    let from_server = network.nodes[usize::from(flow.from)].role != Role::Station;
+    let server = side("10.0.0.1", 5000 + segment.flow as u16, u32::MAX - 3000);
+    let mobile = side("10.9.0.2", 80, 1 << 31);
+    let (sender, receiver) = if from_server { (server, mobile) } else { (mobile, server) };
+    let endpoints = Endpoints { sender, receiver, mss: flow.segment as u16 };
+    let packet = render_with(segment, options, &endpoints);
+    // A rendered SYN has more options than the simulated one, and the options of an ACK that is in
+    // flight at the end of the simulation are not known.
+    let differs = segment.flags.has(Flags::SYN) || *options == Options::NONE;
+    assert!(differs || packet.len() as u32 == segment.size, "{segment:?}: {}", packet.len());
+    packet
+}
+
+/// What identifies a packet at an end: time (not of a SYN), sequence number, acknowledgment number, window,
+/// payload, flags.
+type Exit = (Time, bool, u32, u32, u16, u32, u16);
+
+fn exit(at: Time, end: End, bytes: &[u8]) -> Exit {
+    let tcp = parse(bytes).unwrap();
+    let mark = u16::from(tcp.addressing.traffic_class & 3 == 3) << 15;
+    let flags = tcp.flag_bits | mark;
+    let at = if flags & 2 == 0 { at } else { Time::ZERO };
+    (at, end == End::Server, tcp.seq, tcp.ack, tcp.window, tcp.payload_len, flags)
+}
+
+/// Runs a scenario in the simulator and in a chain, which is asked for its events late by `late`.
+fn compare(text: &str, scheme: Option<&str>, seed: u64, late: u64) {
+    let network = network(text);
+    let (ends, result) = simulate(&network, seed);
+    let options = |segment: &Segment| ends.options.get(&segment.id).copied().unwrap_or_default();
+    let mut simulated: Vec<Exit> = ends
+        .exits
+        .iter()
+        .map(|(t, end, s)| {
+            let mark = if s.flags.has(Flags::CE) { Flags::CE } else { Flags::NONE };
+            let segment = Segment { flags: s.flags.with(mark), ..*s };
+            exit(*t, *end, &bytes(&network, &segment, &options(s)))
+        })
+        .collect();
+    let choice = scheme.map(|s| SchemeChoice::parse(s).unwrap());
+    let mut chain = Chain::new(&network, choice.as_ref(), seed).unwrap();
+    let mut out: Vec<Release> = Vec::new();
+    let mut clock = 0;
+    for (t, end, segment) in &ends.entries {
+        // The host looks at the chain only each `late` nanoseconds, and when a packet comes.
+        while late > 0 && clock + late < t.0 {
+            clock += late;
+            chain.step(Time(clock), &mut out);
+        }
+        chain.packet(*t, *end, &bytes(&network, segment, &options(segment)), &mut out);
+    }
+    chain.step(Time::ZERO + network.duration, &mut out);
+    let end = Time::ZERO + network.duration;
+    let mut live: Vec<Exit> =
+        out.iter().filter(|r| r.due < end).map(|r| exit(r.due, r.end, &r.bytes)).collect();
+    live.sort();
+    simulated.sort();
+    assert!(simulated.len() > 500, "{} packets", simulated.len());
+    for (i, (a, b)) in live.iter().zip(&simulated).enumerate() {
+        assert_eq!(a, b, "packet {i} of {} (live, simulated)", simulated.len());
+    }
+    assert_eq!(live.len(), simulated.len());
+    for hop in chain.hops() {
+        let HopCounters { name, offered, lost, dropped, marked, .. } = hop;
+        let link = result.links.iter().find(|l| format!("{}>{}", l.from, l.to) == name).unwrap();
+        assert_eq!(
+            (offered, lost, dropped, marked),
+            (link.offered_frames, link.lost_on_air, link.dropped_at_queue, link.marked_frames),
+            "{name}"
+        );
+    }
+    for (agent, live) in result.agents.iter().zip(chain.agents()) {
+        assert!(live.decisions().missing == 0);
+        for (name, value) in live.counters() {
+            assert_eq!(agent.counters[name], value, "{name}");
+        }
+    }
+    assert_eq!(result.agents.len(), chain.agents().count());
+}
+
+/// Windows below 64 KiB: the packets are rendered without window scaling.
+const WINDOW: &str = "tcp = { receive_window = '60000 B' }";
+
+fn scenario(last_hop: &str, more: &str) -> String {
+    format!("duration = '20 s'\nlast_hop = {{ {last_hop} }}\n{WINDOW}\n{more}\n")
+}
+
+macro_rules! chain_equals_simulation {
+    ($($name:ident: $last_hop:expr, $more:expr, $scheme:expr;)*) => {
+        mod chain_equals_simulation {
+            use super::{compare, scenario};
+            $(
+                #[test]
+                fn $name() {
+                    let text = scenario($last_hop, $more);
+                    compare(&text, $scheme, 1, 0);
+                    compare(&text, $scheme, 2, 7_000_000);
+                }
+            )*
+        }
+    };
+}
+
+chain_equals_simulation! {
+    with_random_losses: "rate = '5 Mbps', rtt = '40 ms', loss = '1 %'", "", None;
+    with_a_short_queue: "rate = '3 Mbps', rtt = '60 ms', queue = '10 packets'", "", None;
+    with_traces:
+        "down = 'TRACES/synthetic-lte.down', up = 'TRACES/synthetic-lte.up', rtt = '40 ms', \
+         loss = '1 %'", "", None;
+    with_link_retransmission:
+        "rate = '5 Mbps', rtt = '40 ms', loss = '5 %', arq = { kind = 'selective-repeat' }", "",
+        None;
+    with_a_two_state_channel:
+        "rate = '5 Mbps', rtt = '40 ms', loss = { model = 'two-state', good = '2 s', \
+         bad = '100 ms', bad_rate = 0.0001 }", "", None;
+    with_outages:
+        "rate = '5 Mbps', rtt = '40 ms', outage = { from = '3 s', length = '2 s' }", "", None;
+    with_red:
+        "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'red', packets = 60 }", "", None;
+    with_codel:
+        "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'codel', packets = 60 }", "", None;
+    with_snoop: "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'snoop'", Some("snoop");
+    with_packet_control:
+        "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'packet-control'",
+        Some("packet-control");
+    with_an_upload:
+        "rate = '5 Mbps', rtt = '40 ms', loss = '1 %'",
+        "[[flow]]\nfrom = 'phone'\nto = 'server'", None;
+}
