@@ -12,14 +12,19 @@
 )]
 
 pub mod chain;
+pub mod device;
 pub mod flows;
+pub mod host;
+pub mod place;
 pub mod prefix;
+pub mod pump;
 pub mod recording;
 pub mod replay;
 pub mod stand;
 pub mod store;
 pub mod summary;
 pub mod timers;
+pub mod wait;
 
 pub use prefix::Prefix;
 pub use replay::{ReplayError, ReplayOptions, replay};

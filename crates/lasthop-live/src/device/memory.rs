@@ -1,0 +1,39 @@
+//! A device in memory, for tests.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use super::{Device, Sent};
+
+/// Packets to be read, and packets that were written.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// What the next reads return.
+    pub incoming: VecDeque<Vec<u8>>,
+    /// What was written.
+    pub written: Vec<Vec<u8>>,
+    /// Number of packets that it takes before it is full.
+    pub room: Option<usize>,
+}
+
+impl Device for Memory {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(packet) = self.incoming.pop_front() else { return Ok(None) };
+        let length = packet.len().min(buffer.len());
+        buffer.iter_mut().zip(&packet).for_each(|(to, from)| *to = *from);
+        Ok(Some(length))
+    }
+
+    fn write(&mut self, packet: &[u8]) -> Sent {
+        if self.room.is_some_and(|room| self.written.len() >= room) {
+            return Sent::Dropped;
+        }
+        self.written.push(packet.to_vec());
+        Sent::Sent
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}

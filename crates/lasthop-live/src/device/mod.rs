@@ -1,0 +1,37 @@
+//! Where packets come from and go to.
+
+pub mod memory;
+pub mod tun;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Largest IP packet that a device carries, bytes.
+pub const MTU: usize = 1500;
+
+/// What became of a packet that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The device took it.
+    Sent,
+    /// The device was full or refused it: the host itself dropped the packet.
+    Dropped,
+    /// The device has gone.
+    Gone,
+}
+
+/// A device for IP packets of at most [`MTU`] bytes. Neither call blocks.
+pub trait Device {
+    /// Reads one packet into `buffer`. Returns its length; `None` if there is none now.
+    ///
+    /// # Errors
+    ///
+    /// If the device has gone.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
+
+    /// Writes a packet.
+    fn write(&mut self, packet: &[u8]) -> Sent;
+
+    /// To wait for packets; `None` for a device in memory.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+}

@@ -1,0 +1,172 @@
+//! A live link: two namespaces, a chain between them, and the commands at its ends.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::chain::Chain;
+use crate::place::child::{Bound, code, drop_privileges, spawn};
+use crate::place::{Addresses, Ends, Site, addresses};
+use crate::pump::{Pump, PumpCounters, Watcher};
+use crate::wait;
+
+/// Environment variable with the number of links around a process.
+pub const LEVEL: &str = "LASTHOP_LINK_LEVEL";
+
+/// Time in which a server may begin to listen before the command starts.
+const SERVER_START: Duration = Duration::from_secs(5);
+
+/// What runs at the ends.
+#[derive(Clone, Debug, Default)]
+pub struct Commands {
+    /// At the mobile; the link ends with it.
+    pub mobile: Vec<OsString>,
+    /// At the server, started first. None if empty.
+    pub server: Vec<OsString>,
+    /// Settings of the kernels' TCP.
+    pub ends: Ends,
+}
+
+/// What a live link has done.
+pub struct Done<W> {
+    /// Exit status of the mobile's command, as a shell reports it.
+    pub exit_status: i32,
+    /// Time that the link existed.
+    pub duration: Duration,
+    /// The chain with its counters.
+    pub chain: Chain,
+    /// What the pump measured.
+    pub counters: PumpCounters,
+    /// The watcher.
+    pub watcher: W,
+    /// True if the pump had real-time scheduling.
+    pub real_time: bool,
+}
+
+/// The nesting level of the present process: the number of links around it.
+pub fn level() -> u8 {
+    std::env::var(LEVEL).ok().and_then(|level| level.parse().ok()).unwrap_or_default()
+}
+
+/// Addresses of server and mobile at the present nesting level.
+pub fn ends() -> (Addresses, Addresses) {
+    (addresses(level(), 1), addresses(level(), 2))
+}
+
+/// Runs the commands over a chain until the mobile's command has ended. `interrupted` is asked
+/// each 5 ms whether to stop. The calling thread gives up its privileges.
+///
+/// # Errors
+///
+/// If namespaces or devices cannot be made, or a command cannot be started; or the error of
+/// `interrupted`. Nothing is left behind.
+pub fn run<W: Watcher>(
+    chain: Chain,
+    commands: &Commands,
+    watcher: W,
+    mut interrupted: impl FnMut() -> io::Result<()>,
+) -> io::Result<Done<W>> {
+    let (server, mobile) = ends();
+    let server_site = Site::new(server, &commands.ends)?;
+    let mobile_site = Site::new(mobile, &commands.ends)?;
+    let environment = [
+        (LEVEL, level().saturating_add(1).to_string()),
+        ("LASTHOP_SERVER", server.v4.to_string()),
+        ("LASTHOP_MOBILE", mobile.v4.to_string()),
+        ("LASTHOP_SERVER6", server.v6.to_string()),
+        ("LASTHOP_MOBILE6", mobile.v6.to_string()),
+        ("MAHIMAHI_BASE", server.v4.to_string()),
+    ];
+    let start = |command: &[OsString], site: &Site, quiet: bool| {
+        let expanded: Vec<OsString> =
+            command.iter().map(|word| expand(word, &environment)).collect();
+        spawn(&expanded, site.namespace.fd(), &environment, quiet).map(Bound)
+    };
+    let server_child = match commands.server.as_slice() {
+        [] => None,
+        command => {
+            let mut child = start(command, &server_site, true)?;
+            wait_for_server(&mut child, &mut interrupted)?;
+            Some(child)
+        }
+    };
+    let mut child = start(&commands.mobile, &mobile_site, false)?;
+    let real_time = wait::real_time();
+    drop_privileges()?;
+    let mut pump = Pump::new(chain, server_site.tun, mobile_site.tun, watcher);
+    let mut status = None;
+    let result = pump.run(|| {
+        interrupted()?;
+        status = child.0.try_wait()?;
+        Ok(status.is_some())
+    });
+    if real_time {
+        wait::ordinary();
+    }
+    result?;
+    drop(server_child);
+    let duration = Duration::from_nanos(pump.now().0);
+    let counters = pump.counters().clone();
+    let (chain, watcher) = pump.into_parts();
+    let exit_status = status.map_or(1, code);
+    Ok(Done { exit_status, duration, chain, counters, watcher, real_time })
+}
+
+/// Replaces `$LASTHOP_SERVER` and its relatives in a word of a command, for the caller's shell does
+/// not know them.
+fn expand(word: &OsString, environment: &[(&str, String)]) -> OsString {
+    let Some(text) = word.to_str() else { return word.clone() };
+    // The longest names first: `$LASTHOP_SERVER6` begins with `$LASTHOP_SERVER`.
+    let mut names: Vec<_> = environment.iter().collect();
+    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    names
+        .iter()
+        .fold(text.to_string(), |text, (name, value)| {
+            text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value)
+        })
+        .into()
+}
+
+/// Waits until a process in the server's namespace listens for TCP connections.
+fn wait_for_server(
+    child: &mut Bound,
+    interrupted: &mut impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    let begin = Instant::now();
+    while begin.elapsed() < SERVER_START {
+        interrupted()?;
+        if let Some(status) = child.0.try_wait()? {
+            let text = format!("the server ended with status {}", code(status));
+            return Err(io::Error::other(text));
+        }
+        if listens(child.0.id()) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // It may serve datagrams.
+    Ok(())
+}
+
+/// True if the namespace of a process has a listening TCP socket (state 0A in /proc).
+fn listens(pid: u32) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some("0A"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_in_commands_are_expanded() {
+        let environment = [("LASTHOP_SERVER", "s".into()), ("LASTHOP_SERVER6", "t".into())];
+        let expanded = |word: &str| expand(&word.into(), &environment).into_string().unwrap();
+        assert_eq!(expanded("http://$LASTHOP_SERVER:80/"), "http://s:80/");
+        assert_eq!(expanded("http://[${LASTHOP_SERVER6}]/$LASTHOP_SERVER6"), "http://[t]/t");
+        assert_eq!(expanded("$HOME"), "$HOME");
+    }
+}

@@ -1,0 +1,203 @@
+//! The loop of a live link: read packets, let the chain work, write what is due, wait. The only
+//! place that reads the clock.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use lasthop::histogram::Histogram;
+use lasthop::segment::Direction;
+use lasthop::units::Time;
+
+use crate::chain::{Chain, End, Release};
+use crate::device::{Device, MTU, Sent};
+use crate::wait::{SPIN, readable};
+
+/// Packets that are read from a device before the other one has its turn.
+const BATCH: usize = 64;
+
+/// The longest wait, after which the pump asks its caller whether to go on.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Time between two samples of the series.
+pub const SAMPLE: Duration = Duration::from_millis(100);
+
+/// Sees the packets at the two ends, for captures.
+pub trait Watcher {
+    /// A packet enters (`true`) or leaves the chain at `end`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be recorded; the pump then stops.
+    fn packet(&mut self, now: Time, end: End, enters: bool, bytes: &[u8]) -> io::Result<()>;
+}
+
+impl Watcher for () {
+    fn packet(&mut self, _: Time, _: End, _: bool, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// State of the chain at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// Time, s.
+    pub t: f64,
+    /// Bytes delivered since the last sample, by direction (down, up).
+    pub bytes: [u64; 2],
+    /// Packets that wait at the links (down, up).
+    pub queued: [u64; 2],
+}
+
+/// What the pump has measured of itself.
+#[derive(Clone, Debug, Default)]
+pub struct PumpCounters {
+    /// Time from the instant at which a packet was due to the instant at which it was written.
+    pub lateness: Histogram,
+    /// The largest of these times.
+    pub latest: Duration,
+    /// Packets that the device did not take.
+    pub own_drops: u64,
+    /// Packets that were written.
+    pub written: u64,
+    /// State each [`SAMPLE`].
+    pub samples: Vec<Sample>,
+}
+
+/// A chain between two devices.
+pub struct Pump<D, W> {
+    chain: Chain,
+    server: D,
+    mobile: D,
+    watcher: W,
+    start: Instant,
+    counters: PumpCounters,
+    sample: Sample,
+    out: Vec<Release>,
+}
+
+impl<D: Device, W: Watcher> Pump<D, W> {
+    /// A pump whose time begins now.
+    pub fn new(chain: Chain, server: D, mobile: D, watcher: W) -> Self {
+        Pump {
+            chain,
+            server,
+            mobile,
+            watcher,
+            start: Instant::now(),
+            counters: PumpCounters::default(),
+            sample: Sample::default(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Runs until `finished` returns true, which is asked at least each 5 ms.
+    ///
+    /// # Errors
+    ///
+    /// If a device has gone or a packet cannot be recorded, or the error of `finished`.
+    pub fn run(&mut self, mut finished: impl FnMut() -> io::Result<bool>) -> io::Result<()> {
+        let mut asked = Instant::now();
+        loop {
+            self.turn()?;
+            if asked.elapsed() >= TICK {
+                if finished()? {
+                    return Ok(());
+                }
+                asked = Instant::now();
+            }
+            self.wait()?;
+        }
+    }
+
+    /// The clock of the chain.
+    pub fn now(&self) -> Time {
+        Time(self.start.elapsed().as_nanos() as u64)
+    }
+
+    /// What the pump has measured.
+    pub fn counters(&self) -> &PumpCounters {
+        &self.counters
+    }
+
+    /// The chain and the watcher; the devices are closed.
+    pub fn into_parts(self) -> (Chain, W) {
+        (self.chain, self.watcher)
+    }
+
+    /// Reads what has come and writes what is due.
+    pub fn turn(&mut self) -> io::Result<()> {
+        self.read(End::Server)?;
+        self.read(End::Mobile)?;
+        let now = self.now();
+        self.chain.step(now, &mut self.out);
+        self.write()?;
+        if now.0 >= (self.sample.t * 1e9) as u64 + SAMPLE.as_nanos() as u64 {
+            self.take_sample(now);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, end: End) -> io::Result<()> {
+        let mut buffer = [0; MTU];
+        for _ in 0..BATCH {
+            let device = match end {
+                End::Server => &mut self.server,
+                End::Mobile => &mut self.mobile,
+            };
+            let Some(length) = device.read(&mut buffer)? else { break };
+            let packet = buffer.get(..length).unwrap_or_default();
+            let now = self.now();
+            self.watcher.packet(now, end, true, packet)?;
+            self.chain.packet(now, end, packet, &mut self.out);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let mut out = std::mem::take(&mut self.out);
+        for Release { due, end, bytes } in out.drain(..) {
+            let device = match end {
+                End::Server => &mut self.server,
+                End::Mobile => &mut self.mobile,
+            };
+            let sent = device.write(&bytes);
+            let now = self.now();
+            match sent {
+                Sent::Sent => {}
+                Sent::Dropped => self.counters.own_drops += 1,
+                Sent::Gone => return Err(io::ErrorKind::NotConnected.into()),
+            }
+            self.watcher.packet(now, end, false, &bytes)?;
+            let late = now.since(due);
+            self.counters.lateness.record(late, 1);
+            self.counters.latest = self.counters.latest.max(Duration::from_nanos(late.0));
+            self.counters.written += 1;
+            let [down, up] = &mut self.sample.bytes;
+            *(if end == End::Mobile { down } else { up }) += bytes.len() as u64;
+        }
+        self.out = out;
+        Ok(())
+    }
+
+    fn take_sample(&mut self, now: Time) {
+        let t = now.as_secs();
+        let queued = [self.chain.queued(Direction::Downlink), self.chain.queued(Direction::Uplink)];
+        self.counters.samples.push(Sample { t, queued, ..self.sample });
+        self.sample = Sample { t, ..Sample::default() };
+    }
+
+    /// Waits until the next event of the chain is due, or a packet comes.
+    fn wait(&self) -> io::Result<()> {
+        let next = self.chain.next();
+        let left = |now: Time| Duration::from_nanos(next.since(now).0);
+        let fds: Vec<_> = [self.server.fd(), self.mobile.fd()].into_iter().flatten().collect();
+        let sleep = left(self.now()).saturating_sub(SPIN).min(TICK);
+        if sleep > Duration::ZERO || next == Time::NEVER {
+            return readable(&fds, if next == Time::NEVER { TICK } else { sleep });
+        }
+        while self.now() < next {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Waiting for a time or a packet: sleep until shortly before, then spin.
+//!
+//! On a busy machine the scheduling class decides how exact a wait is, not the kind of timer: with
+//! ordinary scheduling the 99th percentile is 10 to 25 ms, with SCHED_FIFO 30 us.
+
+#![allow(unsafe_code, reason = "ppoll and sched_setscheduler")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// Time before an event at which sleeping ends: the kernel wakes a thread up this late.
+pub const SPIN: Duration = Duration::from_micros(60);
+
+/// Waits at most `timeout` until one of the devices has a packet.
+///
+/// # Errors
+///
+/// If a descriptor is invalid. A signal ends the wait without an error.
+pub fn readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<()> {
+    let mut polled: Vec<libc::pollfd> = fds
+        .iter()
+        .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+        .collect();
+    let limit = libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // SAFETY: the array and the time outlive the call; no signal mask is passed.
+    let ready = unsafe {
+        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &limit, std::ptr::null())
+    };
+    match io::Error::last_os_error() {
+        error if ready < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Gives the calling thread real-time scheduling (SCHED_FIFO, lowest priority) and returns true; or
+/// false if it is not allowed to have it. Child processes start with ordinary scheduling.
+pub fn real_time() -> bool {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the parameter outlives the call; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, policy, &parameter) == 0 }
+}
+
+/// Returns the calling thread to ordinary scheduling.
+pub fn ordinary() {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: as above.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameter) };
+}
