@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, final
 
 from lasthop.congestion import CongestionControl
@@ -9,6 +10,8 @@ __all__ = [
     "Scenario",
     "Window",
     "agent_answers",
+    "link",
+    "link_abilities",
     "quantity",
     "replay",
     "schema",
@@ -24,6 +27,19 @@ def replay(
     input: str, output: str, mobile: str, scheme: str, interface: str | None = None
 ) -> tuple[str, str]: ...
 def agent_answers(scheme: str, packets: list[str]) -> list[str]: ...
+
+def link(
+    scenario: Scenario,
+    command: list[str],
+    server: list[str],
+    needs_agent: bool = False,
+    seed: int = 1,
+    congestion_control: str | None = None,
+    sack: bool | None = None,
+    pcap: str | None = None,
+    progress: Callable[[float, float, float, int], None] | None = None,
+) -> str: ...
+def link_abilities() -> tuple[list[tuple[str, str, str | None, bool]], list[str]]: ...
 
 @final
 class CancelToken:

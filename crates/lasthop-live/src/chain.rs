@@ -21,7 +21,7 @@ use lasthop::link::drive::{Drive, Event, EventKind};
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
-use lasthop::units::{Rate, Time};
+use lasthop::units::{Duration, Rate, Time};
 use lasthop_wire::{LinkType, NotTcp, mark_congestion_experienced, parse};
 
 use crate::flows::{Flows, Seen};
@@ -249,6 +249,15 @@ impl Chain {
                 bytes: stats.bytes,
             }
         })
+    }
+
+    /// The smaller of the delays of both directions, without queueing and serialisation.
+    pub fn one_way_delay(&self) -> Duration {
+        let of = |direction| {
+            let hops = self.hops.iter().filter(|h| h.direction == direction);
+            hops.map(|h| h.drive.link().mean_delay(Time::ZERO)).fold(Duration::ZERO, |a, b| a + b)
+        };
+        of(Direction::Downlink).min(of(Direction::Uplink))
     }
 
     /// Packets that wait at the links of this direction.

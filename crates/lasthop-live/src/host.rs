@@ -54,18 +54,19 @@ pub fn ends() -> (Addresses, Addresses) {
     (addresses(level(), 1), addresses(level(), 2))
 }
 
-/// Runs the commands over a chain until the mobile's command has ended. `interrupted` is asked
-/// each 5 ms whether to stop. The calling thread gives up its privileges.
+/// Runs the commands over a chain until the mobile's command has ended. `watch` is called each 5 ms,
+/// with what the pump has measured once it runs, and stops the link by an error. The calling thread
+/// gives up its privileges.
 ///
 /// # Errors
 ///
 /// If namespaces or devices cannot be made, or a command cannot be started; or the error of
-/// `interrupted`. Nothing is left behind.
+/// `watch`. Nothing is left behind.
 pub fn run<W: Watcher>(
     chain: Chain,
     commands: &Commands,
     watcher: W,
-    mut interrupted: impl FnMut() -> io::Result<()>,
+    mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
 ) -> io::Result<Done<W>> {
     let (server, mobile) = ends();
     let server_site = Site::new(server, &commands.ends)?;
@@ -87,7 +88,7 @@ pub fn run<W: Watcher>(
         [] => None,
         command => {
             let mut child = start(command, &server_site, true)?;
-            wait_for_server(&mut child, &mut interrupted)?;
+            wait_for_server(&mut child, &mut || watch(None))?;
             Some(child)
         }
     };
@@ -96,8 +97,8 @@ pub fn run<W: Watcher>(
     drop_privileges()?;
     let mut pump = Pump::new(chain, server_site.tun, mobile_site.tun, watcher);
     let mut status = None;
-    let result = pump.run(|| {
-        interrupted()?;
+    let result = pump.run(|counters| {
+        watch(Some(counters))?;
         status = child.0.try_wait()?;
         Ok(status.is_some())
     });

@@ -95,12 +95,15 @@ impl<D: Device, W: Watcher> Pump<D, W> {
     /// # Errors
     ///
     /// If a device has gone or a packet cannot be recorded, or the error of `finished`.
-    pub fn run(&mut self, mut finished: impl FnMut() -> io::Result<bool>) -> io::Result<()> {
+    pub fn run(
+        &mut self,
+        mut finished: impl FnMut(&PumpCounters) -> io::Result<bool>,
+    ) -> io::Result<()> {
         let mut asked = Instant::now();
         loop {
             self.turn()?;
             if asked.elapsed() >= TICK {
-                if finished()? {
+                if finished(&self.counters)? {
                     return Ok(());
                 }
                 asked = Instant::now();

@@ -8,6 +8,7 @@ mod catalogue;
 mod columns;
 mod foreign;
 mod inspection;
+mod link;
 mod replay;
 mod scenario;
 
@@ -53,6 +54,8 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quantity, m)?)?;
     m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
+    m.add_function(wrap_pyfunction!(link::link, m)?)?;
+    m.add_function(wrap_pyfunction!(link::link_abilities, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<scenario::CancelToken>()?;
     m.add_class::<foreign::Window>()?;

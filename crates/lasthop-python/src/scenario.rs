@@ -456,6 +456,11 @@ fn last_hop_options(mut options_by_name: BTreeMap<String, String>) -> PyResult<L
 }
 
 impl Scenario {
+    /// The network that the scenario describes.
+    pub(crate) fn network(&self) -> &Network {
+        &self.loaded.network
+    }
+
     fn simulate<R: Observer + Send>(
         &self,
         py: Python<'_>,

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lasthop.cli import check, report, schema, sweep
+from lasthop.cli import check, link, report, schema, sweep
 from lasthop.cli import options as common
 from lasthop.errors import InputError
 
@@ -320,6 +320,7 @@ def parser() -> Parser:
     )
     common.add_json(replay)
 
+    link.add_parser(commands)
     sweep.add_parsers(commands)
     report.add_parser(commands)
     check.add_parser(commands)
@@ -339,4 +340,8 @@ def parser() -> Parser:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; raises `InputError` for mistakes."""
-    return parser().parse_args(arguments)
+    words, command = link.split(list(arguments))
+    options = parser().parse_args(words)
+    if command:
+        options.run = command
+    return options

@@ -87,17 +87,32 @@ impl Ends {
         const FOLDER: &str = "/proc/sys/net/ipv4";
         if let Some(name) = &self.congestion_control {
             let path = format!("{FOLDER}/tcp_congestion_control");
-            std::fs::write(path, name).map_err(|e| {
-                let known =
-                    std::fs::read_to_string(format!("{FOLDER}/tcp_available_congestion_control"));
-                let known = known.unwrap_or_default();
-                let text = format!("congestion control `{name}`: {e}; available: {}", known.trim());
-                io::Error::new(e.kind(), text)
-            })?;
+            std::fs::write(path, name).map_err(|e| refused(name, &e))?;
         }
         if let Some(sack) = self.sack {
             std::fs::write(format!("{FOLDER}/tcp_sack"), if sack { "1" } else { "0" })?;
         }
         Ok(())
     }
+}
+
+/// Why the kernel refuses a congestion control as the default of a namespace.
+fn refused(name: &str, error: &io::Error) -> io::Error {
+    let listed = |file: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{file}"));
+        text.unwrap_or_default().trim().to_string()
+    };
+    let text = match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            "the kernel does not allow `{name}` as the default of a network namespace; let a \
+             server choose it by the socket option TCP_CONGESTION, or allow it on this machine \
+             with `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{} {name}\"`",
+            listed("tcp_allowed_congestion_control")
+        ),
+        _ => format!(
+            "congestion control `{name}`: {error}; available: {}",
+            listed("tcp_available_congestion_control")
+        ),
+    };
+    io::Error::new(error.kind(), text)
 }

@@ -1,0 +1,205 @@
+//! Python binding for live links.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use lasthop::schemes::catalogue::SchemeChoice;
+use lasthop::segment::Direction;
+use lasthop::units::Time;
+use lasthop_live::chain::{Chain, End};
+use lasthop_live::host::{self, Commands, Done};
+use lasthop_live::place::Ends;
+use lasthop_live::place::abilities::abilities;
+use lasthop_live::pump::{PumpCounters, Watcher};
+use lasthop_wire::{CaptureWriter, Interface, LinkType};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::InputError;
+use crate::scenario::Scenario;
+
+/// A capture of the packets at both ends.
+struct Capture(Option<CaptureWriter<File>>);
+
+impl Capture {
+    fn new(path: Option<PathBuf>) -> PyResult<Capture> {
+        let Some(path) = path else { return Ok(Capture(None)) };
+        let end = |name: &str| Interface {
+            name: name.into(),
+            description: format!("{name}'s end of the link (lasthop link)"),
+            link_type: LinkType::RAW,
+        };
+        let writer = CaptureWriter::new(File::create(path)?, &[end("server"), end("mobile")]);
+        Ok(Capture(Some(writer.map_err(io::Error::other)?)))
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self.0 {
+            Some(writer) => writer.finish().map(drop).map_err(io::Error::other),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Watcher for Capture {
+    fn packet(&mut self, now: Time, end: End, _: bool, bytes: &[u8]) -> io::Result<()> {
+        let Some(writer) = &mut self.0 else { return Ok(()) };
+        let interface = usize::from(end == End::Mobile);
+        writer.write(interface, now, bytes, None).map_err(io::Error::other)
+    }
+}
+
+/// Runs commands at both ends of a live link. If the scheme of the scenario has an agent, it runs
+/// on the link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits per second
+/// downlink and uplink, and packets queued, about twice per second. Returns JSON.
+#[pyfunction]
+#[pyo3(signature = (scenario, command, server, needs_agent=false, seed=1, congestion_control=None,
+    sack=None, pcap=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
+pub fn link(
+    py: Python<'_>,
+    scenario: &Scenario,
+    command: Vec<OsString>,
+    server: Vec<OsString>,
+    needs_agent: bool,
+    seed: u64,
+    congestion_control: Option<String>,
+    sack: Option<bool>,
+    pcap: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    // The scheme of the flows, with the settings derived from their path.
+    let choice = scenario.network().flows.first().map(|f| &f.scheme);
+    let choice = choice.filter(|c| needs_agent || c.scheme.agent().is_some());
+    let chain = Chain::new(scenario.network(), choice, seed)
+        .map_err(|e| InputError::new_err(e.to_string()))?;
+    let capture = Capture::new(pcap)?;
+    let commands = Commands { mobile: command, server, ends: Ends { congestion_control, sack } };
+    let mut failure = None;
+    let mut shown = 0;
+    let delay = chain.one_way_delay();
+    // The chain stays on this thread: its packets are counted without atomics.
+    let watch = |counters: Option<&PumpCounters>| {
+        let result = py.check_signals().and_then(|()| {
+            let Some(samples) = counters.map(|c| &c.samples) else { return Ok(()) };
+            let Some(report) = &progress else { return Ok(()) };
+            if samples.len() < shown + 5 {
+                return Ok(());
+            }
+            let recent = samples.get(shown..).unwrap_or_default();
+            shown = samples.len();
+            report_progress(py, report, recent)
+        });
+        result.map_err(|e| {
+            failure = Some(e);
+            io::ErrorKind::Interrupted.into()
+        })
+    };
+    let done = host::run(chain, &commands, capture, watch);
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let done = done?;
+    let json = report(&done, delay.as_secs(), choice, seed);
+    done.watcher.finish()?;
+    Ok(json.to_string())
+}
+
+fn report_progress(
+    py: Python<'_>,
+    report: &Py<PyAny>,
+    samples: &[lasthop_live::pump::Sample],
+) -> PyResult<()> {
+    let span = lasthop_live::pump::SAMPLE.as_secs_f64() * samples.len() as f64;
+    let bps = |direction: usize| {
+        samples.iter().map(|s| s.bytes[direction]).sum::<u64>() as f64 * 8.0 / span
+    };
+    let last = samples.last().copied().unwrap_or_default();
+    report.call1(py, (last.t, bps(0), bps(1), last.queued[0] + last.queued[1])).map(drop)
+}
+
+/// What a link has done, with the keys of a simulated run where they exist there.
+fn report(
+    done: &Done<Capture>,
+    one_way_delay: f64,
+    scheme: Option<&SchemeChoice>,
+    seed: u64,
+) -> Value {
+    let Done { chain, counters, duration, .. } = done;
+    let links: Vec<Value> = chain
+        .hops()
+        .map(|hop| {
+            let (from, to) = hop.name.split_once('>').unwrap_or((&hop.name, ""));
+            json!({
+                "from": from,
+                "to": to,
+                "direction": if hop.direction == Direction::Downlink { "down" } else { "up" },
+                "offered_frames": hop.offered,
+                "delivered_frames": hop.delivered,
+                "lost_on_air": hop.lost,
+                "dropped_at_queue": hop.dropped,
+                "marked_frames": hop.marked,
+                "bytes": hop.bytes,
+            })
+        })
+        .collect();
+    let agents: Vec<Value> = chain
+        .agents()
+        .map(|stand| {
+            let decisions = stand.decisions();
+            let counters: serde_json::Map<_, _> =
+                stand.counters().into_iter().map(|(k, n)| (k.to_string(), n.into())).collect();
+            json!({
+                "scheme": scheme.map_or("", |s| &s.label),
+                "counters": counters,
+                "notices": decisions.notices,
+                "dropped": decisions.dropped,
+            })
+        })
+        .collect();
+    let micros = |q: f64| counters.lateness.quantile(q).map(|ns| ns / 1e3);
+    let series: Vec<Value> = counters
+        .samples
+        .iter()
+        .map(|s| json!([s.t, s.bytes[0], s.bytes[1], s.queued[0], s.queued[1]]))
+        .collect();
+    json!({
+        "lasthop": env!("CARGO_PKG_VERSION"),
+        "scheme": scheme.map_or("none", |s| &s.label),
+        "seed": seed,
+        "duration_s": duration.as_secs_f64(),
+        "connections": chain.connections(),
+        "packets": chain.packets(),
+        "links": links,
+        "agents": agents,
+        "lateness_us": {
+            "p50": micros(0.5),
+            "p99": micros(0.99),
+            "p99_9": micros(0.999),
+            "max": counters.latest.as_secs_f64() * 1e6,
+            "n": counters.written,
+        },
+        "real_time": done.real_time,
+        "one_way_delay_s": one_way_delay,
+        "own_drops": counters.own_drops,
+        "untouched": chain.untouched(),
+        "exit_status": done.exit_status,
+        "series": {
+            "columns": ["t_s", "down_bytes", "up_bytes", "down_queue", "up_queue"],
+            "rows": series,
+        },
+    })
+}
+
+/// What of a live link this machine can do: name, purpose, why it is missing, whether it is
+/// required. Then the addresses of server and mobile, IPv4 and IPv6.
+#[pyfunction]
+#[allow(clippy::type_complexity, reason = "a list of rows")]
+pub fn link_abilities() -> (Vec<(&'static str, &'static str, Option<String>, bool)>, Vec<String>) {
+    let rows = abilities().into_iter().map(|a| (a.name, a.purpose, a.missing, a.required));
+    let (server, mobile) = host::ends();
+    let addresses = [server, mobile].into_iter().flat_map(|a| [a.v4.to_string(), a.v6.to_string()]);
+    (rows.collect(), addresses.collect())
+}

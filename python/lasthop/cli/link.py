@@ -1,0 +1,133 @@
+"""The command `lasthop link`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from lasthop.cli import options as common
+from lasthop.cli import progress
+from lasthop.errors import CheckFailed, InputError
+
+
+def add_parser(commands: Any) -> None:
+    """Add `link` to the command line."""
+    link = commands.add_parser(
+        "link",
+        help="carry real packets over a simulated link",
+        description=(
+            "Run COMMAND at the mobile end of a link that carries the real packets of this"
+            " machine's TCP, through\nthe links and agents of a scenario. The ends are network"
+            " namespaces that vanish with the command.\nIts environment has LASTHOP_SERVER and"
+            " LASTHOP_MOBILE (addresses; with a 6 at the end for IPv6), which\nare also replaced"
+            " where they are quoted in COMMAND. Exit status: that of COMMAND, or 1 if packets"
+            " left too\nlate for the run to be valid. See docs/live.md."
+        ),
+        **common.examples(
+            "lasthop link --rate 10Mbps --rtt 40ms --loss 1% --server 'python3 -m http.server 80'"
+            " -- curl -so page 'http://$LASTHOP_SERVER/'",
+            "lasthop link --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --scheme snoop"
+            " --server 'python3 -m http.server 80' --out results -- curl -so page"
+            " 'http://$LASTHOP_SERVER/file'",
+            "lasthop link radio.toml --ends reno,sack=off --pcap link.pcapng -- ping -c 5"
+            " '$LASTHOP_SERVER'",
+        ),
+    )
+    common.add_scenario(link)
+    link.add_argument(
+        "--scheme",
+        metavar="S",
+        help="scheme with an agent, such as snoop, or none (default: that of the file)",
+    )
+    link.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="seed of the random channel (default 1)"
+    )
+    common.add_set(link)
+    link.add_argument(
+        "--server", metavar="COMMAND", default="", help="command to run at the server's end"
+    )
+    link.add_argument(
+        "--ends",
+        metavar="NAME[,sack=off]",
+        default="",
+        help="congestion control and SACK of both kernels (default: as on this machine)",
+    )
+    link.add_argument(
+        "--bound",
+        metavar="T",
+        help=(
+            "largest p99 of the lateness of packets (default: 1ms, or 2 %% of the one-way delay if"
+            " that is more)"
+        ),
+    )
+    link.add_argument("--pcap", metavar="FILE", help="write the packets at both ends (pcapng)")
+    link.add_argument("--out", metavar="DIR", help="write the report and a picture to DIR")
+    common.add_json(link)
+    link.set_defaults(run=())
+
+
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Split the command line of `link` at `--`: options, and the command for the mobile."""
+    if words[:1] != ["link"] or "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
+
+
+def link(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop link`."""
+    from lasthop.live import link as live
+
+    show = sys.stderr.isatty()
+    try:
+        server = shlex.split(options.server)
+    except ValueError as error:
+        raise InputError(f"--server {options.server}: {error}") from error
+    reason = live.missing()
+    if reason is not None:
+        raise InputError(f"{reason} (see `lasthop doctor`)")
+    try:
+        data = live.link(
+            options.run,
+            options.file,
+            server=server,
+            scheme=options.scheme,
+            seed=options.seed,
+            settings=common.settings(options),
+            last_hop=common.last_hop(options),
+            ends=options.ends,
+            bound=options.bound,
+            pcap=options.pcap,
+            progress=live.print_progress if show else None,
+        )
+    finally:
+        progress.clear_line()
+    if options.out is not None:
+        _write(data, Path(options.out))
+    if options.json:
+        common.print_json(data)
+    else:
+        # The command's own output is on stdout.
+        print(live.summary(data), file=sys.stderr)
+    if not data["valid"]:
+        raise CheckFailed(live.verdict(data))
+    return int(data["exit_status"])
+
+
+def _write(data: dict[str, Any], folder: Path) -> None:
+    from lasthop import extras
+    from lasthop.experiments import store
+
+    extras.require("plots")
+    with store.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with store.partial(folder / "link.json") as file:
+            file.write_text(json.dumps(data, indent=2), encoding="utf-8")
+    if data["series"]["rows"]:
+        from lasthop.live import picture
+
+        picture.write(data, folder)

@@ -1,0 +1,162 @@
+"""A live link: runs commands at both ends and reports what happened."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lasthop import _native, quantities
+from lasthop.errors import InputError
+from lasthop.experiments import plan
+
+#: The default bound of the lateness: the larger of this time (s) and this share of the delay.
+BOUND_S, BOUND_SHARE = 1e-3, 0.02
+
+Progress = Callable[[float, float, float, int], None]
+
+
+def missing() -> str | None:
+    """Why this machine cannot have a live link, in one sentence; None if it can."""
+    rows, _ = _native.link_abilities()
+    reasons = [f"{purpose}: {why}" for _, purpose, why, required in rows if required and why]
+    return f"a live link needs {'; '.join(reasons)}" if reasons else None
+
+
+def link(
+    command: Sequence[str],
+    file: str | Path | None = None,
+    *,
+    server: Sequence[str] = (),
+    scheme: str | None = None,
+    seed: int = 1,
+    settings: Sequence[tuple[str, str]] = (),
+    last_hop: Mapping[str, str] | None = None,
+    ends: str = "",
+    bound: str | None = None,
+    pcap: str | Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run `command` at the mobile and `server` at the server of a live link; return the report.
+
+    The link is described as for `lasthop.run`. `scheme` is one with an agent, or "none". `ends`
+    sets up the kernels' TCP: "reno", "cubic,sack=off". `bound` is the largest 99th percentile of
+    the lateness of packets with which the run is valid.
+
+    Raises `InputError` if the scenario cannot carry real packets, and `OSError` if the machine
+    cannot make the link or run the commands.
+    """
+    if not command:
+        raise InputError("no command: write it after `--`, such as `-- ping -c 3 $LASTHOP_SERVER`")
+    if seed < 0:
+        raise InputError(f"--seed must not be negative, found {seed}")
+    where = plan.source(file, settings=list(settings), last_hop=last_hop)
+    requested = None if scheme in (None, "none") else scheme
+    scenario: Any = plan.load(where, requested if scheme != "none" else "reno")
+    congestion_control, sack = _ends(ends)
+    limit = None if bound is None else _seconds(bound)
+    text = _native.link(
+        scenario,
+        [str(word) for word in command],
+        [str(word) for word in server],
+        needs_agent=requested is not None,
+        seed=seed,
+        congestion_control=congestion_control,
+        sack=sack,
+        pcap=None if pcap is None else str(pcap),
+        progress=progress,
+    )
+    data: dict[str, Any] = {"schema_version": 1, "scenario": scenario.title, **json.loads(text)}
+    if limit is None:
+        limit = max(BOUND_S, BOUND_SHARE * data["one_way_delay_s"])
+    late = data["lateness_us"]["p99"]
+    data["bound_us"] = limit * 1e6
+    data["valid"] = late is None or late <= limit * 1e6
+    data["assumed"] = scenario.assumed
+    return data
+
+
+def _ends(text: str) -> tuple[str | None, bool | None]:
+    name, sack = None, None
+    for word in quantities.split(text) if text else []:
+        if word in ("sack=on", "sack=off"):
+            sack = word == "sack=on"
+        elif "=" in word:
+            raise InputError(f"--ends {text}: unknown setting `{word}`; allowed: sack=on, sack=off")
+        else:
+            name = word
+    return name, sack
+
+
+def _seconds(text: str) -> float:
+    parsed = _native.quantity(text)
+    if parsed is None or parsed[2] != "s":
+        raise InputError(f"--bound: expected a time such as `1ms`, found `{text}`")
+    return parsed[3]
+
+
+def mean_bps(data: Mapping[str, Any], direction: str) -> float:
+    """Mean rate of the IP packets that were delivered in a direction, "down" or "up", bit/s."""
+    column = data["series"]["columns"].index(f"{direction}_bytes")
+    rows = data["series"]["rows"]
+    return 8 * sum(row[column] for row in rows) / rows[-1][0] if rows else 0.0
+
+
+def summary(data: Mapping[str, Any]) -> str:
+    """The report as text."""
+    lines = [
+        f"{data['scenario']}; scheme {data['scheme']}, seed {data['seed']}",
+        f"{data['duration_s']:.2f} s, {data['packets']} packets, {data['connections']} connections;"
+        f" the command exited with status {data['exit_status']}",
+        f"delivered: {mean_bps(data, 'down') / 1e6:.2f} Mbit/s down,"
+        f" {mean_bps(data, 'up') / 1e6:.2f} Mbit/s up (IP packets, mean)",
+        "",
+        f"{'link':<16}{'offered':>10}{'delivered':>11}{'lost':>8}{'dropped':>9}{'marked':>8}",
+    ]
+    for row in data["links"]:
+        lines.append(
+            f"{row['from'] + '>' + row['to']:<16}{row['offered_frames']:>10}"
+            f"{row['delivered_frames']:>11}{row['lost_on_air']:>8}{row['dropped_at_queue']:>9}"
+            f"{row['marked_frames']:>8}"
+        )
+    for agent in data["agents"]:
+        counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
+        lines.append(f"agent {agent['scheme']}: {counters or 'no counters'}")
+        if agent["notices"]:
+            lines.append(
+                f"{agent['notices']} notices were not sent: a kernel would take them for ACKs"
+            )
+    if data["untouched"]:
+        reasons = ", ".join(f"{n} {why}" for why, n in data["untouched"].items())
+        lines.append(f"not shown to agents: {reasons}")
+    if data["own_drops"]:
+        lines.append(f"dropped by the devices of this machine: {data['own_drops']}")
+    late = data["lateness_us"]
+    if late["p99"] is not None:
+        scheduling = "real-time" if data["real_time"] else "ordinary"
+        lines.append(
+            f"lateness of packets: median {late['p50']:.0f} µs, p99 {late['p99']:.0f} µs,"
+            f" max {late['max']:.0f} µs ({scheduling} scheduling, n = {late['n']})"
+        )
+    if not data["valid"]:
+        lines.append(verdict(data))
+    return "\n".join(lines)
+
+
+def verdict(data: Mapping[str, Any]) -> str:
+    """Why a run is not valid."""
+    return (
+        f"INVALID: the p99 of the lateness, {data['lateness_us']['p99']:.0f} µs, is above the bound"
+        f" of {data['bound_us']:.0f} µs: this machine was too busy"
+    )
+
+
+def print_progress(t: float, down: float, up: float, queued: int) -> None:
+    """Show the state of the link on the terminal."""
+    sys.stderr.write(
+        f"\r\x1b[Klink {t:.0f} s: {down / 1e6:.2f} Mbit/s down, {up / 1e6:.2f} Mbit/s up,"
+        f" {queued} packets queued"
+    )
+    sys.stderr.flush()
