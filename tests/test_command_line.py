@@ -316,4 +316,6 @@ def test_doctor() -> None:
     done = lasthop("doctor")
     assert done.returncode == 0
     assert "simulator" in done.stdout
-    assert all("ok" in check for check in json.loads(lasthop("doctor", "--json").stdout))
+    found = json.loads(lasthop("doctor", "--json").stdout)
+    assert all("ok" in check for check in found["checks"])
+    assert found["link"] in (True, False)

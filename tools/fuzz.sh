@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../fuzz"
 
 # Largest inputs in bytes. Longer ones are slower and find nothing more.
 declare -A longest=(
-    [packet]=200 [options]=64 [capture]=1024 [replay]=4096 [scenario]=4096 [overrides]=512
+    [packet]=200 [options]=64 [capture]=1024 [replay]=4096 [chain]=4096 [scenario]=4096 [overrides]=512
     [sender]=1024 [receiver]=1024 [agents]=1024 [traces]=512
 )
 
@@ -19,7 +19,7 @@ cargo fuzz --version >/dev/null 2>&1 || missing "cargo-fuzz" "cargo install --lo
 
 seconds=${1:?"usage: tools/fuzz.sh SECONDS [TARGET]..."}
 shift
-[ $# -gt 0 ] || set -- packet replay options capture scenario overrides sender receiver agents traces
+[ $# -gt 0 ] || set -- packet replay options capture scenario overrides sender receiver agents traces chain
 
 # The code has no `unsafe` and needs no sanitizer, but the headers of packets are read by a crate
 # that has: there a wrong length must not go unseen. These targets come first, so that the rest of

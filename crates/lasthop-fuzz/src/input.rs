@@ -29,6 +29,11 @@ impl<'a> Input<'a> {
         &list[self.up_to(list.len() as u64 - 1) as usize]
     }
 
+    /// The next bytes, at most `length`.
+    pub(crate) fn bytes(&mut self, length: usize) -> &'a [u8] {
+        self.0.bytes(length.min(self.0.len())).unwrap_or_default()
+    }
+
     /// The bytes that have not been decoded.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0.take_rest()

@@ -11,6 +11,7 @@ mod relays;
 
 pub mod agents;
 pub mod capture;
+pub mod chain;
 pub mod options;
 pub mod overrides;
 pub mod packet;
@@ -24,7 +25,7 @@ pub mod traces;
 pub type Target = fn(&[u8]);
 
 /// All targets with their names.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("packet", packet::run),
     ("options", options::run),
     ("capture", capture::run),
@@ -35,6 +36,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("receiver", receiver::run),
     ("agents", agents::run),
     ("traces", traces::run),
+    ("chain", chain::run),
 ];
 
 /// Asserts that a user-visible message is one non-empty line.

@@ -47,4 +47,39 @@ macro_rules! corpora {
     };
 }
 
-corpora!(packet, options, capture, replay, scenario, overrides, sender, receiver, agents, traces);
+corpora!(
+    packet, options, capture, replay, scenario, overrides, sender, receiver, agents, traces, chain
+);
+
+/// A million random packets through a chain: headers of few connections with random numbers, and
+/// bytes of any kind.
+#[test]
+fn a_million_packets_through_a_chain() {
+    random_packets(1_000_000, 1);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_million_packets_through_a_chain() {
+    random_packets(100_000_000, 2);
+}
+
+fn random_packets(count: u64, seed: u64) {
+    let mut state = seed;
+    let mut random = || {
+        // Knuth's MMIX generator; the high bits are the good ones.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as u8
+    };
+    for _ in 0..count / 64 {
+        // Two bytes, and for each packet a time, flags, a length, and the bytes of headers.
+        let mut input = vec![random(), random()];
+        for _ in 0..64 {
+            let length = random() % 32;
+            input.extend([random(), random() % 64, random(), length]);
+            input.extend((0..length).map(|_| random()));
+        }
+        lasthop_fuzz::chain::run(&input);
+    }
+}

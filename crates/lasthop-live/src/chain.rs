@@ -35,6 +35,13 @@ pub use build::ChainError;
 /// The bytes of an IP packet.
 pub type Bytes = Rc<[u8]>;
 
+/// A packet that an agent may keep.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    bytes: Bytes,
+    entered: Time,
+}
+
 /// An end of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -67,6 +74,8 @@ impl End {
 pub struct Release {
     /// When it arrives at the end, which may be before the present time of a late host.
     pub due: Time,
+    /// When it entered the chain, or was made by an agent.
+    pub entered: Time,
     /// Where it arrives.
     pub end: End,
     /// The IP packet.
@@ -90,7 +99,7 @@ struct Hop {
 struct Station {
     /// Its position.
     node: usize,
-    stand: Stand<Bytes>,
+    stand: Stand<Packet>,
     /// The hops that leave the node towards the mobile and towards the server.
     down: usize,
     up: usize,
@@ -120,7 +129,7 @@ pub struct Chain {
     now: Time,
     packets: u64,
     untouched: BTreeMap<&'static str, u64>,
-    sent: Vec<Sent<Bytes>>,
+    sent: Vec<Sent<Packet>>,
 }
 
 /// Counters of a link.
@@ -230,7 +239,7 @@ impl Chain {
     }
 
     /// The agents on the path, from the server to the mobile.
-    pub fn agents(&self) -> impl Iterator<Item = &Stand<Bytes>> {
+    pub fn agents(&self) -> impl Iterator<Item = &Stand<Packet>> {
         self.stations.iter().map(|s| &s.stand)
     }
 
@@ -302,7 +311,7 @@ impl Chain {
                 (other, Options::NONE, false)
             }
         };
-        Frame { bytes: bytes.into(), segment, options, direction, tracked }
+        Frame { bytes: bytes.into(), entered: now, segment, options, direction, tracked }
     }
 
     fn read_tcp(
@@ -338,7 +347,8 @@ impl Chain {
         let station = self.stations.iter().position(|s| s.node == node && !s.stand.is_passive());
         match station.filter(|_| frame.tracked) {
             Some(s) => {
-                let Frame { bytes: packet, segment, options, direction, .. } = frame;
+                let Frame { bytes, entered, segment, options, direction, .. } = frame;
+                let packet = Packet { bytes, entered };
                 let shown = Shown { packet, direction, segment, options };
                 self.at_station(s, key, out, |stand, view, sent| {
                     stand.on_segment(key.0, view, shown, sent);
@@ -359,7 +369,8 @@ impl Chain {
     ) {
         let hop = self.hops.iter_mut().find(|h| h.from == node && h.direction == direction);
         let Some(hop) = hop else {
-            out.push(Release { due: at, end: End::of(direction), bytes: frame.bytes });
+            let Frame { bytes, entered, .. } = frame;
+            out.push(Release { due: at, entered, end: End::of(direction), bytes });
             return;
         };
         let segment = frame.segment;
@@ -424,7 +435,7 @@ impl Chain {
         s: usize,
         key: (Time, Time),
         out: &mut Vec<Release>,
-        call: impl FnOnce(&mut Stand<Bytes>, &View<'_>, &mut Vec<Sent<Bytes>>),
+        call: impl FnOnce(&mut Stand<Packet>, &View<'_>, &mut Vec<Sent<Packet>>),
     ) {
         let mut all = std::mem::take(&mut self.sent);
         let Some(station) = self.stations.get_mut(s) else { return };
@@ -432,17 +443,21 @@ impl Chain {
         let view = View::new(&mut self.hops, (station.down, station.up), key);
         call(&mut station.stand, &view, &mut all);
         for sent in all.drain(..) {
-            let bytes = match &sent.packet {
-                Some(bytes) => Some(match sent.bytes(&self.flows, bytes, 0) {
-                    Some(changed) => changed.into(),
-                    None => bytes.clone(),
-                }),
-                None => self.flows.frame(sent.direction, &sent.segment).map(|f| f.1.into()),
+            let (bytes, entered) = match &sent.packet {
+                Some(Packet { bytes, entered }) => {
+                    let changed = sent.bytes(&self.flows, bytes, 0);
+                    (Some(changed.map_or_else(|| bytes.clone(), Bytes::from)), *entered)
+                }
+                None => {
+                    let made = self.flows.frame(sent.direction, &sent.segment);
+                    (made.map(|(_, bytes)| bytes.into()), key.0)
+                }
             };
             // A packet of a connection that is no longer known cannot be made.
             let Some(bytes) = bytes else { continue };
             let Sent { direction, segment, .. } = sent;
-            let frame = Frame { bytes, segment, options: Options::NONE, direction, tracked: true };
+            let options = Options::NONE;
+            let frame = Frame { bytes, entered, segment, options, direction, tracked: true };
             self.forward(key, node, direction, frame, out);
         }
         self.sent = all;

@@ -44,8 +44,24 @@ pub struct Sample {
     pub t: f64,
     /// Bytes delivered since the last sample, by direction (down, up).
     pub bytes: [u64; 2],
+    /// Packets delivered since the last sample (down, up).
+    pub packets: [u64; 2],
+    /// Sum of their times from one end to the other, ns (down, up).
+    pub transit_ns: [u64; 2],
     /// Packets that wait at the links (down, up).
     pub queued: [u64; 2],
+}
+
+impl Sample {
+    /// Counts a packet that was delivered at `end`.
+    fn add(&mut self, end: End, bytes: u64, transit: lasthop::units::Duration) {
+        let add = |[down, up]: &mut [u64; 2], n: u64| {
+            *(if end == End::Mobile { down } else { up }) += n;
+        };
+        add(&mut self.bytes, bytes);
+        add(&mut self.packets, 1);
+        add(&mut self.transit_ns, transit.0);
+    }
 }
 
 /// What the pump has measured of itself.
@@ -104,6 +120,7 @@ impl<D: Device, W: Watcher> Pump<D, W> {
             self.turn()?;
             if asked.elapsed() >= TICK {
                 if finished(&self.counters)? {
+                    self.take_sample(self.now());
                     return Ok(());
                 }
                 asked = Instant::now();
@@ -158,7 +175,7 @@ impl<D: Device, W: Watcher> Pump<D, W> {
 
     fn write(&mut self) -> io::Result<()> {
         let mut out = std::mem::take(&mut self.out);
-        for Release { due, end, bytes } in out.drain(..) {
+        for Release { due, entered, end, bytes } in out.drain(..) {
             let device = match end {
                 End::Server => &mut self.server,
                 End::Mobile => &mut self.mobile,
@@ -175,8 +192,7 @@ impl<D: Device, W: Watcher> Pump<D, W> {
             self.counters.lateness.record(late, 1);
             self.counters.latest = self.counters.latest.max(Duration::from_nanos(late.0));
             self.counters.written += 1;
-            let [down, up] = &mut self.sample.bytes;
-            *(if end == End::Mobile { down } else { up }) += bytes.len() as u64;
+            self.sample.add(end, bytes.len() as u64, now.since(entered));
         }
         self.out = out;
         Ok(())

@@ -12,7 +12,7 @@ use lasthop_live::chain::{Chain, End};
 use lasthop_live::host::{self, Commands, Done};
 use lasthop_live::place::Ends;
 use lasthop_live::place::abilities::abilities;
-use lasthop_live::pump::{PumpCounters, Watcher};
+use lasthop_live::pump::{PumpCounters, SAMPLE, Sample, Watcher};
 use lasthop_wire::{CaptureWriter, Interface, LinkType};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -107,12 +107,8 @@ pub fn link(
     Ok(json.to_string())
 }
 
-fn report_progress(
-    py: Python<'_>,
-    report: &Py<PyAny>,
-    samples: &[lasthop_live::pump::Sample],
-) -> PyResult<()> {
-    let span = lasthop_live::pump::SAMPLE.as_secs_f64() * samples.len() as f64;
+fn report_progress(py: Python<'_>, report: &Py<PyAny>, samples: &[Sample]) -> PyResult<()> {
+    let span = SAMPLE.as_secs_f64() * samples.len() as f64;
     let bps = |direction: usize| {
         samples.iter().map(|s| s.bytes[direction]).sum::<u64>() as f64 * 8.0 / span
     };
@@ -163,7 +159,13 @@ fn report(
     let series: Vec<Value> = counters
         .samples
         .iter()
-        .map(|s| json!([s.t, s.bytes[0], s.bytes[1], s.queued[0], s.queued[1]]))
+        .map(|s| {
+            let transit = |i: usize| {
+                (s.packets[i] > 0).then(|| s.transit_ns[i] as f64 / s.packets[i] as f64 / 1e9)
+            };
+            let Sample { t, bytes, queued, .. } = s;
+            json!([t, bytes[0], bytes[1], queued[0], queued[1], transit(0), transit(1)])
+        })
         .collect();
     json!({
         "lasthop": env!("CARGO_PKG_VERSION"),
@@ -187,7 +189,10 @@ fn report(
         "untouched": chain.untouched(),
         "exit_status": done.exit_status,
         "series": {
-            "columns": ["t_s", "down_bytes", "up_bytes", "down_queue", "up_queue"],
+            "columns": [
+                "t_s", "down_bytes", "up_bytes", "down_queue", "up_queue", "down_transit_s",
+                "up_transit_s",
+            ],
             "rows": series,
         },
     })

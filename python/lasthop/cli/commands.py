@@ -298,7 +298,8 @@ def doctor(options: argparse.Namespace, _: list[str]) -> int:
 
     found = checks.run_checks()
     if options.json:
-        common.print_json([c.__dict__ for c in found])
+        link = any(c.what == "link" and c.ok for c in found)
+        common.print_json({"link": link, "checks": [c.__dict__ for c in found]})
     else:
         print(checks.text(found))
     return 0

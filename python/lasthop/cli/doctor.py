@@ -77,22 +77,20 @@ def _native() -> Check:
         )
 
 
-def _namespaces() -> Check:
-    wanted = "network namespaces (live tests)"
-    unshare = shutil.which("unshare")
-    if unshare is None:
-        return Check(wanted, False, "no program `unshare`", "apt-get install util-linux")
-    result = subprocess.run(
-        [unshare, "--net", "true"], capture_output=True, text=True, timeout=10, check=False
-    )
-    if result.returncode == 0:
-        return Check(wanted, True, "available")
-    return Check(
-        wanted,
-        False,
-        result.stderr.strip() or "refused",
-        "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN",
-    )
+def _link() -> list[Check]:
+    """What `lasthop link` needs, each tried."""
+    try:
+        from lasthop import _native
+    except ImportError:
+        return []
+    rows, _ = _native.link_abilities()
+    remedy = "run as root, or in a container with CAP_SYS_ADMIN, CAP_NET_ADMIN and /dev/net/tun"
+    checks = [
+        Check(purpose, missing is None, missing or "available", remedy if required else "")
+        for _, purpose, missing, required in rows
+    ]
+    ready = not any(missing and required for _, _, missing, required in rows)
+    return [Check("link", ready, "lasthop link can run" if ready else "see below"), *checks]
 
 
 def _writable() -> Check:
@@ -126,13 +124,7 @@ def run_checks() -> list[Check]:
         _writable(),
         _program("tshark", "--version", "tshark", "to inspect captures"),
         _program("ns", "-version", "ns2", "to repeat the reference runs"),
-        Check(
-            "root",
-            os.geteuid() == 0,
-            "yes" if os.geteuid() == 0 else "no (live mode)",
-            "" if os.geteuid() == 0 else "sudo",
-        ),
-        _namespaces(),
+        *_link(),
     ]
 
 

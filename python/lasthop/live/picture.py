@@ -1,7 +1,8 @@
-"""The picture of a live link: rates and queues over time."""
+"""The picture of a live link: rates, queues and delays over time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from lasthop.plotting import styles
 
 
 def write(data: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Draw delivered rates and queues over time into `folder`; return the files."""
+    """Draw delivered rates, queues and one-way delays over time into `folder`; return the files."""
     series = data["series"]
     columns = dict(zip(series["columns"], zip(*series["rows"], strict=True), strict=True))
     with styles.use("page"), styles.style():
-        figure, axes = styles.new_figure(4.0, 2, sharex=True)
-        rate, queue = axes
+        figure, axes = styles.new_figure(5.5, 3, sharex=True)
+        rate, queue, delay = axes
         times = columns["t_s"]
         spans = [b - a for a, b in zip((0.0, *times), times, strict=False)]
         for direction in ("down", "up"):
@@ -27,9 +28,12 @@ def write(data: Mapping[str, Any], folder: Path) -> list[Path]:
                 label=f"{direction}link",
             )
             queue.step(times, columns[f"{direction}_queue"], where="pre", label=f"{direction}link")
+            seconds = columns[f"{direction}_transit_s"]
+            delay.plot(times, [math.nan if s is None else 1e3 * s for s in seconds], ".-", markersize=2)
         rate.set_ylabel("delivered (Mbit/s)")
         queue.set_ylabel("queue (packets)")
-        queue.set_xlabel("time (s)")
+        delay.set_ylabel("one-way delay (ms)")
+        delay.set_xlabel("time (s)")
         for axis in axes:
             axis.set_ylim(bottom=0)
             axis.set_xlim(0, times[-1])

@@ -149,7 +149,7 @@ fn agents(
     network: &Network,
     choice: Option<&SchemeChoice>,
     nodes: &[NodeId],
-) -> Result<BTreeMap<usize, Stand<super::Bytes>>, ChainError> {
+) -> Result<BTreeMap<usize, Stand<super::Packet>>, ChainError> {
     let mut agents = BTreeMap::new();
     let Some(choice) = choice else { return Ok(agents) };
     let scheme = &choice.scheme;

@@ -15,6 +15,8 @@ const REMEMBERED: Duration = Duration::secs(10);
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub bytes: Bytes,
+    /// When it entered the chain.
+    pub entered: Time,
     pub segment: Segment,
     pub options: Options,
     pub direction: Direction,
