@@ -85,7 +85,8 @@ def test_a_file_arrives_whole(tmp_path: Path, scheme: str, v6: bool) -> None:
     hop = ("--rate", "20Mbps", "--rtt", "20ms", "--loss", "1%")
     _, report = transfer(tmp_path, 300_000, *hop, "--scheme", scheme, v6=v6)
     radio = next(x for x in report["links"] if x["from"] == "bs" and x["to"] == "phone")
-    assert report["connections"] == 1 and report["own_drops"] == 0
+    assert report["connections"] == 1
+    assert report["own_drops"] == 0
     # The last packets are on their way when the client has all data.
     assert 0 <= radio["offered_frames"] - radio["delivered_frames"] - radio["lost_on_air"] <= 5
     assert radio["delivered_frames"] * 1500 > 300_000
@@ -125,7 +126,7 @@ def test_snoop_helps_a_real_sender(tmp_path: Path) -> None:
     hop = ("--rate", "10Mbps", "--rtt", "44ms", "--loss", "1%")
     plain = in_time(lambda: transfer(tmp_path, 3_000_000, *hop))
     snoop = in_time(lambda: transfer(tmp_path, 3_000_000, *hop, "--scheme", "snoop"))
-    assert plain / snoop >= 2
+    assert plain / snoop >= 2.3
 
 
 def test_the_exit_status_is_that_of_the_command() -> None:
@@ -150,7 +151,8 @@ def test_the_exit_status_is_that_of_the_command() -> None:
 def test_mistakes_are_named(words: list[str], message: str) -> None:
     done = run(*words)
     assert done.returncode == 2
-    assert message in done.stderr and "Traceback" not in done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_run_that_was_late_is_invalid() -> None:
@@ -159,7 +161,8 @@ def test_a_run_that_was_late_is_invalid() -> None:
         *("--", sys.executable, "-c", f"{PING}\nping('100.64.0.1')"),
     )
     assert done.returncode == 1
-    assert "INVALID" in done.stderr and "too busy" in done.stderr
+    assert "INVALID" in done.stderr
+    assert "too busy" in done.stderr
 
 
 # A datagram to a closed port, which the kernel answers by ICMP.
@@ -200,7 +203,8 @@ def test_the_report_and_its_picture(tmp_path: Path) -> None:
     assert down > 600_000
     assert (tmp_path / "out" / "link.png").read_bytes().startswith(b"\x89PNG")
     text = live.summary(data)
-    assert "bs>phone" in text and "lateness of packets" in text
+    assert "bs>phone" in text
+    assert "lateness of packets" in text
 
 
 def interfaces() -> list[str]:
@@ -213,8 +217,19 @@ def test_nothing_is_left_behind() -> None:
         # Durations that no other process has.
         naps = [f"{3600 + i}.{os.getpid()}1", f"{3600 + i}.{os.getpid()}2"]
         link = subprocess.Popen(
-            [sys.executable, "-m", "lasthop", "link", "--rate", "1Mbps"]
-            + ["--server", f"sleep {naps[0]}", "--", "sleep", naps[1]],
+            [
+                sys.executable,
+                "-m",
+                "lasthop",
+                "link",
+                "--rate",
+                "1Mbps",
+                "--server",
+                f"sleep {naps[0]}",
+                "--",
+                "sleep",
+                naps[1],
+            ],
             stderr=subprocess.DEVNULL,
         )
         time.sleep(random.Random(i).uniform(0.1, 1))

@@ -27,7 +27,6 @@ def replay(
     input: str, output: str, mobile: str, scheme: str, interface: str | None = None
 ) -> tuple[str, str]: ...
 def agent_answers(scheme: str, packets: list[str]) -> list[str]: ...
-
 def link(
     scenario: Scenario,
     command: list[str],

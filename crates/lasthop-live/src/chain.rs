@@ -11,104 +11,31 @@
 
 mod build;
 mod frames;
+mod hop;
+mod packet;
 mod view;
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use lasthop::agent::{LinkChange, LinkEvent, Subscriptions};
-use lasthop::link::drive::{Drive, Event, EventKind};
+use lasthop::link::drive::{Event, EventKind};
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
-use lasthop::units::{Duration, Rate, Time};
+use lasthop::units::{Duration, Time};
 use lasthop_wire::{LinkType, NotTcp, mark_congestion_experienced, parse};
 
 use crate::flows::{Flows, Seen};
 use crate::stand::{Sent, Shown, Stand};
 use crate::summary::count;
+use build::Parts;
 use frames::{Frame, Frames};
+use hop::{Hop, Station};
 use view::View;
 
-pub use build::ChainError;
-
-/// The bytes of an IP packet.
-pub type Bytes = Rc<[u8]>;
-
-/// A packet that an agent may keep.
-#[derive(Clone, Debug)]
-pub struct Packet {
-    bytes: Bytes,
-    entered: Time,
-}
-
-/// An end of the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The fixed network.
-    Server,
-    /// The mobile.
-    Mobile,
-}
-
-impl End {
-    /// The direction of packets that enter at this end.
-    pub fn sends(self) -> Direction {
-        match self {
-            End::Server => Direction::Downlink,
-            End::Mobile => Direction::Uplink,
-        }
-    }
-
-    /// The end at which packets in this direction leave.
-    pub fn of(direction: Direction) -> End {
-        match direction {
-            Direction::Downlink => End::Mobile,
-            Direction::Uplink => End::Server,
-        }
-    }
-}
-
-/// A packet that leaves the chain.
-#[derive(Clone, Debug)]
-pub struct Release {
-    /// When it arrives at the end, which may be before the present time of a late host.
-    pub due: Time,
-    /// When it entered the chain, or was made by an agent.
-    pub entered: Time,
-    /// Where it arrives.
-    pub end: End,
-    /// The IP packet.
-    pub bytes: Bytes,
-}
-
-/// A one-way link of the chain.
-struct Hop {
-    /// Name, as "bs>phone".
-    name: String,
-    drive: Drive,
-    /// Nodes at its ends, as positions between server (0) and mobile.
-    from: usize,
-    to: usize,
-    direction: Direction,
-    /// Link events that the agent at the receiving node subscribes to.
-    receiver: Subscriptions,
-}
-
-/// An agent between the ends.
-struct Station {
-    /// Its position.
-    node: usize,
-    stand: Stand<Packet>,
-    /// The hops that leave the node towards the mobile and towards the server.
-    down: usize,
-    up: usize,
-    /// State of these two hops as last reported to the agent, if it subscribes to changes.
-    reported: Option<[LinkState; 2]>,
-}
-
-/// Rate of a link, and whether it is down.
-type LinkState = (Option<Rate>, bool);
+pub use build::{ChainError, draw_by_frame};
+pub use hop::HopCounters;
+pub use packet::{Bytes, End, Packet, Release};
 
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,27 +59,6 @@ pub struct Chain {
     sent: Vec<Sent<Packet>>,
 }
 
-/// Counters of a link.
-#[derive(Clone, Debug)]
-pub struct HopCounters {
-    /// Name, as "bs>phone".
-    pub name: String,
-    /// Direction of its frames.
-    pub direction: Direction,
-    /// Frames offered to its queue.
-    pub offered: u64,
-    /// Frames that arrived at its far end.
-    pub delivered: u64,
-    /// Frames lost on the air.
-    pub lost: u64,
-    /// Frames that its queue refused or dropped.
-    pub dropped: u64,
-    /// Frames that its queue marked.
-    pub marked: u64,
-    /// Bytes sent, link overhead included.
-    pub bytes: u64,
-}
-
 impl Chain {
     /// The links between the ends of the scenario's flows, and the agents of `scheme` on them. All
     /// random draws follow from `seed`, as in the simulator: the n-th frame on a link meets the
@@ -167,7 +73,18 @@ impl Chain {
         scheme: Option<&SchemeChoice>,
         seed: u64,
     ) -> Result<Chain, ChainError> {
-        build::build(network, scheme, seed)
+        let Parts { hops, stations, last } = Parts::new(network, scheme, seed)?;
+        Ok(Chain {
+            hops,
+            stations,
+            last,
+            flows: Flows::default(),
+            frames: Frames::default(),
+            now: Time::ZERO,
+            packets: 0,
+            untouched: BTreeMap::new(),
+            sent: Vec::new(),
+        })
     }
 
     /// A packet enters at `end`. All earlier calls have had earlier or equal times; what leaves the
@@ -245,19 +162,7 @@ impl Chain {
 
     /// Counters of each link.
     pub fn hops(&self) -> impl Iterator<Item = HopCounters> {
-        self.hops.iter().map(|hop| {
-            let stats = &hop.drive.link().stats;
-            HopCounters {
-                name: hop.name.clone(),
-                direction: hop.direction,
-                offered: stats.offered,
-                delivered: stats.delivered,
-                lost: stats.lost,
-                dropped: stats.dropped,
-                marked: stats.marked,
-                bytes: stats.bytes,
-            }
-        })
+        self.hops.iter().map(Hop::counters)
     }
 
     /// The smaller of the delays of both directions, without queueing and serialisation.

@@ -54,9 +54,9 @@ pub fn ends() -> (Addresses, Addresses) {
     (addresses(level(), 1), addresses(level(), 2))
 }
 
-/// Runs the commands over a chain until the mobile's command has ended. `watch` is called each 5 ms,
-/// with what the pump has measured once it runs, and stops the link by an error. The calling thread
-/// gives up its privileges.
+/// Runs the commands over a chain until the mobile's command has ended. `watch` is called each
+/// 5 ms, with what the pump has measured once it runs, and stops the link by an error. The calling
+/// thread gives up its privileges.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ fn expand(word: &OsString, environment: &[(&str, String)]) -> OsString {
         .into()
 }
 
-/// Waits until a process in the server's namespace listens for TCP connections.
+/// Waits until a process in the server's namespace accepts TCP connections.
 fn wait_for_server(
     child: &mut Bound,
     interrupted: &mut impl FnMut() -> io::Result<()>,
@@ -141,7 +141,7 @@ fn wait_for_server(
             let text = format!("the server ended with status {}", code(status));
             return Err(io::Error::other(text));
         }
-        if listens(child.0.id()) {
+        if has_listener(child.0.id()) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -151,7 +151,7 @@ fn wait_for_server(
 }
 
 /// True if the namespace of a process has a listening TCP socket (state 0A in /proc).
-fn listens(pid: u32) -> bool {
+fn has_listener(pid: u32) -> bool {
     ["tcp", "tcp6"].iter().any(|table| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
         text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some("0A"))

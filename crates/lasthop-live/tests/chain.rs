@@ -95,8 +95,8 @@ fn bytes(network: &Network, segment: &Segment, options: &Options) -> Vec<u8> {
     packet
 }
 
-/// What identifies a packet at an end: time (not of a SYN), sequence number, acknowledgment number, window,
-/// payload, flags.
+/// What identifies a packet at an end: time (not of a SYN), sequence number, acknowledgment number,
+/// window, payload, flags.
 type Exit = (Time, bool, u32, u32, u16, u32, u16);
 
 fn exit(at: Time, end: End, bytes: &[u8]) -> Exit {
@@ -203,7 +203,9 @@ chain_equals_simulation! {
         "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'red', packets = 60 }", "", None;
     with_codel:
         "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'codel', packets = 60 }", "", None;
-    with_snoop: "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'snoop'", Some("snoop");
+    with_snoop:
+        "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'snoop'",
+        Some("snoop");
     with_packet_control:
         "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'packet-control'",
         Some("packet-control");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::Direction;
 use lasthop::units::Time;
-use lasthop_live::chain::{Chain, End};
+use lasthop_live::chain::{Chain, End, draw_by_frame};
 use lasthop_live::host::{self, Commands, Done};
 use lasthop_live::place::Ends;
 use lasthop_live::place::abilities::abilities;
@@ -52,8 +52,8 @@ impl Watcher for Capture {
 }
 
 /// Runs commands at both ends of a live link. If the scheme of the scenario has an agent, it runs
-/// on the link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits per second
-/// downlink and uplink, and packets queued, about twice per second. Returns JSON.
+/// on the link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits
+/// per second downlink and uplink, and packets queued, about twice per second. Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (scenario, command, server, needs_agent=false, seed=1, congestion_control=None,
     sack=None, pcap=None, progress=None))]
@@ -71,10 +71,12 @@ pub fn link(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     // The scheme of the flows, with the settings derived from their path.
-    let choice = scenario.network().flows.first().map(|f| &f.scheme);
+    let mut network = scenario.network().clone();
+    draw_by_frame(&mut network);
+    let choice = network.flows.first().map(|f| &f.scheme);
     let choice = choice.filter(|c| needs_agent || c.scheme.agent().is_some());
-    let chain = Chain::new(scenario.network(), choice, seed)
-        .map_err(|e| InputError::new_err(e.to_string()))?;
+    let chain =
+        Chain::new(&network, choice, seed).map_err(|e| InputError::new_err(e.to_string()))?;
     let capture = Capture::new(pcap)?;
     let commands = Commands { mobile: command, server, ends: Ends { congestion_control, sack } };
     let mut failure = None;

@@ -32,9 +32,9 @@ def add_parser(commands: Any) -> None:
             " -- curl -so page 'http://$LASTHOP_SERVER/'",
             "lasthop link --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --scheme snoop"
             " --server 'python3 -m http.server 80' --out results -- curl -so page"
-            " 'http://$LASTHOP_SERVER/file'",
-            "lasthop link radio.toml --ends reno,sack=off --pcap link.pcapng -- ping -c 5"
-            " '$LASTHOP_SERVER'",
+            " 'http://$LASTHOP_SERVER/'",
+            "lasthop link --rate 10Mbps --ends reno,sack=off --pcap link.pcapng -- printenv"
+            " LASTHOP_SERVER",
         ),
     )
     common.add_scenario(link)

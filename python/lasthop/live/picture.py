@@ -29,7 +29,8 @@ def write(data: Mapping[str, Any], folder: Path) -> list[Path]:
             )
             queue.step(times, columns[f"{direction}_queue"], where="pre", label=f"{direction}link")
             seconds = columns[f"{direction}_transit_s"]
-            delay.plot(times, [math.nan if s is None else 1e3 * s for s in seconds], ".-", markersize=2)
+            ms = [math.nan if s is None else 1e3 * s for s in seconds]
+            delay.plot(times, ms, ".-", markersize=2)
         rate.set_ylabel("delivered (Mbit/s)")
         queue.set_ylabel("queue (packets)")
         delay.set_ylabel("one-way delay (ms)")

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lasthop::agent::Subscriptions;
-use lasthop::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
+use lasthop::air::config::{DrawIndex, LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
 use lasthop::link::drive::Drive;
 use lasthop::random::Stream;
@@ -14,9 +14,8 @@ use lasthop::segment::{Direction, NodeId};
 use lasthop::units::{Duration, Time};
 use thiserror::Error;
 
-use super::frames::Frames;
-use super::{Chain, Hop, Station};
-use crate::flows::Flows;
+use super::hop::{Hop, Station};
+use super::packet::Packet;
 use crate::stand::Stand;
 
 /// Why a scenario cannot carry real packets.
@@ -47,64 +46,75 @@ pub enum ChainError {
     Model(String),
 }
 
-/// See [`Chain::new`].
-pub(super) fn build(
-    network: &Network,
-    scheme: Option<&SchemeChoice>,
-    seed: u64,
-) -> Result<Chain, ChainError> {
-    check(network)?;
-    let (server, mobile) = ends(network)?;
-    let down = network.path(server, mobile);
-    let up = network.path(mobile, server);
-    let nodes: Vec<NodeId> = std::iter::once(server)
-        .chain(down.iter().filter_map(|&l| network.links.get(l).map(|link| link.to)))
-        .collect();
-    let last = nodes.len() - 1;
-    let mut agents = agents(network, scheme, &nodes)?;
-    let subscriptions =
-        |node: usize| agents.get(&node).map_or(Subscriptions::NONE, Stand::subscriptions);
-    let position = |node: NodeId| nodes.iter().position(|&n| n == node);
-    let mut hops = Vec::new();
-    let directions = [(down, Direction::Downlink), (up, Direction::Uplink)];
-    let all = directions.iter().flat_map(|(path, way)| path.iter().map(|&l| (l, *way)));
-    for (l, direction) in all {
-        let Some(config) = network.links.get(l) else { continue };
-        let (Some(from), Some(to)) = (position(config.from), position(config.to)) else {
-            return Err(ChainError::Simulated(
-                "a way back over other nodes than the way there".into(),
-            ));
+/// What a chain consists of at time zero.
+pub(super) struct Parts {
+    pub hops: Vec<Hop>,
+    pub stations: Vec<Station>,
+    /// Position of the mobile.
+    pub last: usize,
+}
+
+impl Parts {
+    /// Builds them; see `Chain::new`.
+    pub(super) fn new(
+        network: &Network,
+        scheme: Option<&SchemeChoice>,
+        seed: u64,
+    ) -> Result<Parts, ChainError> {
+        check(network)?;
+        let (server, mobile) = ends(network)?;
+        let down = network.path(server, mobile);
+        let up = network.path(mobile, server);
+        let nodes: Vec<NodeId> = std::iter::once(server)
+            .chain(down.iter().filter_map(|&l| network.links.get(l).map(|link| link.to)))
+            .collect();
+        let last = nodes.len() - 1;
+        let mut agents = agents(network, scheme, &nodes)?;
+        let subscriptions =
+            |node: usize| agents.get(&node).map_or(Subscriptions::NONE, Stand::subscriptions);
+        let position = |node: NodeId| nodes.iter().position(|&n| n == node);
+        let mut hops = Vec::new();
+        let directions = [(down, Direction::Downlink), (up, Direction::Uplink)];
+        let all = directions.iter().flat_map(|(path, way)| path.iter().map(|&l| (l, *way)));
+        for (l, direction) in all {
+            let Some(config) = network.links.get(l) else { continue };
+            let (Some(from), Some(to)) = (position(config.from), position(config.to)) else {
+                return Err(ChainError::Simulated(
+                    "a way back over other nodes than the way there".into(),
+                ));
+            };
+            let receiver = subscriptions(to);
+            let drive = Drive::new(link(network, l, seed)?, subscriptions(from), receiver)
+                .map_err(ChainError::Model)?;
+            hops.push(Hop { name: name(network, l), drive, from, to, direction, receiver });
+        }
+        let hop = |node: usize, direction| {
+            hops.iter().position(|h| h.from == node && h.direction == direction).unwrap_or_default()
         };
-        let receiver = subscriptions(to);
-        let drive = Drive::new(link(network, l, seed)?, subscriptions(from), receiver)
-            .map_err(ChainError::Model)?;
-        hops.push(Hop { name: name(network, l), drive, from, to, direction, receiver });
+        let mut stations = Vec::new();
+        while let Some((node, stand)) = agents.pop_first() {
+            let (down, up) = (hop(node, Direction::Downlink), hop(node, Direction::Uplink));
+            let state = |h: usize| {
+                let link = hops.get(h).map(|h| h.drive.link());
+                link.map(|l| (l.rate(Time::ZERO), l.is_down(Time::ZERO))).unwrap_or_default()
+            };
+            let reported =
+                stand.subscriptions().any(Subscriptions::CHANGES).then(|| [state(down), state(up)]);
+            stations.push(Station { node, stand, down, up, reported });
+        }
+        Ok(Parts { hops, stations, last })
     }
-    let hop = |node: usize, direction| {
-        hops.iter().position(|h| h.from == node && h.direction == direction).unwrap_or_default()
-    };
-    let mut stations = Vec::new();
-    while let Some((node, stand)) = agents.pop_first() {
-        let (down, up) = (hop(node, Direction::Downlink), hop(node, Direction::Uplink));
-        let state = |h: usize| {
-            let link = hops.get(h).map(|h| h.drive.link());
-            link.map(|l| (l.rate(Time::ZERO), l.is_down(Time::ZERO))).unwrap_or_default()
-        };
-        let reported =
-            stand.subscriptions().any(Subscriptions::CHANGES).then(|| [state(down), state(up)]);
-        stations.push(Station { node, stand, down, up, reported });
+}
+
+/// Lets independent losses depend on the number of the frame instead of the time slot in which it
+/// is sent: the times of real packets differ from run to run, but the n-th frame of a link is then
+/// lost in each run with the same seed.
+pub fn draw_by_frame(network: &mut Network) {
+    for link in &mut network.links {
+        if let LossConfig::Uniform { index, .. } = &mut link.loss {
+            *index = DrawIndex::Frame;
+        }
     }
-    Ok(Chain {
-        hops,
-        stations,
-        last,
-        flows: Flows::default(),
-        frames: Frames::default(),
-        now: Time::ZERO,
-        packets: 0,
-        untouched: BTreeMap::new(),
-        sent: Vec::new(),
-    })
 }
 
 /// Refuses what only a simulation has.
@@ -149,7 +159,7 @@ fn agents(
     network: &Network,
     choice: Option<&SchemeChoice>,
     nodes: &[NodeId],
-) -> Result<BTreeMap<usize, Stand<super::Packet>>, ChainError> {
+) -> Result<BTreeMap<usize, Stand<Packet>>, ChainError> {
     let mut agents = BTreeMap::new();
     let Some(choice) = choice else { return Ok(agents) };
     let scheme = &choice.scheme;

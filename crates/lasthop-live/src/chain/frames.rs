@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use lasthop::segment::{Direction, Handle, Options, Segment};
 use lasthop::units::{Duration, Time};
 
-use super::Bytes;
+use super::packet::Bytes;
 
 /// How long a lost frame is remembered for the report that it has arrived damaged: longer than any
 /// propagation delay.

@@ -6,7 +6,7 @@ use lasthop::agent::{NodeView, QueueState};
 use lasthop::segment::Direction;
 use lasthop::units::{Rate, Time};
 
-use super::Hop;
+use super::hop::Hop;
 
 /// Queues and rates of the two links that leave a node.
 pub(super) struct View<'a> {

@@ -21,7 +21,7 @@ impl Namespace {
     pub fn with<T: Send>(
         setup: impl FnOnce() -> io::Result<T> + Send,
     ) -> io::Result<(T, Namespace)> {
-        // A thread of its own: it never returns to the caller's namespace.
+        // A separate thread, which never returns to the caller's namespace.
         let inside = || {
             // SAFETY: changes the network namespace of this thread only.
             if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {

@@ -74,8 +74,9 @@ proptest! {
         seed in 0u64..1000,
     ) {
         let mut verifier = Verifier::new(&network);
+        let observer = AnyObserver::new(&mut verifier);
         let mut simulation =
-            Simulation::new(&network, seed, AnyObserver::new(&mut verifier), Options::default()).unwrap();
+            Simulation::new(&network, seed, observer, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let result = simulation.result(&network, seed);
         prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for");

@@ -1,0 +1,74 @@
+//! The links of a chain, and the nodes with agents.
+
+use lasthop::agent::Subscriptions;
+use lasthop::link::drive::Drive;
+use lasthop::segment::Direction;
+use lasthop::units::Rate;
+
+use super::packet::Packet;
+use crate::stand::Stand;
+
+/// A one-way link of the chain.
+pub(super) struct Hop {
+    /// Name, as "bs>phone".
+    pub name: String,
+    pub drive: Drive,
+    /// Nodes at its ends, as positions between server (0) and mobile.
+    pub from: usize,
+    pub to: usize,
+    pub direction: Direction,
+    /// Link events that the agent at the receiving node subscribes to.
+    pub receiver: Subscriptions,
+}
+
+/// An agent between the ends.
+pub(super) struct Station {
+    /// Its position.
+    pub node: usize,
+    pub stand: Stand<Packet>,
+    /// The hops that leave the node towards the mobile and towards the server.
+    pub down: usize,
+    pub up: usize,
+    /// State of these two hops as last reported to the agent, if it subscribes to changes.
+    pub reported: Option<[LinkState; 2]>,
+}
+
+/// Rate of a link, and whether it is down.
+pub(super) type LinkState = (Option<Rate>, bool);
+
+/// Counters of a link.
+#[derive(Clone, Debug)]
+pub struct HopCounters {
+    /// Name, as "bs>phone".
+    pub name: String,
+    /// Direction of its frames.
+    pub direction: Direction,
+    /// Frames offered to its queue.
+    pub offered: u64,
+    /// Frames that arrived at its far end.
+    pub delivered: u64,
+    /// Frames lost on the air.
+    pub lost: u64,
+    /// Frames that its queue refused or dropped.
+    pub dropped: u64,
+    /// Frames that its queue marked.
+    pub marked: u64,
+    /// Bytes sent, link overhead included.
+    pub bytes: u64,
+}
+
+impl Hop {
+    pub(super) fn counters(&self) -> HopCounters {
+        let stats = &self.drive.link().stats;
+        HopCounters {
+            name: self.name.clone(),
+            direction: self.direction,
+            offered: stats.offered,
+            delivered: stats.delivered,
+            lost: stats.lost,
+            dropped: stats.dropped,
+            marked: stats.marked,
+            bytes: stats.bytes,
+        }
+    }
+}
