@@ -3,16 +3,19 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use lasthop::air::config::{OutageConfig, OutageRule};
 use lasthop::air::trace::Trace;
 use lasthop::scenario::network::{Flow, Link, Network};
-use lasthop::scenario::{Files, LastHopOptions, Loaded, Overrides, load};
+
+use lasthop::scenario::{Files, FlowOptions, LastHopOptions, Loaded, Overrides, load};
 use lasthop::schemes::catalogue::{Scheme, SchemeChoice};
+use lasthop::units::Duration;
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
 use lasthop_sim::events::Observer;
@@ -92,21 +95,24 @@ pub struct Scenario {
     /// The scheme that replaces the one in `[tcp]`; possibly no flow uses it.
     requested: Option<SchemeChoice>,
     inputs: Vec<String>,
+    fingerprint: OnceLock<u64>,
 }
 
 #[pymethods]
 impl Scenario {
     /// Loads a scenario from TOML text. `origin` is the path of its file, `set` a list of KEY=VALUE
     /// overrides, `last_hop` the last-hop options. `scheme`, a name or a subclass of
-    /// CongestionControl, replaces the scheme in [tcp].
+    /// CongestionControl, replaces the scheme in [tcp]. `flows` are the options about flows: a
+    /// dictionary with the keys against, flows, start, upload and duration.
     #[new]
-    #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None))]
+    #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None, flows=None))]
     fn new(
         text: &str,
         origin: Option<PathBuf>,
         set: Option<Vec<(String, String)>>,
         scheme: Option<Bound<'_, PyAny>>,
         last_hop: Option<BTreeMap<String, String>>,
+        flows: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Scenario> {
         let mut foreign = None;
         let choice = match scheme {
@@ -131,13 +137,14 @@ impl Scenario {
             set: set.unwrap_or_default(),
             scheme: choice,
             last_hop: last_hop_options(last_hop.unwrap_or_default())?,
+            flows: flows.as_ref().map(flow_options).transpose()?.unwrap_or_default(),
         };
         let disk = Disk::default();
         let mut loaded = load(text, origin.as_deref(), &overrides, &disk)
             .map_err(|e| InputError::new_err(e.to_string()))?;
         share_traces(&mut loaded.network);
         let inputs = disk.opened.into_inner().iter().map(|p| p.display().to_string()).collect();
-        Ok(Scenario { loaded, foreign, requested, inputs })
+        Ok(Scenario { loaded, foreign, requested, inputs, fingerprint: OnceLock::new() })
     }
 
     /// Title of the scenario.
@@ -219,6 +226,59 @@ impl Scenario {
             }
         }
         groups
+    }
+
+    /// Name, role and scheme of each `[[flow]]` entry with at least one flow; the scheme is empty
+    /// for datagrams.
+    #[getter]
+    fn group_roles(&self) -> Vec<(String, String, String)> {
+        let mut found: Vec<(String, String, String)> = Vec::new();
+        for flow in &self.loaded.network.flows {
+            if found.iter().all(|(name, _, _)| *name != flow.group) {
+                let role = json!(flow.role).as_str().unwrap_or_default().to_string();
+                let is_tcp = flow.app.datagrams().is_none();
+                let scheme = if is_tcp { flow.scheme.label.clone() } else { String::new() };
+                found.push((flow.group.clone(), role, scheme));
+            }
+        }
+        found
+    }
+
+    /// The scenario without its candidates; `None` if it has none, or no other flow.
+    fn without_candidates(&self) -> Option<Scenario> {
+        let network = self.loaded.network.without_candidates()?;
+        let loaded = Loaded { network, ..self.loaded.clone() };
+        let inputs = self.inputs.clone();
+        let fingerprint = OnceLock::new();
+        Some(Scenario { loaded, foreign: None, requested: None, inputs, fingerprint })
+    }
+
+    /// Number that identifies the network that runs: equal networks have equal results.
+    fn fingerprint(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| {
+            let mut hasher = DefaultHasher::new();
+            format!("{:?}", self.loaded.network).hash(&mut hasher);
+            hasher.finish()
+        })
+    }
+
+    /// Scheme and names of the counters of each agent and relay.
+    fn counters(&self) -> PyResult<Vec<(String, Vec<String>)>> {
+        let mut network = self.loaded.network.clone();
+        network.duration = Duration(1);
+        network.measure_from = Duration::ZERO;
+        if self.foreign.is_some() {
+            return Ok(Vec::new());
+        }
+        match lasthop_sim::run(&network, 1, &mut (), &Arc::default()) {
+            Ok(result) => Ok(result
+                .agents
+                .into_iter()
+                .map(|a| (a.scheme, a.counters.keys().map(ToString::to_string).collect()))
+                .collect()),
+            Err(RunError::Scenario(e)) => Err(InputError::new_err(e)),
+            Err(RunError::Cancelled) => Ok(Vec::new()),
+        }
     }
 
     /// One line for each scheme that harms other flows, with the conditions under which it does.
@@ -436,6 +496,27 @@ fn share_traces(network: &mut Network) {
 /// `Failure`.
 fn placeholder(rule: &ForeignRule, py: Python<'_>) -> Scheme {
     Scheme::ForeignWindow(rule.for_run(py, &Arc::new(Failure::new(Arc::default()))))
+}
+
+/// Reads the options about flows.
+fn flow_options(options: &Bound<'_, PyDict>) -> PyResult<FlowOptions> {
+    let mut found = FlowOptions::default();
+    for (key, value) in options.iter() {
+        match key.extract::<String>()?.as_str() {
+            "against" => found.against = value.extract()?,
+            "flows" => found.flows = Some(value.extract()?),
+            "start" => found.starts = value.extract()?,
+            "upload" => found.upload = value.extract()?,
+            "duration" => found.duration = Some(value.extract()?),
+            other => {
+                return Err(InputError::new_err(format!(
+                    "unknown option about flows `{other}`; allowed: against, flows, start, upload, \
+                     duration"
+                )));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn last_hop_options(mut options_by_name: BTreeMap<String, String>) -> PyResult<LastHopOptions> {

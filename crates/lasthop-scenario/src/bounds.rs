@@ -3,7 +3,7 @@
 
 use crate::defaults::scheme_text;
 use crate::file::File;
-use crate::network::{Flow, Link, Network};
+use crate::network::{App, Flow, Link, Network};
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::RateConfig;
 use lasthop_channel::air::delay::DelayProcess;
@@ -56,6 +56,8 @@ pub fn of_flow(flow: &Flow) -> Vec<FlowBound> {
 #[derive(Clone, Copy, Debug)]
 struct PathCapacity {
     rate: Rate,
+    /// Delay in the direction of the data.
+    one_way: Duration,
     rtt: Duration,
 }
 
@@ -76,10 +78,18 @@ fn capacity(network: &Network, flow: &Flow) -> Option<PathCapacity> {
         DelayProcess::new(&network.links[l].delay, 0, "")
             .map_or(Duration::ZERO, |d| d.mean_at(Time::ZERO))
     };
-    Some(PathCapacity {
-        rate,
-        rtt: there.iter().chain(&back).map(delay).fold(Duration::ZERO, |sum, d| sum + d),
-    })
+    let [one_way, back] =
+        [there, back].map(|way| way.iter().map(delay).fold(Duration::ZERO, |sum, d| sum + d));
+    Some(PathCapacity { rate, one_way, rtt: one_way + back })
+}
+
+/// See [`Network::empty_path_s`].
+pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
+    let App::Transfer { size } = flow.app else { return None };
+    let path = capacity(network, flow)?;
+    let headers = size.div_ceil(u64::from(flow.segment.max(1))) * u64::from(flow.headers);
+    let sending = (size + headers) as f64 * 8.0 / path.rate.0 as f64;
+    Some(path.rtt.as_secs() + path.one_way.as_secs() + sending)
 }
 
 /// Rate of a link: the highest of a schedule, the mean of a trace, that of the data frames in a

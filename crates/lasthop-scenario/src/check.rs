@@ -4,6 +4,7 @@
 use crate::cells;
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
+use crate::flow_roles;
 use crate::sessions;
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
@@ -289,15 +290,17 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
     bytes_within(flow.headers, HEADERS, "headers", at, tree)?;
     let headers = flow.headers.map_or(40, |h| h.bytes(1));
     bytes_within(flow.segment, 1..=MAX_PACKET - headers, "segment", at, tree)?;
-    if let Some(end) = duration.filter(|end| flow.start >= *end) {
+    if let Some(end) = duration.filter(|end| flow.start.last() >= *end) {
         return fail("start", format!("the flow would start after the run ends at {end}"));
     }
-    if flow.stop.is_some_and(|stop| stop <= flow.start) {
-        return fail("stop", format!("the flow would stop before it starts at {}", flow.start));
+    if flow.stop.is_some_and(|stop| stop <= flow.start.last()) {
+        let start = flow.start.last();
+        return fail("stop", format!("the flow would stop before it starts at {start}"));
     }
     if flow.each == 0 {
         return fail("each", "must be at least 1, found 0".into());
     }
+    flow_roles::check(flow, at, tree)?;
     let app = at.at("app");
     let positive = |size: Size, key: &str| match size {
         Size::Bytes(0) => Err(tree.wrong(&app.at(key), "must be above 0")),

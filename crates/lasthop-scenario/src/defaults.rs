@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 use crate::cells;
 use crate::endpoints::NodeNames;
 use crate::errors::{ErrorKind, ScenarioError};
-use crate::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, ReceiveWindow};
+use crate::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec, ReceiveWindow};
+use crate::flow_roles::FlowRole;
 use crate::load::Files;
+use crate::overrides::Overrides;
 use crate::roles::{default_ends, roles};
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
@@ -73,13 +75,14 @@ const WIRED_RATE: Rate = Rate(1_000_000_000);
 /// The highest rate that a file may contain.
 const MAX_RATE: Rate = Rate(10_000_000_000_000);
 
-/// Fills in a checked file. `scheme` is that of the command line.
+/// Fills in a checked file. `overrides` has the scheme of the command line and `--upload`.
 pub fn fill(
     mut file: File,
-    scheme: Option<&SchemeChoice>,
+    overrides: &Overrides,
     tree: &Tree<'_>,
     traces: &mut Traces<'_>,
 ) -> Result<Filled, ScenarioError> {
+    let scheme = overrides.scheme.as_ref();
     let mut assumed = Vec::new();
     file.tcp.settle_receive_window();
     file.flow.iter_mut().for_each(FlowSpec::settle_receive_window);
@@ -99,6 +102,7 @@ pub fn fill(
     let profile = file.tcp.keys.profile();
     fill_links(&mut file, profile.profile, &mut assumed);
     fill_ends(&mut file, tree, &mut assumed)?;
+    overrides.flows.swap_ends(&mut file);
     file.node = roles(&file, tree)?;
     let uses_tcp_profile = file.flow.iter().any(|f| f.keys.profile.is_none());
     if file.tcp.keys.profile.is_none() && uses_tcp_profile {
@@ -108,12 +112,18 @@ pub fn fill(
     let given = scheme.is_some()
         || file.tcp.scheme.is_some()
         || file.flow.iter().all(|f| f.scheme.is_some());
-    let scheme = match (scheme, &file.tcp.scheme) {
-        (Some(choice), _) => choice.clone(),
-        (None, Some(text)) => SchemeChoice::from_text(text)
+    let of_file = match &file.tcp.scheme {
+        Some(text) => SchemeChoice::from_text(text)
             .map_err(|e| tree.error(&Path::key("tcp").at("scheme"), ErrorKind::Scheme(e)))?,
-        (None, None) => SchemeChoice::of_profile(&profile),
+        None => SchemeChoice::of_profile(&profile),
     };
+    // The scheme that is compared replaces that of candidates only.
+    for flow in file.flow.iter_mut().filter(|f| f.role() != FlowRole::Candidate) {
+        if flow.scheme.is_none() && !flow.app.is_datagrams() {
+            flow.scheme = Some(scheme_text(&of_file));
+        }
+    }
+    let scheme = scheme.cloned().unwrap_or(of_file);
     if !given {
         assumed.push(format!("scheme {}: none is given", scheme.label));
     }
@@ -136,23 +146,20 @@ fn check_scheme_is_used(
     scheme: &SchemeChoice,
     profile: &Profile,
 ) -> Result<(), ScenarioError> {
-    let is_datagrams = |app: &AppSpec| {
-        matches!(app, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. })
-    };
-    if !file.flow.iter().all(|f| f.scheme.is_some() || is_datagrams(&f.app)) {
+    if file.flow.iter().any(|f| f.role() == FlowRole::Candidate) {
         return Ok(());
     }
     let holds_anyway =
         file.tcp.scheme.is_none() && scheme.label == SchemeChoice::of_profile(profile).label;
-    if holds_anyway && file.flow.iter().all(|f| is_datagrams(&f.app)) {
+    if holds_anyway && file.flow.iter().all(|f| f.app.is_datagrams()) {
         return Ok(());
     }
     let name =
         |(i, f): (usize, &FlowSpec)| f.name.clone().unwrap_or_else(|| format!("flow {}", i + 1));
     let names: Vec<String> = file.flow.iter().enumerate().map(name).collect();
     let message = format!(
-        "no flow uses `{}`: {} {} or {} datagrams; leave `scheme` out of the [[flow]] that shall \
-         take it",
+        "no flow uses `{}`: {} {} or {} datagrams, so no flow is a candidate; leave `scheme` out \
+         of the [[flow]] that shall take it, or give it role = \"candidate\"",
         scheme.label,
         names.join(", "),
         if names.len() == 1 { "fixes its scheme" } else { "fix their scheme" },

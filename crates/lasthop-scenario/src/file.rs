@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::cells::CellSpec;
 use crate::endpoints::NodeNames;
+use crate::flow_roles::{FlowRole, StartTimes};
 use crate::network::Role;
 use crate::outages::{OutageForm, outages};
 use crate::queues::QueueForm;
@@ -274,9 +275,9 @@ pub struct FlowSpec {
     #[serde(default, deserialize_with = "form")]
     #[schemars(with = "AppForm")]
     pub app: AppSpec,
-    /// Start of the flow. Default: 0 s.
+    /// Start of the flow; for several flows, a list may have the start of each. Default: 0 s.
     #[serde(default)]
-    pub start: Duration,
+    pub start: StartTimes,
     /// Time between the starts of consecutive flows. Default: 0 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stagger: Option<Duration>,
@@ -305,6 +306,9 @@ pub struct FlowSpec {
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
     pub ack_loss: Option<LossConfig>,
+    /// Role in a comparison. Default: "candidate" for TCP without `scheme`, else "background".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<FlowRole>,
     /// The scheme of this flow, which no `--scheme` replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<SchemeText>,

@@ -21,6 +21,7 @@ mod endpoints;
 mod errors;
 mod experiment;
 mod file;
+mod flow_roles;
 mod keys;
 mod load;
 pub mod network;
@@ -45,6 +46,7 @@ pub use file::{
     AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec,
     TcpSpec,
 };
+pub use flow_roles::{FlowOptions, FlowRole, StartTimes};
 pub use lasthop_core::diagnostics::Mistake;
 pub use load::{Files, Loaded, load, schema};
 pub use overrides::{LastHopOptions, Overrides};

@@ -83,10 +83,11 @@ pub fn load(
     }
     let mut traces = Traces::new(files);
     overrides::apply(&mut tree, overrides, &mut traces)?;
-    let file: File = tree.read(schema)?;
+    let mut file: File = tree.read(schema)?;
+    overrides.flows.apply(&mut file)?;
     check(&file, &tree)?;
     let experiment = experiment(&file, &tree)?;
-    let mut filled = fill(file, overrides.scheme.as_ref(), &tree, &mut traces)?;
+    let mut filled = fill(file, overrides, &tree, &mut traces)?;
     let mut network = resolve(&filled, &tree, &mut traces)?;
     bounds::settle(&mut network, &mut filled.file, &tree);
     let text = toml::to_string(&filled.file)

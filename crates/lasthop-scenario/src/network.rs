@@ -6,10 +6,12 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::bounds::{self, FlowBound};
+use crate::flow_roles;
 use crate::routes;
 use lasthop_channel::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop_channel::air::delay::DelayProcess;
 
+pub use crate::flow_roles::FlowRole;
 pub use lasthop_channel::link::cell::config::CellConfig as Cell;
 pub use lasthop_channel::link::config::LinkConfig as Link;
 pub use lasthop_core::role::Role;
@@ -116,6 +118,20 @@ impl Network {
         self.with_role(flow, Role::BaseStation)
     }
 
+    /// The network without its candidates, whose other flows then run alone; `None` if it has no
+    /// candidate, or only candidates. Names of flows and settings do not change.
+    pub fn without_candidates(&self) -> Option<Network> {
+        flow_roles::without_candidates(self)
+    }
+
+    /// Time that a finite transfer takes on the empty path with a sender that knows the rate, in
+    /// seconds: a round trip for the handshake, the delay of the path, and all segments with their
+    /// headers at the rate of the narrowest link. `None` for other applications, and if no rate is
+    /// known.
+    pub fn empty_path_s(&self, flow: &Flow) -> Option<f64> {
+        bounds::empty_path_s(self, flow)
+    }
+
     /// Estimated number of frames on all links in the run: what the rates allow, shared by the
     /// flows that use the same link or cell, and limited by what their applications send.
     pub fn estimated_frames(&self) -> f64 {
@@ -166,6 +182,8 @@ pub struct Flow {
     pub name: String,
     /// Name of the `[[flow]]` to which it belongs, or of the first flow of that.
     pub group: String,
+    /// Role in a comparison.
+    pub role: FlowRole,
     /// Data sender.
     pub from: NodeId,
     /// Data receiver.

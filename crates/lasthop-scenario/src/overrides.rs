@@ -10,6 +10,7 @@ use crate::check::check;
 use crate::defaults::{Traces, fill};
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::File;
+use crate::flow_roles::FlowOptions;
 use crate::keys;
 use crate::load::schema;
 use crate::network::{Network, Role};
@@ -28,6 +29,8 @@ pub struct Overrides {
     pub scheme: Option<SchemeChoice>,
     /// `--down`, `--up`, `--rtt`, `--loss`, `--rate`, `--queue`.
     pub last_hop: LastHopOptions,
+    /// `--against`, `--flows`, `--start`, `--upload`, `--duration`.
+    pub flows: FlowOptions,
 }
 
 /// The last hop on the command line: it replaces a file, or changes the last hop or radio link of
@@ -467,7 +470,7 @@ fn radio_link<'a>(
             Some(_) => spread_rtt(
                 tree,
                 overrides,
-                &resolve(&fill(file, overrides.scheme.as_ref(), tree, traces)?, tree, traces)?,
+                &resolve(&fill(file, overrides, tree, traces)?, tree, traces)?,
             ),
         };
     }
@@ -499,7 +502,7 @@ fn radio_link<'a>(
     if options.down.is_none() && options.up.is_none() && options.rtt.is_none() {
         return Ok(());
     }
-    let network = resolve(&fill(file, overrides.scheme.as_ref(), tree, traces)?, tree, traces)?;
+    let network = resolve(&fill(file, overrides, tree, traces)?, tree, traces)?;
     let down_is_forward =
         network.nodes[usize::from(network.links[2 * radio].to)].role == Role::Station;
     for (option, path, forward) in

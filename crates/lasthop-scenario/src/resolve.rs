@@ -230,10 +230,11 @@ fn add_flows(
     let mut flow = Flow {
         name: String::new(),
         group: spec.name.clone().unwrap_or_else(|| format!("flow {}", network.flows.len() + 1)),
+        role: spec.role(),
         from: 0,
         to: 0,
         app: app(&spec.app, segment),
-        start: spec.start,
+        start: spec.start.first(),
         stop: spec.stop,
         segment,
         headers: spec.headers.map_or(40, |h| h.bytes(1) as u32),
@@ -251,7 +252,7 @@ fn add_flows(
     for n in 1..=spec.count {
         let turn = ((n - 1) / spec.each.max(1)) as usize;
         (flow.from, flow.to) = (froms[turn % froms.len()], tos[turn % tos.len()]);
-        flow.start = spec.start + spec.stagger.unwrap_or_default() * turn as u64;
+        flow.start = spec.start.of(turn) + spec.stagger.unwrap_or_default() * turn as u64;
         check_way(network, &flow, &at, tree)?;
         check_role(network, &flow).map_err(|kind| match own {
             Some(_) => tree.error(&at.at("scheme"), kind),

@@ -55,6 +55,7 @@ fn main() {
         .map(|i| Flow {
             name: format!("f{i}"),
             group: "f0".into(),
+            role: Default::default(),
             from: 0,
             to: 2,
             app: App::Bulk,

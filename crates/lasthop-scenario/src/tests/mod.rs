@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cells;
+mod flow_roles;
 mod mistakes;
 mod overriding;
 mod reading;

@@ -2,6 +2,7 @@
 
 use lasthop::histogram::Summary;
 use lasthop::scenario::bounds::FlowBound;
+use lasthop::scenario::network::FlowRole;
 use lasthop::tcp::sender::Limit;
 use lasthop::units::Quantity;
 use serde::Serialize;
@@ -184,6 +185,8 @@ pub struct FlowResult {
     pub id: String,
     /// The `[[flow]]` to which it belongs: its name, or that of its first flow.
     pub group: String,
+    /// Role in a comparison.
+    pub role: FlowRole,
     /// Kind of the application, as in the scenario file; an object of a web session is a transfer.
     pub app: &'static str,
     /// Sender's node.
@@ -204,6 +207,9 @@ pub struct FlowResult {
     pub acknowledged_undelivered_bytes: Option<u64>,
     /// From the start of a finite transfer to the delivery of its last byte, seconds.
     pub completed_s: Option<f64>,
+    /// For a finite transfer: the time from its start to its last byte on the empty path, seconds,
+    /// see [`Network::empty_path_s`](lasthop_scenario::network::Network::empty_path_s).
+    pub empty_path_s: Option<f64>,
     /// From the start to the delivery of the first byte, seconds.
     pub first_byte_s: Option<f64>,
     /// Segments sent by the sender, SYN and retransmissions included.

@@ -90,6 +90,7 @@ impl<R: Observer> Simulation<R> {
         FlowResult {
             id: config.name.clone(),
             group: config.group.clone(),
+            role: config.role,
             app: config.app.kind(),
             from: name(config.from),
             to: name(config.to),
@@ -99,6 +100,7 @@ impl<R: Observer> Simulation<R> {
             delivered_bytes: stats.delivered,
             acknowledged_undelivered_bytes: self.undelivered(flow),
             completed_s: completed.map(|t| (t - start).decimal_secs()),
+            empty_path_s: network.empty_path_s(config),
             first_byte_s: stats.first_byte.map(|t| (t - start).decimal_secs()),
             sent_segments: counters.segments + stats.datagrams,
             retransmissions: Spurious {

@@ -126,6 +126,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         flows: vec![Flow {
             name: "flow 1".into(),
             group: "flow 1".into(),
+            role: Default::default(),
             from: 0,
             to: 2,
             app: App::Transfer { size: number("segments") as u64 * 1000 },

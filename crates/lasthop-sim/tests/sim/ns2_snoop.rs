@@ -54,6 +54,7 @@ fn network(f: &Fixture, sender: &str) -> Network {
     let flow = Flow {
         name: "flow 1".into(),
         group: "flow 1".into(),
+        role: Default::default(),
         from: 0,
         to: 2,
         app: App::Transfer { size: f.number("segments") as u64 * 1000 },

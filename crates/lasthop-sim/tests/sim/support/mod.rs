@@ -150,6 +150,7 @@ pub fn flow(scheme_text: &str, profile: ProfileName, app: App) -> Flow {
     Flow {
         name: "flow 1".into(),
         group: "flow 1".into(),
+        role: Default::default(),
         from: 0,
         to: 2,
         app,

@@ -120,6 +120,7 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
             Flow {
                 name: String::new(),
                 group: String::new(),
+                role: Default::default(),
                 from: if up { station } else { 0 },
                 to: if up { 0 } else { station },
                 app,
