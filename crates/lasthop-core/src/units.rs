@@ -268,10 +268,9 @@ impl AnyQuantity {
     /// ```
     pub fn parse(text: &str) -> Option<AnyQuantity> {
         let (number, unit) = number_and_unit(text)?;
-        let (dimension, &(unit, factor), per_base) =
-            DIMENSIONS.iter().find_map(|(name, units, per_base)| {
-                Some((name, units.iter().find(|u| u.0 == unit)?, per_base))
-            })?;
+        let (dimension, &(unit, factor), per_base) = DIMENSIONS
+            .iter()
+            .find_map(|(name, units, per_base)| Some((name, unit_in(units, unit)?, per_base)))?;
         Some(AnyQuantity { number, unit, dimension, base: number * factor / per_base })
             .filter(|q| q.base.is_finite())
     }
@@ -295,7 +294,17 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
 /// The number in "170 ms" times the factor of its unit; `None` if the unit is not in `units`.
 fn quantity(text: &str, units: Units) -> Option<f64> {
     let (number, unit) = number_and_unit(text)?;
-    Some(number * units.iter().find(|(name, _)| *name == unit)?.1)
+    Some(number * unit_in(units, unit)?.1)
+}
+
+/// The unit with this name. Rates may also be in lower case ("2 mbps"), which is never ambiguous;
+/// other cases are refused, because "MBps" may mean bytes.
+fn unit_in<'u>(units: &'u [(&'static str, f64)], name: &str) -> Option<&'u (&'static str, f64)> {
+    let is_rate = units.iter().any(|(unit, _)| *unit == "bps");
+    units
+        .iter()
+        .find(|(unit, _)| *unit == name)
+        .or_else(|| units.iter().find(|(unit, _)| is_rate && unit.to_lowercase() == name))
 }
 
 fn units_of(units: Units) -> String {

@@ -278,10 +278,11 @@ impl FlowOptions {
         match starts.len() {
             0 => Ok(()),
             more => {
+                let flows = self.starts.len() - more;
                 let message = format!(
-                    "{} start times for {} flows; --flows N and --against add flows",
+                    "{} start times for {flows} flow{}; --flows N and --against add flows",
                     self.starts.len(),
-                    self.starts.len() - more
+                    if flows == 1 { "" } else { "s" }
                 );
                 Err(wrong("--start", message))
             }

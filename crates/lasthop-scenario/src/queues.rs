@@ -1,4 +1,4 @@
-//! The forms of a queue in a file: "49 packets", "60 kB", "unlimited", or a table with a discipline
+//! The forms of a queue in a file: "49 packets", "60 kB", "unlimited", "codel", or a table with a discipline
 //! and its settings.
 
 use std::sync::LazyLock;
@@ -25,9 +25,12 @@ impl Form for QueueConfig {
         if text.trim() == "unlimited" {
             return Ok(QueueConfig::UNLIMITED);
         }
+        if let Some(queue) = short_discipline(text) {
+            return queue;
+        }
         QueueLimit::parse(text)
             .map(QueueConfig::drop_tail)
-            .map_err(|e| format!("{e}; \"unlimited\" is allowed too").into())
+            .map_err(|e| format!("{e}; \"unlimited\", \"codel\", \"fq-codel\" and \"red 250 packets\" are allowed too").into())
     }
     fn table(mut table: Self::Table) -> Result<Self, Mistake> {
         let name = table.get("discipline").cloned().unwrap_or_else(|| "droptail".into());
@@ -43,6 +46,27 @@ impl Form for QueueConfig {
         }
         Ok(queue)
     }
+}
+
+/// Reads "codel" or "red 250 packets": a discipline with its default settings, and a limit unless
+/// the discipline has one. `None` if the text does not begin with the name of a discipline.
+fn short_discipline(text: &str) -> Option<Result<QueueConfig, Mistake>> {
+    let (name, rest) = match text.trim().split_once(' ') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (text.trim(), None),
+    };
+    let named = Map::from_iter([("discipline".to_string(), Value::from(name))]);
+    let discipline = discipline(named).ok()?;
+    let limit = match rest.map(QueueLimit::parse).transpose() {
+        Ok(limit) => limit,
+        Err(e) => return Some(Err(e.into())),
+    };
+    let queue = QueueConfig { limit, discipline }.filled();
+    Some(if queue.limit.is_some() {
+        Ok(queue)
+    } else {
+        Err(format!("the queue needs a limit: write \"{name} 250 packets\"").into())
+    })
 }
 
 /// Refuses keys that are neither settings of the discipline nor keys of all queues.
@@ -73,12 +97,13 @@ fn limit(packets: Option<Value>, bytes: Option<Value>) -> Result<Option<QueueLim
     }
 }
 
-/// Queue: "49 packets", "60 kB", "unlimited" or a table.
+/// Queue: "49 packets", "60 kB", "unlimited", a discipline such as "codel" or "red 250 packets",
+/// or a table.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "the schema is derived from it")]
 pub enum QueueForm {
-    /// Short form: DropTail.
+    /// Short form: the limit of a DropTail queue, or a discipline and its limit.
     Short(String),
     /// DropTail; the discipline need not be named.
     Limit(Limit),

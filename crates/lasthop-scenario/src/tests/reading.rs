@@ -541,3 +541,24 @@ stagger = "10 ms"
         [1000, 1010, 1020].map(Duration::millis)
     );
 }
+
+/// A discipline may be named without a table.
+#[test]
+fn short_forms_of_queues() {
+    let queue = |text: &str| {
+        loaded(&format!("[last_hop]\nqueue = {text}\n")).network.links[2].queue.clone()
+    };
+    for (short, table) in [
+        ("\"codel\"", "{ discipline = \"codel\" }"),
+        ("\"fq-codel\"", "{ discipline = \"fq-codel\" }"),
+        ("\"fq-codel 90 packets\"", "{ discipline = \"fq-codel\", packets = 90 }"),
+        ("\"red 60 kB\"", "{ discipline = \"red\", bytes = 60000 }"),
+        ("\"droptail 9 packets\"", "{ packets = 9 }"),
+    ] {
+        assert_eq!(queue(short), queue(table), "{short}");
+    }
+    let wrong = |text: &str| mistake(&format!("[last_hop]\nqueue = {text}\n"));
+    assert!(wrong("\"red\"").contains("write \"red 250 packets\""));
+    assert!(wrong("\"red 9 furlongs\"").contains("furlongs"));
+    assert!(wrong("\"coddle\"").contains("\"codel\""));
+}
