@@ -122,6 +122,7 @@ class FakeScenario:
     assumed: tuple[str, ...] = ()
     bounds = "[]"
     groups: tuple[tuple[str, int], ...] = (("flow 1", 1),)
+    group_roles: tuple[tuple[str, str, str], ...] = (("flow 1", "candidate", "reno"),)
     inputs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -141,6 +142,15 @@ class FakeScenario:
         self.done: list[int] = []
         if self.label == "wrong":
             raise InputError("there is no scheme `wrong`")
+
+    def without_candidates(self) -> None:
+        return None
+
+    def fingerprint(self) -> int:
+        return 0
+
+    def counters(self) -> list[tuple[str, list[str]]]:
+        return []
 
     @property
     def filled(self) -> str:

@@ -153,6 +153,7 @@ def run(
     seed: int = 1,
     settings: Settings = (),
     last_hop: Mapping[str, str] | None = None,
+    flows: Mapping[str, Any] | None = None,
     events: str | Path | None = None,
     pcap: str | Path | None = None,
 ) -> RunResult:
@@ -160,7 +161,9 @@ def run(
 
     The scenario is `file`, or `text` in the same format, or the last hop that `last_hop` describes
     (keys down, up, rtt, loss, rate, queue; values as on the command line, such as "40ms").
-    `settings` overrides scenario keys: {"tcp.min_rto": "1 s"}. `events` is a folder for
+    `settings` overrides scenario keys: {"tcp.min_rto": "1 s"}. `flows` describes flows with the
+    keys `against` (schemes of competitors), `flows` (number of candidates), `start` (start times),
+    `upload` (true or false) and `duration`. `events` is a folder for
     events.parquet, `pcap` a file for a packet capture (pcapng).
 
     Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
@@ -169,7 +172,9 @@ def run(
         extras.require("tables")
     if seed < 0:
         raise InputError(f"--seed must not be negative, found {seed}")
-    where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
+    where = plan.source(
+        file, text=text, settings=_settings(settings), last_hop=last_hop, flows=flows
+    )
     scenario: Any = plan.load(where, scheme)
     if events is None and pcap is None:
         return RunResult(
@@ -206,6 +211,7 @@ def inspect(
     shortest: str | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, str] | None = None,
+    flows: Mapping[str, Any] | None = None,
     pcap: str | Path | None = None,
     snaplen: int | None = None,
     command: str = "",
@@ -227,7 +233,9 @@ def inspect(
         raise InputError(f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}")
     if file is not None and Path(file).is_dir():
         file = _stored_scenario(Path(file))
-    where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
+    where = plan.source(
+        file, text=text, settings=_settings(settings), last_hop=last_hop, flows=flows
+    )
     wanted = [schemes] if schemes is None or isinstance(schemes, (str, type)) else [*schemes]
     if not 1 <= len(wanted) <= MAX_INSPECTED:
         raise InputError(f"--scheme takes 1 to {MAX_INSPECTED} schemes, found {len(wanted)}")
@@ -296,6 +304,7 @@ def explain(
     scheme: Scheme | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, str] | None = None,
+    flows: Mapping[str, Any] | None = None,
     observed: bool = False,
 ) -> dict[str, Any]:
     """How a run would be computed, without running it. Arguments as for `run`.
@@ -304,7 +313,9 @@ def explain(
     and `why`) and `probes`, the names of what measures the run. `observed` is for a run that writes
     events or a capture: each event then happens at its time.
     """
-    where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
+    where = plan.source(
+        file, text=text, settings=_settings(settings), last_hop=last_hop, flows=flows
+    )
     scenario: Any = plan.load(where, scheme)
     explained: dict[str, Any] = json.loads(scenario.explain(observed))
     return explained
@@ -365,6 +376,7 @@ def compare(
     vary: Mapping[str, Sequence[object]] | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, str] | None = None,
+    flows: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     limit: str = "24 h",
     command: Sequence[str] = (),
@@ -399,7 +411,12 @@ def compare(
     styles.check(style)
     styles.check_formats(formats)
     where = plan.source(
-        file, text=text, settings=_settings(settings), last_hop=last_hop, varied=list(vary or ())
+        file,
+        text=text,
+        settings=_settings(settings),
+        last_hop=last_hop,
+        varied=list(vary or ()),
+        flows=flows,
     )
     plan.load(where)  # reports errors with their position in the file
     described = experiment.read(Path(file) if file else Path("scenario"), text=where.text)
@@ -417,7 +434,7 @@ def compare(
     if schemes is None:
         plan.check_needs(the_plan, wanted.settings)
     plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
-    modified = bool(schemes is not None or also or vary or settings or last_hop)
+    modified = bool(schemes is not None or also or vary or settings or last_hop or flows)
     shown = engine.InComparison(described, the_plan, chart, modified)
     with store.sole_writer(Path(out)) if out is not None else nullcontext():
         result = comparison.compare(

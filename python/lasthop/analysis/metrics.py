@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from lasthop.analysis import limits
 
+_Values = dict[str, float | None]
+
 # Confusion matrix of loss classifiers: true class -> its name, and the predicted classes.
 TRUE_CLASSES: Final = {
     "wireless": "wireless losses",
@@ -111,10 +113,19 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
 }
 
 
+# Harm to a group of flows by the candidates (Ware et al., Beyond Jain's Fairness Index, HotNets
+# 2019): metric -> (metric of the group, true if more of it is better). At most 1, negative if the
+# group gains.
+HARM: Final[dict[str, tuple[str, bool]]] = {
+    "harm_goodput": ("goodput_bps", True),
+    "harm_delay": ("one_way_delay_s_p95", False),
+    "harm_completion": ("completed_s_p95", False),
+}
+
 # Metrics that are shares, so at most 1.
 SHARES: Final = (
     *("spurious_share", "jain", "utilisation", "contention_loss_ratio", "bit_error_loss_ratio"),
-    *("classifier_accuracy", "goodput_share", "completed_share"),
+    *("classifier_accuracy", "goodput_share", "completed_share", *HARM),
 )
 
 # Metrics of a group of flows, one group per [[flow]] table: key -> as above.
@@ -130,7 +141,13 @@ GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
         1e-3,
         "mean over its flows; each flow over its active time",
     ),
+    "jain": ("Jain's fairness index", 1.0, "over the goodputs of its bulk flows, if several"),
+    "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "maximum over its flows"),
     "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "maximum over its flows"),
+    "one_way_delay_s_p99": ("one-way delay, 99th percentile (ms)", 1e3, "maximum over its flows"),
+    "rtt_s_p95": ("RTT, 95th percentile (ms)", 1e3, "maximum over its flows"),
+    "retransmissions": ("retransmissions", 1.0, "retransmitted segments of its flows"),
+    "timeouts": ("timeouts", 1.0, "retransmission timeouts (RTO) of its flows"),
     "completed_share": (
         "share of the transfers completed (%)",
         1e2,
@@ -146,20 +163,52 @@ GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
         1.0,
         "over its finite transfers; unknown if fewer than 95 % are complete",
     ),
+    "completed_s_p99": (
+        "completion time, 99th percentile (s)",
+        1.0,
+        "over its finite transfers; unknown if fewer than 99 % are complete",
+    ),
+    **{
+        f"slowdown_p{p}": (
+            f"slowdown, {words}",
+            1.0,
+            "completion time divided by that on the empty path, over its finite transfers",
+        )
+        for p, words in ((50, "median"), (95, "95th percentile"), (99, "99th percentile"))
+    },
+    **{
+        f"click_s_p{p}": (
+            f"page load time, {words} (s)",
+            1.0,
+            "from a click to the last byte of its page; an incomplete page is the longest",
+        )
+        for p, words in ((50, "median"), (95, "95th percentile"))
+    },
+    **{
+        f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean over its flows")
+        for key, what in limits.NAMES.items()
+    },
+    **{
+        name: (f"harm to the {of} (%)", 1e2, "relative to a run without the candidates")
+        for name, of in zip(
+            HARM, ("goodput", "one-way delay, p95", "completion time, p95"), strict=True
+        )
+    },
 }
 
-# Parts of a run. "groups.NAME.KEY" is one of `GROUP_METRICS` of a group of flows, "flows.NAME.KEY"
-# the mean over the flows of that name, "clicks.NAME.KEY" the mean over the clicks of a web session
-# or of one of its pages, "agents.SCHEME.COUNTER" the sum over the agents of a scheme,
-# "links.FROM>TO.KEY" a value of that link. A KEY of a nested table has a dot: "timeouts.spurious".
-# "A / B" is the ratio of two such values.
-PARTS: Final = ("groups", "flows", "clicks", "agents", "links")
+# Parts of a run. "groups.NAME.KEY" is one of `GROUP_METRICS` of a group of flows, "roles.ROLE.KEY"
+# the same of all flows with a role, "flows.NAME.KEY" the mean over the flows of that name,
+# "clicks.NAME.KEY" the mean over the clicks of a web session or of one of its pages,
+# "agents.SCHEME.COUNTER" the sum over the agents of a scheme, "links.FROM>TO.KEY" a value of that
+# link. A KEY of a nested table has a dot: "timeouts.spurious". "A / B" is the ratio of two values.
+PARTS: Final = ("groups", "roles", "flows", "clicks", "agents", "links")
 RATIO: Final = " / "
 
 
-def names_of_groups(groups: Sequence[str]) -> list[str]:
-    """Names of all metrics of these groups of flows."""
-    return [f"groups.{name}.{key}" for name in groups for key in GROUP_METRICS]
+def names_of_groups(groups: Sequence[str], roles: Sequence[str] = ()) -> list[str]:
+    """Names of all metrics of these groups of flows, and of the flows with these roles."""
+    parts = [*(f"groups.{name}" for name in groups), *(f"roles.{role}" for role in roles)]
+    return [f"{part}.{key}" for part in parts for key in GROUP_METRICS]
 
 
 def _split(metric: str) -> tuple[str, str, str]:
@@ -203,7 +252,7 @@ def label(metric: str) -> str:
         return " / ".join(label(m) for m in metric.split(RATIO))
     if is_part(metric):
         kind, name, key = _split(metric)
-        known = GROUP_METRICS if kind == "groups" else METRICS
+        known = GROUP_METRICS if kind in ("groups", "roles") else METRICS
         inner = known[key][0] if key in known else key.replace("_", " ").replace(".", ", ")
         return f"{inner}, {name}" if kind == "agents" else f"{inner} of {name}"
     return METRICS[metric][0] if metric in METRICS else metric
@@ -219,9 +268,9 @@ def factor(metric: str) -> float:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """Smallest and largest possible value of a metric; no metric is negative."""
+    """Smallest and largest possible value of a metric; only harm can be negative."""
     key = metric if RATIO in metric else metric.split(".")[-1]
-    return 0.0, 1.0 if key in SHARES else math.inf
+    return -math.inf if key in HARM else 0.0, 1.0 if key in SHARES else math.inf
 
 
 def part(run: Mapping[str, Any], metric: str) -> float | None:
@@ -230,7 +279,7 @@ def part(run: Mapping[str, Any], metric: str) -> float | None:
         above, below = (part(run, m) for m in metric.split(RATIO, 1))
         return above / below if above is not None and below else None
     kind, name, key = _split(metric)
-    if kind == "groups":
+    if kind in ("groups", "roles"):
         return of_groups(run).get(metric)
     if kind in ("flows", "clicks"):
         # Several flows of one name have a number after a dot or a blank.
@@ -369,31 +418,90 @@ def _goodput(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> floa
     )
 
 
-def of_groups(run: Mapping[str, Any]) -> dict[str, float | None]:
-    """All metrics of the groups of flows of a run, by group in the order of `GROUP_METRICS`."""
+def _clicks_of(run: Mapping[str, Any], groups: set[str]) -> list[float]:
+    """Page load times of the clicks of these groups; infinite for an incomplete page."""
+    times = []
+    for click in run.get("clicks", ()):
+        # A session has the name of its group, or that name with a number.
+        if any(str(click["id"]).startswith(f"{group} ") for group in groups):
+            done = click["completed_s"]
+            times.append(math.inf if done is None else done)
+    return times
+
+
+def _slowdown(flow: Mapping[str, Any]) -> float:
+    """Completion time of a transfer divided by that on the empty path."""
+    ideal, done = flow.get("empty_path_s"), flow["completed_s"]
+    return done / ideal if ideal and done is not None else math.inf
+
+
+def _of_flows(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> _Values:
+    """`GROUP_METRICS` of these flows, without harm."""
+    delivered = sum(f["delivered_bytes"] for f in run["flows"])
+    transfers = [f for f in flows if f["app"] == "transfer"]
+    # An incomplete transfer takes longer than every complete one.
+    times = [math.inf if f["completed_s"] is None else f["completed_s"] for f in transfers]
+    slowdowns = [_slowdown(f) for f in transfers]
+    clicks = _clicks_of(run, {str(f["group"]) for f in flows})
+    bulk = [f["goodput_bps"] or 0.0 for f in flows if f["app"] == "bulk"]
+    return {
+        "goodput_bps": _goodput(run, flows),
+        "goodput_share": _share(sum(f["delivered_bytes"] for f in flows), delivered),
+        "flow_goodput_bps_mean": sum(f["goodput_bps"] or 0.0 for f in flows) / len(flows),
+        "jain": jain(bulk) if len(bulk) > 1 else None,
+        **{
+            f"one_way_delay_s_{key}": _largest([f["one_way_delay_s"][key] for f in flows])
+            for key in ("mean", "p95", "p99")
+        },
+        "rtt_s_p95": _largest([f["rtt_s"]["p95"] for f in flows]),
+        "retransmissions": _count(flows, "retransmissions"),
+        "timeouts": _count(flows, "timeouts"),
+        "completed_share": _share(sum(map(math.isfinite, times)), len(times)),
+        **{f"completed_s_p{p}": _percentile(times, p / 100) for p in (50, 95, 99)},
+        **{f"slowdown_p{p}": _percentile(slowdowns, p / 100) for p in (50, 95, 99)},
+        **{f"click_s_p{p}": _percentile(clicks, p / 100) for p in (50, 95)},
+        **limits.mean_shares(flows),
+    }
+
+
+def harm(alone: float | None, beside: float | None, more_is_better: bool) -> float | None:
+    """Harm of Ware et al. (2019) from a metric without and with the candidates.
+
+    It is the share of the better of the two values that is lost: 0 for no harm, 1 for a total
+    loss, negative for a gain; `None` if a value is unknown.
+    """
+    if alone is None or beside is None:
+        return None
+    return _share(alone - beside, alone) if more_is_better else _share(beside - alone, beside)
+
+
+def of_groups(
+    run: Mapping[str, Any], solo: Mapping[str, Any] | None = None
+) -> dict[str, float | None]:
+    """All metrics of the groups of flows of a run and of its roles, in the order of
+    `GROUP_METRICS`.
+
+    `solo` is the run without the candidates, with the same seed; without it, harm is unknown.
+    """
+    found: dict[str, float | None] = {}
+    alone = {} if solo is None else of_groups(solo)
+    for name, flows in _members(run).items():
+        values = _of_flows(run, flows)
+        for key, (metric, more_is_better) in HARM.items():
+            values[key] = harm(alone.get(f"{name}.{metric}"), values[metric], more_is_better)
+        found |= {f"{name}.{key}": values[key] for key in GROUP_METRICS}
+    return found
+
+
+def _members(run: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """The flows of each group ("groups.NAME") and of each role ("roles.ROLE")."""
     members: dict[str, list[Mapping[str, Any]]] = {}
     for flow in run["flows"]:
-        members.setdefault(flow["group"], []).append(flow)
-    delivered = sum(f["delivered_bytes"] for f in run["flows"])
-    found: dict[str, float | None] = {}
-    for name, flows in members.items():
-        # An incomplete transfer takes longer than every complete one.
-        transfers = [
-            math.inf if f["completed_s"] is None else f["completed_s"]
-            for f in flows
-            if f["app"] == "transfer"
-        ]
-        values: dict[str, float | None] = {
-            "goodput_bps": _goodput(run, flows),
-            "goodput_share": _share(sum(f["delivered_bytes"] for f in flows), delivered),
-            "flow_goodput_bps_mean": sum(f["goodput_bps"] or 0.0 for f in flows) / len(flows),
-            "one_way_delay_s_p95": _largest([f["one_way_delay_s"]["p95"] for f in flows]),
-            "completed_share": _share(sum(map(math.isfinite, transfers)), len(transfers)),
-            "completed_s_p50": _percentile(transfers, 0.5),
-            "completed_s_p95": _percentile(transfers, 0.95),
-        }
-        found |= {f"groups.{name}.{key}": values[key] for key in GROUP_METRICS}
-    return found
+        members.setdefault(f"groups.{flow['group']}", []).append(flow)
+    for flow in run["flows"]:
+        if "role" in flow:
+            members.setdefault(f"roles.{flow['role']}", []).append(flow)
+    return members
 
 
 def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:

@@ -52,10 +52,11 @@ _VERSION: Schema = {"const": VERSION, "description": "version of this schema"}
 
 def _flow() -> Schema:
     required = {
-        **dict.fromkeys(("id", "group", "app", "from", "to", "scheme", "slots"), _TEXT),
+        **dict.fromkeys(("id", "group", "role", "app", "from", "to", "scheme", "slots"), _TEXT),
         "goodput_bps": _or_null(_POSITIVE),
         "delivered_bytes": _COUNT,
         "completed_s": _or_null(_POSITIVE),
+        "empty_path_s": _or_null(_POSITIVE),
         "first_byte_s": _or_null(_POSITIVE),
         "sent_segments": _COUNT,
         "retransmissions": _counts("total", "spurious"),
@@ -142,6 +143,12 @@ def _metric(name: str) -> Schema:
     )
 
 
+def _group_metric(key: str) -> Schema:
+    label, _, meaning = metrics.GROUP_METRICS[key]
+    found = {"mean": _or_null(_NUMBER), "sd": _or_null(_POSITIVE), "ci95": _INTERVAL}
+    return _object(found, about=f"{label}: {meaning}")
+
+
 def _compare() -> Schema:
     scheme = {
         **dict.fromkeys(("label", "name"), _TEXT),
@@ -151,10 +158,16 @@ def _compare() -> Schema:
         "runs": _COUNT,
         **{name: _metric(name) for name in metrics.METRICS},
     }
-    groups = _list(_object({"name": _TEXT, "flows": _COUNT}))
+    numbers = {key: _group_metric(key) for key in metrics.GROUP_METRICS}
+    scheme_of_group = {**_or_null(_TEXT), "description": "null for datagrams"}
+    group = {"name": _TEXT, "flows": _COUNT, "role": _TEXT, "scheme": scheme_of_group, **numbers}
+    groups = _list(_object(group), "one for each [[flow]]")
+    roles = _list(_object({"role": _TEXT, "flows": _COUNT, **numbers}), "all flows of each role")
     point = {
         "set": {"type": "object", "additionalProperties": _TEXT},
-        "schemes": _list(_object(scheme, {"needs": {"type": "object"}, "groups": groups})),
+        "schemes": _list(
+            _object(scheme, {"needs": {"type": "object"}, "groups": groups, "roles": roles})
+        ),
     }
     return _object(
         {

@@ -12,7 +12,7 @@ from lasthop.analysis import limits, metrics
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
-    from lasthop.experiments.plan import Plan
+    from lasthop.experiments.plan import Case, Plan
 
 
 def rate(bps: float | None) -> str:
@@ -241,6 +241,7 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
     more = ["p (Holm)"] if several else []
     head = ["scheme", *(title for _, title in SHOWN), "goodput change", *more, "corr.", "runs"]
     rows = [head]
+    senders = {c.label: _over_sender(c) for c in result.plan.cases if c.point == number}
 
     def row(label: str) -> list[str]:
         stats = {m: result.statistics(number, label, m) for m, _ in SHOWN}
@@ -248,7 +249,7 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
         goodput = stats["goodput_bps"]
         correlation = goodput["correlation_to_first"]
         return [
-            label,
+            senders.get(label, label),
             *(interval(stats[m], metrics.factor(m)) for m, _ in SHOWN),
             "" if first else percent(goodput["ratio_to_first"]),
             *(["" if first else _p(result, number, label)] if several else []),
@@ -257,6 +258,14 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
         ]
 
     return rows + _by_group(result, row)
+
+
+def _over_sender(case: Case) -> str:
+    """The label of a scheme; that of an agent or relay with its sender: "snoop over cubic"."""
+    for line in case.scenario.slots:
+        if ", agent " in line or ", relay " in line:
+            return f"{case.label} over {line.removeprefix('window ').split(',')[0]}"
+    return case.label
 
 
 def _p(result: Comparison, number: int, label: str) -> str:
@@ -293,29 +302,85 @@ GROUPS_SHOWN = (
     ("goodput_bps", "goodput kbit/s"),
     ("goodput_share", "share %"),
     ("flow_goodput_bps_mean", "per flow kbit/s"),
+    ("jain", "Jain"),
     ("one_way_delay_s_p95", "delay p95 ms"),
+    ("harm_goodput", "harm goodput %"),
+    ("harm_delay", "harm delay %"),
+)
+TRANSFERS_SHOWN = (
     ("completed_share", "completed %"),
     ("completed_s_p50", "completion p50 s"),
-    ("completed_s_p95", "completion p95 s"),
+    ("completed_s_p95", "p95 s"),
+    ("completed_s_p99", "p99 s"),
+    ("slowdown_p50", "slowdown p50"),
+    ("slowdown_p95", "p95"),
+    ("click_s_p50", "page load p50 s"),
+    ("click_s_p95", "p95 s"),
+    ("harm_completion", "harm %"),
 )
+HARM_NOTE = (
+    "  harm: share lost by a group to the candidates, relative to runs without them (negative: it"
+    " gains)"
+)
+# With one role of the flows it has no column.
+ONLY_ROLE = "candidate"
 
 
-def _groups(result: Comparison, number: int) -> list[list[str]]:
-    """The table of the groups of flows at one point: below each scheme, one row per group."""
-    # Metrics that are unknown for all groups have no column.
-    found = {c.label: result.groups(c) for c in result.plan.cases if c.point == number}
+def _groups(
+    found: Mapping[str, Sequence[Mapping[str, Any]]], shown: Sequence[tuple[str, str]]
+) -> list[list[str]]:
+    """A table of the groups of flows by scheme: below each scheme, one row per group.
+
+    Metrics that are unknown for all groups have no column, groups without a metric no row; the
+    table is empty without metrics.
+    """
     known = [
         (key, title)
-        for key, title in GROUPS_SHOWN
+        for key, title in shown
         if any(g[key]["mean"] is not None for gs in found.values() for g in gs)
     ]
-    rows = [["group of flows", "flows", *(title for _, title in known)]]
+    if not known:
+        return []
+    with_roles = any(g["role"] != ONLY_ROLE for gs in found.values() for g in gs)
+    roles = ["role"] if with_roles else []
+    limit = ["limited by"] if shown is GROUPS_SHOWN else []
+    rows = [["group of flows", *roles, "flows", *(title for _, title in known), *limit]]
     for label, groups in found.items():
-        rows.append([label, *[""] * (len(known) + 1)])
+        rows.append([label, *[""] * (len(rows[0]) - 1)])
         for g in groups:
+            if all(g[key]["mean"] is None for key, _ in known):
+                continue
             cells = [interval(g[key], metrics.GROUP_METRICS[key][1]) for key, _ in known]
-            rows.append([f"  {g['name']}", str(g["flows"]), *cells])
+            start = [f"  {g['name']}", *([g["role"]] if with_roles else []), str(g["flows"])]
+            rows.append([*start, *cells, *(_limit(g) for _ in limit)])
     return rows
+
+
+def _limit(group: Mapping[str, Any]) -> str:
+    """What limits a group for the longest time: "cwnd 93 %"."""
+    shares = {name: group[f"limited_by_{key}"]["mean"] for key, name in limits.NAMES.items()}
+    known = {name: share for name, share in shares.items() if share is not None}
+    if not known:
+        return "–"
+    name = max(known, key=lambda n: known[n])
+    return f"{name} {100 * known[name]:.0f} %"
+
+
+def _counters(result: Comparison, number: int) -> list[str]:
+    """The counters of agents and relays at one point, one line per scheme."""
+    lines = []
+    for case in (c for c in result.plan.cases if c.point == number):
+        for scheme, keys in dict(case.scenario.counters()).items():
+            agent = scheme.split(":")[0]
+            shown = [(k, f"agents.{agent}.{k}") for k in keys if "." not in agent]
+            parts = [
+                f"{key.replace('_', ' ')} {interval(result.statistics(number, case.label, m), 1)}"
+                for key, m in shown
+                if m in result.metrics
+            ]
+            if parts:
+                lines.append(f"agent {agent}, scheme {case.label}: {', '.join(parts)}")
+    return lines
 
 
 def _across_points(result: Comparison) -> list[list[str]]:
@@ -381,8 +446,14 @@ def comparison(result: Comparison) -> str:
             out.append(columns(_point(result, number)))
             out += _undecided(result, number)
             out += _binding(result, number)
+            out += _counters(result, number)
             if plan.groups:
-                out += ["", columns(_groups(result, number))]
+                cases = [c for c in plan.cases if c.point == number]
+                found = {c.label: result.groups(c) for c in cases}
+                tables = [_groups(found, shown) for shown in (GROUPS_SHOWN, TRANSFERS_SHOWN)]
+                out += [line for rows in tables if rows for line in ("", columns(rows))]
+            if plan.roles and any(c.solo is not None for c in plan.cases):
+                out.append(HARM_NOTE)
     out.append("")
     slots = dict.fromkeys(
         f"{c.label}: {line}" for c in plan.cases for line in dict.fromkeys(c.scenario.slots)

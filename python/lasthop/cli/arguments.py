@@ -88,6 +88,7 @@ def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
         ),
     )
     common.add_scenario(inspect, "; or a folder written by compare --out")
+    common.add_flows(inspect)
     inspect.add_argument(
         "--scheme",
         metavar="A[,B]",
@@ -162,6 +163,7 @@ def parser() -> Parser:
         ),
     )
     common.add_scenario(run)
+    common.add_flows(run)
     run.add_argument(
         "--scheme",
         metavar="S",
@@ -204,6 +206,7 @@ def parser() -> Parser:
             " results",
             "lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1%"
             " --schemes reno,mine.py:MyRule",
+            "lasthop compare --rate 48Mbps --rtt 40ms --schemes cubic,bbr,reno --against cubic",
             "lasthop compare cell.toml --schemes reno,snoop --vary link.radio.loss.rate=0.1%,1%,3%"
             " --seeds 50 --out results",
             "lasthop compare --rate 2Mbps --rtt 40ms --schemes reno,snoop --vary"
@@ -212,6 +215,7 @@ def parser() -> Parser:
         ),
     )
     common.add_scenario(compare)
+    common.add_flows(compare)
     compare.add_argument(
         "--schemes",
         metavar="S1,S2,…",

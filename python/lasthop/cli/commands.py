@@ -55,6 +55,7 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
             seed=options.seed,
             settings=common.settings(options),
             last_hop=common.last_hop(options),
+            flows=common.flows(options),
             events=options.events,
             pcap=options.pcap,
         )
@@ -96,6 +97,7 @@ def inspect(options: argparse.Namespace, words: list[str]) -> int:
             shortest=options.shortest,
             settings=common.settings(options),
             last_hop=common.last_hop(options),
+            flows=common.flows(options),
             pcap=options.pcap,
             snaplen=options.snaplen,
             command=shlex.join(words),
@@ -125,6 +127,7 @@ def _explain(options: argparse.Namespace, scheme: Any) -> None:
         scheme=scheme,
         settings=common.settings(options),
         last_hop=common.last_hop(options),
+        flows=common.flows(options),
         observed=options.events is not None or options.pcap is not None,
     )
     if options.json:
@@ -194,6 +197,7 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
         vary=_vary(options),
         settings=common.settings(options),
         last_hop=common.last_hop(options),
+        flows=common.flows(options),
         out=options.out,
         limit=options.limit,
         command=words,

@@ -11,6 +11,8 @@ from typing import Any
 from lasthop import quantities
 from lasthop.errors import InputError
 
+# Value of --start for the phase of a trace.
+RANDOM = "random"
 LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
 
 
@@ -26,7 +28,10 @@ def add_scenario(parser: argparse.ArgumentParser, or_also: str = "") -> None:
         "file",
         nargs="?",
         metavar="FILE.toml",
-        help=f"scenario file{or_also}; if omitted, the last-hop options define the scenario",
+        help=(
+            f"scenario file, or - for stdin{or_also}; if omitted, the last-hop options define the"
+            " scenario"
+        ),
     )
     add_last_hop(parser)
 
@@ -52,6 +57,45 @@ def add_last_hop(parser: argparse.ArgumentParser) -> None:
         ("queue", "Q", 'queue limit, such as "250 packets" or "100 kB"'),
     ):
         hop.add_argument(f"--{name}", metavar=metavar, help=text)
+
+
+def add_flows(parser: argparse.ArgumentParser) -> None:
+    """Add the options about flows."""
+    group = parser.add_argument_group("flows", "change the flows of the scenario")
+    group.add_argument(
+        "--against",
+        metavar="S1,S2,…",
+        help="add a bulk flow with each of these schemes, as a competitor of the candidates",
+    )
+    group.add_argument("--flows", type=int, metavar="N", help="number of candidate flows")
+    group.add_argument(
+        "--start",
+        metavar="T1,T2,…",
+        help=(
+            "start times of the candidates and then of the competitors (default 0s), such as"
+            " 0s,10s; or `random`: start at a random position of the trace, drawn per seed"
+        ),
+    )
+    group.add_argument("--upload", action="store_true", help="send from the station to the server")
+    group.add_argument("--duration", metavar="T", help='length of the run, such as "60s"')
+
+
+def flows(options: argparse.Namespace) -> dict[str, Any]:
+    """The options about flows that were given."""
+    found: dict[str, Any] = {}
+    if options.against is not None:
+        found["against"] = tuple(split_list(options.against, "--against"))
+    if options.flows is not None:
+        if options.flows < 1:
+            raise InputError(f"--flows must be at least 1, found {options.flows}")
+        found["flows"] = options.flows
+    if options.start not in (None, RANDOM):
+        found["start"] = tuple(split_list(options.start, "--start"))
+    if options.upload:
+        found["upload"] = True
+    if options.duration is not None:
+        found["duration"] = options.duration
+    return found
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +127,8 @@ def last_hop(options: argparse.Namespace) -> dict[str, str]:
 
 def settings(options: argparse.Namespace) -> list[tuple[str, str]]:
     """The settings of `--set`."""
-    return [quantities.key_value(s, "--set") for s in options.set]
+    phase = [("last_hop.start", RANDOM)] if getattr(options, "start", None) == RANDOM else []
+    return [*phase, *(quantities.key_value(s, "--set") for s in options.set)]
 
 
 def split_list(text: str, option: str) -> list[str]:

@@ -47,6 +47,7 @@ def add_parsers(commands: Any) -> None:
         ),
     )
     common.add_scenario(sweep)
+    common.add_flows(sweep)
     sweep.add_argument(
         "--schemes", metavar="S1,S2,…", help="schemes: NAME, NAME:key=value:… or FILE.py:CLASS"
     )
@@ -144,7 +145,10 @@ def _prepare(options: argparse.Namespace, words: Sequence[str]) -> tuple[Plan, S
     from lasthop.experiments import sweep_table as table
 
     where = plan.source(
-        options.file, settings=common.settings(options), last_hop=common.last_hop(options)
+        options.file,
+        settings=common.settings(options),
+        last_hop=common.last_hop(options),
+        flows=common.flows(options),
     )
     plan.load(where)  # reports errors with their position in the file
     origin = options.file or "scenario"

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lasthop import congestion
-from lasthop.analysis import metrics
 from lasthop.errors import InputError, Interrupted
-from lasthop.experiments import plan, provenance
+from lasthop.experiments import observing, plan, provenance
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -150,10 +149,11 @@ def run_chunk(chunk: Chunk) -> Finished:
     try:
         for work in chunk.cases:
             scenario = _scenario(work, chunk.build)
+            solo = plan.solo_of(scenario)
             for seed in work.seeds:
                 error, row = "", unknown
                 try:
-                    row = _observe(scenario, seed, chunk.metrics)
+                    row = _observe(scenario, solo, seed, chunk.metrics)
                 except (Interrupted, InputError):
                     raise
                 except BaseException as found:
@@ -169,9 +169,9 @@ def run_chunk(chunk: Chunk) -> Finished:
     return Finished(cases, seeds, values, errors, time.thread_time() - start)
 
 
-def _observe(scenario: Scenario, seed: int, names: Sequence[str]) -> list[float]:
+def _observe(
+    scenario: Scenario, solo: Scenario | None, seed: int, names: Sequence[str]
+) -> list[float]:
     run = json.loads(scenario.run(seed, _cancel))
-    found = metrics.of_run(run)
-    if any(name.startswith("groups.") for name in names):
-        found |= metrics.of_groups(run)
+    found = observing.of_run(run, observing.solo_run(solo, seed, _cancel), names)
     return [math.nan if found.get(n) is None else float(found[n] or 0.0) for n in names]

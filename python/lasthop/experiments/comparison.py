@@ -18,7 +18,7 @@ from lasthop import extras
 from lasthop.analysis import metrics, paired
 from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
-from lasthop.experiments import description, pool
+from lasthop.experiments import description, observing, pool
 from lasthop.experiments.plan import Case, Job, Plan
 from lasthop.experiments.pool import Cancel, Outcome
 from lasthop.experiments.store import Metrics, Row, Store, number, partial, table, write_whole
@@ -39,9 +39,9 @@ SCHEMA_VERSION = 1
 
 
 def observe(job: Job, cancel: Cancel | None) -> Metrics:
-    """Do one run and return its metrics."""
+    """Do one run and return its metrics, without those of agents."""
     run = json.loads(job.case.scenario.run(job.seed, cancel))
-    return metrics.of_run(run) | metrics.of_groups(run)
+    return observing.of_run(run, observing.solo_run(job.case.solo, job.seed, cancel))
 
 
 @dataclass(repr=False)
@@ -131,14 +131,31 @@ class Comparison:
 
         The statistics are mean, standard deviation and 95 % CI of each of `metrics.GROUP_METRICS`.
         """
+        of_group = {name: (role, scheme) for name, role, scheme in case.scenario.group_roles}
         found = []
         for name, flows in case.scenario.groups:
-            numbers = {}
-            for key in metrics.GROUP_METRICS:
-                s = self.statistics(case.point, case.label, f"groups.{name}.{key}")
-                numbers[key] = {k: s[k] for k in ("mean", "sd", "ci95")}
-            found.append({"name": name, "flows": flows, **numbers})
+            role, scheme = of_group[name]
+            about = {"name": name, "flows": flows, "role": role, "scheme": scheme or None}
+            found.append({**about, **self._group_statistics(case, f"groups.{name}")})
         return found
+
+    def roles(self, case: Case) -> list[dict[str, Any]]:
+        """The same for all flows of each role."""
+        role_of = {name: role for name, role, _ in case.scenario.group_roles}
+        flows: dict[str, int] = {}
+        for name, count in case.scenario.groups:
+            flows[role_of[name]] = flows.get(role_of[name], 0) + count
+        return [
+            {"role": role, "flows": n, **self._group_statistics(case, f"roles.{role}")}
+            for role, n in flows.items()
+        ]
+
+    def _group_statistics(self, case: Case, part: str) -> dict[str, Any]:
+        numbers = {}
+        for key in metrics.GROUP_METRICS:
+            s = self.statistics(case.point, case.label, f"{part}.{key}")
+            numbers[key] = {k: s[k] for k in ("mean", "sd", "ci95")}
+        return numbers
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `lasthop compare --json` prints."""
@@ -160,9 +177,10 @@ class Comparison:
                         **{
                             m: self.statistics_of(m).full(case.point, case.label, m)
                             for m in self.metrics
-                            if not m.startswith("groups.")
+                            if not m.startswith(("groups.", "roles."))
                         },
                         **({"groups": self.groups(case)} if self.plan.groups else {}),
+                        **({"roles": self.roles(case)} if self.plan.roles else {}),
                     }
                 )
             points.append({"set": dict(point), "schemes": schemes})
@@ -219,7 +237,7 @@ class Comparison:
         extras.require("tables")
         import polars
 
-        return polars.read_csv(self.table_csv().encode())
+        return polars.read_csv(self.table_csv().encode(), infer_schema_length=None)
 
     def table_csv(self) -> str:
         """`table` as CSV."""
@@ -366,7 +384,7 @@ def compare(
     `names` are the metrics to keep; by default all, with those of each group of flows if there are
     several groups. `report` gets the traceback of each failed run. `what` names the progress line.
     """
-    names = (*metrics.METRICS, *metrics.names_of_groups(plan.groups)) if names is None else names
+    names = observing.names_of(plan) if names is None else names
     store = Store(out, plan, names) if out is not None else None
     rows: dict[tuple[int, str, int], Row] = dict(store.rows) if store else {}
     todo = list(plan.jobs(skip=store.has if store else lambda _: False))

@@ -5,187 +5,39 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lasthop import catalogue, quantities
-from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError
 from lasthop.experiments import provenance
 from lasthop.experiments.pool import Cancel
-
-Scheme = str | type[CongestionControl]
+from lasthop.experiments.scenario_source import (
+    JOINT_SEPARATOR,
+    Loader,
+    Scenario,
+    Scheme,
+    Source,
+    load,
+    source,
+    trace_path,
+)
 
 # With more schemes than the palette has colours, figures and tables are split by group.
 MAX_UNGROUPED = 7
-# Separator of jointly varied keys, and of their values.
-JOINT_SEPARATOR = " & "
 # Maximum number of points of a comparison; more are taken for a mistake.
 MAX_POINTS = 100_000
+# Roles of flows to which harm is computed.
+HARMED = ("competitor", "probe")
 # Approximate number of frames that one core simulates per second, for estimates.
 FRAMES_PER_SECOND = 1e7
 PYTHON_FRAMES_PER_SECOND = 2e6
 # Default limit of the estimated run time, in seconds.
 DEFAULT_LIMIT_S = 24 * 3600.0
-
-
-class Scenario(Protocol):
-    """A parsed and checked scenario, as `lasthop._native.Scenario`."""
-
-    @property
-    def title(self) -> str:
-        """The title."""
-
-    @property
-    def filled(self) -> str:
-        """The scenario as TOML with all defaults filled in."""
-
-    @property
-    def random(self) -> bool:
-        """True if the scenario has a random process."""
-
-    @property
-    def estimated_frames(self) -> int:
-        """Estimated number of frames that one run sends over links."""
-
-    @property
-    def scheme(self) -> str:
-        """JSON: label, name, settings, family and group of the scheme in `[tcp]`."""
-
-    @property
-    def slots(self) -> list[str]:
-        """Per flow, one line: the scheme and its components (window, recovery, agent, …)."""
-
-    @property
-    def groups(self) -> Sequence[tuple[str, int]]:
-        """Groups of flows, one per [[flow]] table with flows: name and number of flows."""
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings about schemes that are unsafe in some networks, one line each."""
-
-    @property
-    def assumed(self) -> list[str]:
-        """Assumptions for what the file does not specify, one line each."""
-
-    @property
-    def bounds(self) -> str:
-        """JSON: settings that limit the throughput of the first TCP flow (limited_by, setting,
-        value).
-        """
-
-    @property
-    def inputs(self) -> list[str]:
-        """Paths of the trace files that the scenario reads."""
-
-    def run(self, seed: int, cancel: Any = None) -> str:
-        """Do one run and return its JSON."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """The source of a scenario: its text, its file, and the overrides of the caller."""
-
-    text: str
-    origin: str | None = None
-    settings: tuple[tuple[str, str], ...] = ()
-    last_hop: tuple[tuple[str, str], ...] = ()
-
-    def with_settings(self, more: Sequence[tuple[str, str]]) -> Source:
-        """Return the source with additional `KEY=VALUE` settings.
-
-        They override earlier settings and the options of the last hop.
-        """
-        keys = [k for k, _ in more]
-        hop = tuple((k, v) for k, v in self.last_hop if f"last_hop.{k}" not in keys)
-        return Source(self.text, self.origin, (*self.settings, *more), hop)
-
-
-#: Folder of the traces shipped with lasthop.
-TRACES = Path(__file__).parents[1] / "data" / "traces"
-
-Loader = Callable[[Source, Scheme | None], Scenario]
-
-
-def load(source: Source, scheme: Scheme | None = None) -> Scenario:
-    """Parse and check a scenario; raises `InputError`."""
-    from lasthop import _native
-
-    return _native.Scenario(
-        source.text, source.origin, list(source.settings), scheme, dict(source.last_hop)
-    )
-
-
-def trace_path(trace: str) -> str:
-    """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop."""
-    here, shipped = Path(trace).absolute(), TRACES / trace
-    return (
-        str(shipped)
-        if not here.exists() and Path(trace).name == trace and shipped.is_file()
-        else str(here)
-    )
-
-
-def source(
-    file: str | Path | None = None,
-    *,
-    text: str | None = None,
-    settings: Sequence[tuple[str, str]] = (),
-    last_hop: Mapping[str, str] | None = None,
-    varied: Sequence[str] = (),
-) -> Source:
-    """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone.
-
-    The title that describes a last hop leaves out the keys in `varied`.
-    """
-    hop = tuple(
-        (k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items()
-    )
-    if text is not None:
-        return Source(text, None, tuple(settings), hop)
-    if file is not None:
-        path = Path(file)
-        try:
-            return Source(path.read_text(encoding="utf-8"), str(path), tuple(settings), hop)
-        except UnicodeDecodeError:
-            raise InputError(f"{path}: not a text file in UTF-8") from None
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
-    if not hop:
-        raise InputError(
-            "give a scenario FILE, or a last hop such as --rate 2Mbps --rtt 40ms (or --down and"
-            " --up with traces)"
-        )
-    changed = {*dict(settings), *(part for key in varied for part in key.split(JOINT_SEPARATOR))}
-    title = json.dumps(_last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in changed]))
-    return Source(f'title = {title}\nduration = "60 s"\n[last_hop]\n', None, tuple(settings), hop)
-
-
-def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
-    """Describe the options of the last hop: "last hop: 2 Mbps, RTT 40 ms, loss 1 %"."""
-    given, parts = dict(hop), []
-    for key, name in {
-        "down": "",
-        "up": "",
-        "rate": "",
-        "rtt": "RTT ",
-        "loss": "loss ",
-        "queue": "queue ",
-    }.items():
-        if key in given:
-            value = given[key]
-            text = (
-                Path(value).name
-                if key in ("down", "up")
-                else re.sub(r"(?<=[\d.])([A-Za-z%/]+)$", r" \1", value)
-            )
-            parts.append(name + "".join(c if c.isprintable() else "?" for c in text))
-    return "last hop" + (": " + ", ".join(parts) if parts else "")
 
 
 @dataclass(frozen=True)
@@ -206,6 +58,11 @@ class Case:
     needs: Mapping[str, str] = field(default_factory=dict)
     #: What the scenario was loaded from.
     source: Source = field(default_factory=lambda: Source(""))
+
+    @cached_property
+    def solo(self) -> Scenario | None:
+        """The scenario without its candidates, if it has competitors or probes."""
+        return solo_of(self.scenario)
 
     @property
     def random(self) -> bool:
@@ -275,10 +132,23 @@ class Plan:
 
     @cached_property
     def groups(self) -> list[str]:
-        """Names of the groups of flows; empty if no case has more than one."""
-        if all(len(c.scenario.groups) < 2 for c in self.cases):
+        """Names of the groups of flows; empty if no case has more than one flow."""
+        if all(sum(n for _, n in c.scenario.groups) < 2 for c in self.cases):
             return []
         return list(dict.fromkeys(name for c in self.cases for name, _ in c.scenario.groups))
+
+    @cached_property
+    def roles(self) -> list[str]:
+        """Roles of the flows; empty if all have the same."""
+        found = dict.fromkeys(role for c in self.cases for _, role, _ in c.scenario.group_roles)
+        return list(found) if len(found) > 1 else []
+
+    @cached_property
+    def counters(self) -> list[str]:
+        """Metrics "agents.SCHEME.COUNTER" of all agents and relays."""
+        agents = [agent for c in self.cases for agent in c.scenario.counters()]
+        pairs = [(scheme.split(":")[0], key) for scheme, keys in agents for key in keys]
+        return list(dict.fromkeys(f"agents.{s}.{k}" for s, k in pairs if "." not in s))
 
     def describe_cases(self, cases: Sequence[Case]) -> str:
         """Describe cases: "at KEY = VALUE", "for SCHEME", both, or "" for all cases."""
@@ -335,6 +205,13 @@ class Plan:
             )
             / workers
         )
+
+
+def solo_of(scenario: Scenario) -> Scenario | None:
+    """The scenario without its candidates, if it has competitors or probes."""
+    if all(role not in HARMED for _, role, _ in scenario.group_roles):
+        return None
+    return scenario.without_candidates()
 
 
 def _describe_points(points: Sequence[Mapping[str, str]], chosen: Sequence[int]) -> str:
@@ -556,6 +433,7 @@ def check_run_time(the_plan: Plan, workers: int, limit_s: float) -> None:
 
 
 __all__ = [
+    "JOINT_SEPARATOR",
     "Cancel",
     "Case",
     "Job",
@@ -569,4 +447,5 @@ __all__ = [
     "load",
     "plan",
     "source",
+    "trace_path",
 ]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasthop.analysis import metrics, paired, statistics
+from lasthop.analysis import paired, statistics
 from lasthop.errors import InputError
-from lasthop.experiments import parts, plan, stop_rule
+from lasthop.experiments import observing, parts, plan, stop_rule
 from lasthop.experiments.chunks import CaseWork, Chunk, Finished
 from lasthop.experiments.store import OTHER_INPUT, write_whole
 
@@ -150,7 +150,7 @@ def read(folder: Path) -> Sweep:
 
 def names_of(the_plan: Plan) -> tuple[str, ...]:
     """The metrics of a sweep, in the order of its files."""
-    return (*metrics.METRICS, *metrics.names_of_groups(the_plan.groups))
+    return tuple(observing.names_of(the_plan))
 
 
 def describe(

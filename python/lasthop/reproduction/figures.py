@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import catalogue, quantities
-from lasthop.analysis import metrics
 from lasthop.errors import InputError
-from lasthop.experiments import description, experiment, plan
+from lasthop.experiments import description, experiment, observing, plan
 from lasthop.experiments.comparison import Comparison, compare
 from lasthop.experiments.experiment import DEFAULT_SEEDS, Figure
 from lasthop.experiments.plan import Case, Job, Loader, Plan, Scheme, Source
@@ -305,10 +304,9 @@ class InComparison:
             claims=() if modified or _is_vectors(figure) else figure.claims,
         )
         more = (*chart.metrics, chart.x) if chart is not None else ()
-        self.recorder = Recorder(self.figure, duration(the_plan), record, more)
-        groups = metrics.names_of_groups(the_plan.groups)
-        parts = [n for n in self.recorder.names if n not in groups]
-        self.names = [*metrics.METRICS, *groups, *parts[len(metrics.METRICS) :]]
+        more = (*more, *the_plan.counters)
+        self.recorder = Recorder(self.figure, duration(the_plan), record, more, harm=True)
+        self.names = list(dict.fromkeys([*observing.names_of(the_plan), *self.recorder.names]))
         option = "--" if chart is not None else "[plot] "
         if draws_chart(self.figure):
             chosen = chart or chart_of(self.figure.plot)

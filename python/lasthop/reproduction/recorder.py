@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
-from lasthop.experiments import experiment, pool
+from lasthop.experiments import experiment, observing, pool
 from lasthop.experiments.comparison import Comparison
 from lasthop.experiments.experiment import Figure
 from lasthop.experiments.plan import Job
@@ -43,7 +43,13 @@ class Recorder:
     """
 
     def __init__(
-        self, figure: Figure, duration_s: float, record: Record, more: Sequence[str] = ()
+        self,
+        figure: Figure,
+        duration_s: float,
+        record: Record,
+        more: Sequence[str] = (),
+        *,
+        harm: bool = False,
     ) -> None:
         import numpy as np
 
@@ -77,6 +83,8 @@ class Recorder:
                 m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)
             )
         )
+        #: True if harm to other flows is computed, which needs a run without the candidates.
+        self.harm = harm
         self.shown = shown
         self.kinds = series.events_needed(shown, figure.claims)
         self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
@@ -100,11 +108,12 @@ class Recorder:
         """Do one run."""
         from lasthop.analysis import series
 
+        solo = observing.solo_run(job.case.solo, job.seed, cancel) if self.harm else None
         if not self.kinds:
-            return self._of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
+            return self._of_run(json.loads(job.case.scenario.run(job.seed, cancel)), solo)
         text, columns = self.record(job, self.kinds, cancel)
         events = series.Events.of(self.kinds, columns)
-        found = self._of_run(json.loads(text)) | series.measure(events, self.figure.claims)
+        found = self._of_run(json.loads(text), solo) | series.measure(events, self.figure.claims)
         seed = self.figure.plot.seed if self.figure.plot is not None else None
         with self._lock:
             if seed is None:
@@ -120,9 +129,8 @@ class Recorder:
                 self.raw[(job.case.point, job.case.label)] = events
         return found
 
-    def _of_run(self, run: dict[str, Any]) -> Metrics:
-        found = metrics.of_run(run) | metrics.of_groups(run)
-        return found | {name: metrics.part(run, name) for name in self.parts}
+    def _of_run(self, run: dict[str, Any], solo: Mapping[str, Any] | None) -> Metrics:
+        return observing.of_run(run, solo, self.parts)
 
     def add_samples(self, comparison: Comparison, cancel: Cancel | None = None) -> None:
         """Repeat the stored runs whose series are drawn; their metrics are known already."""

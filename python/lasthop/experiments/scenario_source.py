@@ -1,0 +1,224 @@
+"""Scenarios for runs: the parsed scenario of the simulator, and what it is loaded from."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lasthop.congestion import CongestionControl
+from lasthop.errors import InputError
+
+Scheme = str | type[CongestionControl]
+
+# Separator of jointly varied keys, and of their values.
+JOINT_SEPARATOR = " & "
+# File name that stands for stdin.
+STDIN = "-"
+
+
+class Scenario(Protocol):
+    """A parsed and checked scenario, as `lasthop._native.Scenario`."""
+
+    @property
+    def title(self) -> str:
+        """The title."""
+
+    @property
+    def filled(self) -> str:
+        """The scenario as TOML with all defaults filled in."""
+
+    @property
+    def random(self) -> bool:
+        """True if the scenario has a random process."""
+
+    @property
+    def estimated_frames(self) -> int:
+        """Estimated number of frames that one run sends over links."""
+
+    @property
+    def scheme(self) -> str:
+        """JSON: label, name, settings, family and group of the scheme in `[tcp]`."""
+
+    @property
+    def slots(self) -> list[str]:
+        """Per flow, one line: the scheme and its components (window, recovery, agent, …)."""
+
+    @property
+    def groups(self) -> Sequence[tuple[str, int]]:
+        """Groups of flows, one per [[flow]] table with flows: name and number of flows."""
+
+    @property
+    def group_roles(self) -> Sequence[tuple[str, str, str]]:
+        """Of each group its name, role and scheme; datagrams have an empty scheme."""
+
+    def without_candidates(self) -> Scenario | None:
+        """The scenario without its candidates; `None` if it has none, or no other flow."""
+
+    def fingerprint(self) -> int:
+        """Number that identifies the network: equal networks have equal results."""
+
+    def counters(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """Scheme and names of the counters of each agent and relay."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about schemes that are unsafe in some networks, one line each."""
+
+    @property
+    def assumed(self) -> list[str]:
+        """Assumptions for what the file does not specify, one line each."""
+
+    @property
+    def bounds(self) -> str:
+        """JSON: settings that limit the throughput of the first TCP flow (limited_by, setting,
+        value).
+        """
+
+    @property
+    def inputs(self) -> list[str]:
+        """Paths of the trace files that the scenario reads."""
+
+    def run(self, seed: int, cancel: Any = None) -> str:
+        """Do one run and return its JSON."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source of a scenario: its text, its file, and the overrides of the caller."""
+
+    text: str
+    origin: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    last_hop: tuple[tuple[str, str], ...] = ()
+    #: Options about flows: against, flows, start, upload, duration.
+    flows: tuple[tuple[str, Any], ...] = ()
+
+    def with_settings(self, more: Sequence[tuple[str, str]]) -> Source:
+        """Return the source with additional `KEY=VALUE` settings.
+
+        They override earlier settings and the options of the last hop.
+        """
+        keys = [k for k, _ in more]
+        hop = tuple((k, v) for k, v in self.last_hop if f"last_hop.{k}" not in keys)
+        return Source(self.text, self.origin, (*self.settings, *more), hop, self.flows)
+
+
+#: Folder of the traces shipped with lasthop.
+TRACES = Path(__file__).parents[1] / "data" / "traces"
+
+Loader = Callable[[Source, Scheme | None], Scenario]
+
+
+def load(source: Source, scheme: Scheme | None = None) -> Scenario:
+    """Parse and check a scenario; raises `InputError`."""
+    from lasthop import _native
+
+    return _native.Scenario(
+        source.text,
+        source.origin,
+        list(source.settings),
+        scheme,
+        dict(source.last_hop),
+        {k: list(v) if isinstance(v, tuple) else v for k, v in source.flows},
+    )
+
+
+def trace_path(trace: str) -> str:
+    """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop."""
+    here, shipped = Path(trace).absolute(), TRACES / trace
+    return (
+        str(shipped)
+        if not here.exists() and Path(trace).name == trace and shipped.is_file()
+        else str(here)
+    )
+
+
+def source(
+    file: str | Path | None = None,
+    *,
+    text: str | None = None,
+    settings: Sequence[tuple[str, str]] = (),
+    last_hop: Mapping[str, str] | None = None,
+    varied: Sequence[str] = (),
+    flows: Mapping[str, Any] | None = None,
+) -> Source:
+    """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone.
+
+    `flows` has the options about flows, by name. With the file "-", the scenario is read from
+    stdin. The title that describes a last hop leaves out the keys in `varied`.
+    """
+    hop = tuple(
+        (k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items()
+    )
+    about_flows = tuple((flows or {}).items())
+    if text is not None:
+        return Source(text, None, tuple(settings), hop, about_flows)
+    if file is not None and str(file) == STDIN:
+        return Source(_stdin(), None, tuple(settings), hop, about_flows)
+    if file is not None:
+        path = Path(file)
+        try:
+            content = path.read_text(encoding="utf-8")
+            return Source(content, str(path), tuple(settings), hop, about_flows)
+        except UnicodeDecodeError:
+            raise InputError(f"{path}: not a text file in UTF-8") from None
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from None
+    if not hop:
+        raise InputError(
+            "give a scenario FILE, or a last hop such as --rate 2Mbps --rtt 40ms (or --down and"
+            " --up with traces)"
+        )
+    changed = {*dict(settings), *(part for key in varied for part in key.split(JOINT_SEPARATOR))}
+    title = json.dumps(_last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in changed]))
+    described = f'title = {title}\nduration = "60 s"\n[last_hop]\n'
+    return Source(described, None, tuple(settings), hop, about_flows)
+
+
+def _stdin() -> str:
+    """The text on stdin; raises `InputError` if it is a terminal or not UTF-8."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("-: the scenario is read from stdin, which is a terminal; use a pipe")
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise InputError("-: stdin is not text in UTF-8") from None
+
+
+def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
+    """Describe the options of the last hop: "last hop: 2 Mbps, RTT 40 ms, loss 1 %"."""
+    given, parts = dict(hop), []
+    for key, name in {
+        "down": "",
+        "up": "",
+        "rate": "",
+        "rtt": "RTT ",
+        "loss": "loss ",
+        "queue": "queue ",
+    }.items():
+        if key in given:
+            value = given[key]
+            text = (
+                Path(value).name
+                if key in ("down", "up")
+                else re.sub(r"(?<=[\d.])([A-Za-z%/]+)$", r" \1", value)
+            )
+            parts.append(name + "".join(c if c.isprintable() else "?" for c in text))
+    return "last hop" + (": " + ", ".join(parts) if parts else "")
+
+
+__all__ = [
+    "JOINT_SEPARATOR",
+    "Loader",
+    "Scenario",
+    "Scheme",
+    "Source",
+    "load",
+    "source",
+    "trace_path",
+]
