@@ -1,5 +1,5 @@
-//! The forms of a queue in a file: "49 packets", "60 kB", "unlimited", "codel", or a table with a discipline
-//! and its settings.
+//! The forms of a queue in a file: "49 packets", "60 kB", "unlimited", "codel", or a table with a
+//! discipline and its settings.
 
 use std::sync::LazyLock;
 
@@ -17,6 +17,10 @@ use lasthop_core::units::{Quantity, QueueLimit};
 static COMMON: LazyLock<Vec<String>> =
     LazyLock::new(|| std::iter::once("discipline".to_string()).chain(keys_of::<Limit>()).collect());
 
+/// Short forms that are not a limit, for messages.
+const OTHER_FORMS: &str =
+    "\"unlimited\", \"codel\", \"fq-codel\" and \"red 250 packets\" are allowed too";
+
 impl Form for QueueConfig {
     type Table = Map<String, Value>;
     const EXPECTED: &'static str = "a queue limit such as \"49 packets\", \"60 kB\", \
@@ -30,7 +34,7 @@ impl Form for QueueConfig {
         }
         QueueLimit::parse(text)
             .map(QueueConfig::drop_tail)
-            .map_err(|e| format!("{e}; \"unlimited\", \"codel\", \"fq-codel\" and \"red 250 packets\" are allowed too").into())
+            .map_err(|e| format!("{e}; {OTHER_FORMS}").into())
     }
     fn table(mut table: Self::Table) -> Result<Self, Mistake> {
         let name = table.get("discipline").cloned().unwrap_or_else(|| "droptail".into());

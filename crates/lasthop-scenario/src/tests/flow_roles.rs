@@ -1,6 +1,7 @@
 //! Roles of flows, lists of start times, and the options about flows.
 
 use super::{load_with, loaded, mistake};
+use crate::network::Network;
 use crate::{FlowOptions, FlowRole, Loaded, Overrides};
 use lasthop_core::units::Duration;
 use lasthop_schemes::catalogue::SchemeChoice;
@@ -137,14 +138,21 @@ fn options_that_do_not_fit_are_refused() {
 #[test]
 fn the_network_without_candidates_keeps_the_other_flows() {
     let text = with_flows(
-        "[[flow]]\n[[flow]]\nscheme = \"reno\"\nrole = \"probe\"\napp = { kind = \"session\", pages \
-         = [\"9 kB\", \"8 kB\"], think = \"1 s\" }\n[[flow]]\napp = { kind = \"session\", pages = \
-         [\"7 kB\"] }\n[[flow]]\nscheme = \"reno\"\n",
+        r#"
+[[flow]]
+[[flow]]
+scheme = "reno"
+role = "probe"
+app = { kind = "session", pages = ["9 kB", "8 kB"], think = "1 s" }
+[[flow]]
+app = { kind = "session", pages = ["7 kB"] }
+[[flow]]
+scheme = "reno"
+"#,
     );
     let network = loaded(&text).network;
     let solo = network.without_candidates().unwrap();
-    let names =
-        |n: &crate::network::Network| n.flows.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
+    let names = |n: &Network| n.flows.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&network).len(), 5);
     let kept =
         network.flows.iter().filter(|f| f.role != FlowRole::Candidate).map(|f| f.name.clone());
