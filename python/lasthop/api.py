@@ -384,6 +384,7 @@ def compare(
     figure: bool = True,
     style: str = "",
     formats: Sequence[str] = (),
+    series: bool = False,
 ) -> Comparison:
     """Compare schemes, paired by seed.
 
@@ -394,6 +395,9 @@ def compare(
     comparison is repeated. With `out`, each finished run is appended to OUT/runs.csv, and a later
     call with the same arguments reuses it. `limit` is the longest estimated run time that may
     start. A scenario file with `[plot]` and `[[claim]]` has its figure drawn and its claims judged.
+
+    With `series`, each run is also measured over time: time to 90 % of the capacity, convergence,
+    overshoot (docs/numbers.md).
 
     `chart` replaces the figure that is written to `out`; without `figure`, only tables are
     written. `style` names a preset of `plotting.styles` and `formats` the formats of the figure.
@@ -435,7 +439,7 @@ def compare(
         plan.check_needs(the_plan, wanted.settings)
     plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
     modified = bool(schemes is not None or also or vary or settings or last_hop or flows)
-    shown = engine.InComparison(described, the_plan, chart, modified)
+    shown = engine.InComparison(described, the_plan, chart, modified, series=series)
     with store.sole_writer(Path(out)) if out is not None else nullcontext():
         result = comparison.compare(
             the_plan,

@@ -87,6 +87,10 @@ def ordered_sections(sections: Iterable[Section]) -> list[Section]:
     return sorted(dict.fromkeys(sections), key=place)
 
 
+# Beginning of the settings that repeat what ns-2 does; they are listed without their text.
+NS2 = "ns2_"
+
+
 def _place(word: str, known: Mapping[str, str]) -> int:
     return list(known).index(word) if word in known else len(known)
 
@@ -142,10 +146,15 @@ def describe(entry: Entry) -> str:
     if entry["unsafe"]:
         out.append(f"unsafe   {entry['unsafe_where']}")
     out.append("settings" if entry["settings"] else "settings none")
-    for s in entry["settings"]:
+    compatibility = [s for s in entry["settings"] if s["name"].startswith(NS2)]
+    for s in (s for s in entry["settings"] if s not in compatibility):
         unit = f" {s['unit']}" if s["unit"] else ""
         out.append(f"  {s['name']} = {toml(s['default'])}{unit}")
         out += textwrap.wrap(s["doc"], 100, initial_indent="      ", subsequent_indent="      ")
+    if compatibility:
+        names = ", ".join(f"{s['name']} = {toml(s['default'])}" for s in compatibility)
+        line = f"as ns-2 does, see --json: {names}"
+        out += textwrap.wrap(line, 100, initial_indent="  ", subsequent_indent="      ")
     out.append("assumes" if entry["assumptions"] else "assumes nothing")
     out += [f"  - {a}" for a in entry["assumptions"]]
     known = [e for e in entry["evidence"] if e["kind"] != "none"]

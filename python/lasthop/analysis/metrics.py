@@ -113,6 +113,26 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
 }
 
 
+# Series measures (transients.py), which need the events of a run.
+SERIES_METRICS: Final[dict[str, tuple[str, float, str]]] = {
+    "time_to_90_s": (
+        "time to 90 % of the capacity (s)",
+        1.0,
+        "from the start of the first flow; goodput of all flows in 100 ms",
+    ),
+    "convergence_s": (
+        "convergence time (s)",
+        1.0,
+        "from the start of the last bulk flow until Jain's index is at least 0.9 for 5 s",
+    ),
+    "rate_overshoot": (
+        "sending rate above the capacity, peak (%)",
+        1e2,
+        "largest sending rate of all flows in 100 ms, relative to the capacity",
+    ),
+    "queue_peak_frames": ("queue at the radio link, peak (frames)", 1.0, "largest queue"),
+}
+
 # Harm to a group of flows by the candidates (Ware et al., Beyond Jain's Fairness Index, HotNets
 # 2019): metric -> (metric of the group, true if more of it is better). At most 1, negative if the
 # group gains.
@@ -218,8 +238,18 @@ def _split(metric: str) -> tuple[str, str, str]:
     return kind, name, key
 
 
+# Role -> the flows that have it.
+ROLES: Final = {
+    "candidate": "the candidates",
+    "competitor": "the competitors",
+    "probe": "the probes",
+    "background": "the background flows",
+}
+CANDIDATES_SHARE: Final = "roles.candidate.goodput_share"
+
 # Short names of metrics in options.
 SHORT: Final = {
+    "share": CANDIDATES_SHARE,
     "goodput": "goodput_bps",
     "delay": "one_way_delay_s_p95",
     "completion": "completed_s",
@@ -254,8 +284,12 @@ def label(metric: str) -> str:
         kind, name, key = _split(metric)
         known = GROUP_METRICS if kind in ("groups", "roles") else METRICS
         inner = known[key][0] if key in known else key.replace("_", " ").replace(".", ", ")
+        if kind == "roles":
+            what, bracket, unit = inner.rpartition(" (")
+            return f"{what} of {ROLES.get(name, name)} ({unit}" if bracket else f"{inner}, {name}"
         return f"{inner}, {name}" if kind == "agents" else f"{inner} of {name}"
-    return METRICS[metric][0] if metric in METRICS else metric
+    known = METRICS | SERIES_METRICS
+    return known[metric][0] if metric in known else metric
 
 
 def factor(metric: str) -> float:
@@ -263,7 +297,7 @@ def factor(metric: str) -> float:
     if RATIO in metric:
         return 1.0
     key = _split(metric)[2] if is_part(metric) else metric
-    known = METRICS | GROUP_METRICS
+    known = METRICS | SERIES_METRICS | GROUP_METRICS
     return known[key][1] if key in known else 1.0
 
 

@@ -121,7 +121,7 @@ def _run() -> Schema:
 
 
 def _metric(name: str) -> Schema:
-    label, _, meaning = metrics.METRICS[name]
+    label, _, meaning = (metrics.METRICS | metrics.SERIES_METRICS)[name]
     quantile = _object({"value": _or_null(_NUMBER), "ci95": _INTERVAL})
     mean = {"mean": _or_null(_NUMBER), "ci95": _INTERVAL}
     difference = {
@@ -158,6 +158,7 @@ def _compare() -> Schema:
         "runs": _COUNT,
         **{name: _metric(name) for name in metrics.METRICS},
     }
+    measures = {name: _metric(name) for name in metrics.SERIES_METRICS}
     numbers = {key: _group_metric(key) for key in metrics.GROUP_METRICS}
     scheme_of_group = {**_or_null(_TEXT), "description": "null for datagrams"}
     group = {"name": _TEXT, "flows": _COUNT, "role": _TEXT, "scheme": scheme_of_group, **numbers}
@@ -166,7 +167,9 @@ def _compare() -> Schema:
     point = {
         "set": {"type": "object", "additionalProperties": _TEXT},
         "schemes": _list(
-            _object(scheme, {"needs": {"type": "object"}, "groups": groups, "roles": roles})
+            _object(
+                scheme, {"needs": {"type": "object"}, "groups": groups, "roles": roles, **measures}
+            )
         ),
     }
     return _object(

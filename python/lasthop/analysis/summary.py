@@ -366,6 +366,20 @@ def _limit(group: Mapping[str, Any]) -> str:
     return f"{name} {100 * known[name]:.0f} %"
 
 
+def _series(result: Comparison, number: int) -> list[str]:
+    """The measures of time series at one point, one line per scheme."""
+    known = [m for m in metrics.SERIES_METRICS if m in result.metrics]
+    lines = []
+    for label in result.plan.labels if known else ():
+        parts = []
+        for m in known:
+            name, _, unit = metrics.label(m).rpartition(" (")
+            value = interval(result.statistics(number, label, m), metrics.factor(m))
+            parts.append(f"{name} {value} {unit.removesuffix(')')}")
+        lines.append(f"{label}: {', '.join(parts)}")
+    return lines
+
+
 def _counters(result: Comparison, number: int) -> list[str]:
     """The counters of agents and relays at one point, one line per scheme."""
     lines = []
@@ -446,6 +460,7 @@ def comparison(result: Comparison) -> str:
             out.append(columns(_point(result, number)))
             out += _undecided(result, number)
             out += _binding(result, number)
+            out += _series(result, number)
             out += _counters(result, number)
             if plan.groups:
                 cases = [c for c in plan.cases if c.point == number]
@@ -488,6 +503,9 @@ def _deterministic_cases(plan: Plan) -> list[str]:
     place = plan.describe_cases(cases) or "in this scenario"
     traces = any(c.scenario.inputs for c in cases)
     how = (
-        "; for a random start position in the trace: --set last_hop.start=random" if traces else ""
+        '; for a random start position in the trace: --start random, or start = "random" in the'
+        " file (--set last_hop.start=random)"
+        if traces
+        else ""
     )
     return [f"deterministic {place}: one run per case, no confidence interval{how}"]

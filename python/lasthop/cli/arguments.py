@@ -241,6 +241,14 @@ def parser() -> Parser:
         help="repeat the comparison for each of these values; may be given several times",
     )
     common.add_set(compare)
+    compare.add_argument(
+        "--series",
+        action="store_true",
+        help=(
+            "also measure the time to 90 %% of the capacity, the convergence time and the overshoot"
+            " (slower)"
+        ),
+    )
     _add_batch_options(compare, "write tables and figures to DIR; runs finished there are reused")
     _add_chart_options(compare)
     common.add_json(compare)

@@ -205,6 +205,7 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
         figure=not options.no_figure,
         style=options.style,
         formats=common.split_list(options.format, "--format"),
+        series=options.series,
     )
     with api.tables_of(result, options.out):
         if options.json:
@@ -264,7 +265,9 @@ def reproduce(options: argparse.Namespace, words: list[str]) -> int:
     else:
         print(f"\n{figure_text.tally(result.figures)}; plots and pages in {options.out}/")
     if result.interrupted:
-        print(f"lasthop: interrupted after {len(result.figures)} figures", file=sys.stderr)
+        done = len(result.figures)
+        figures = "figure" if done == 1 else "figures"
+        print(f"lasthop: interrupted after {done} {figures}", file=sys.stderr)
         return 130
     if options.expect:
         surprises = result.surprises()

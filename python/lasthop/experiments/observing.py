@@ -21,10 +21,14 @@ _kept: OrderedDict[tuple[int, int], Mapping[str, Any]] = OrderedDict()
 _lock = threading.Lock()
 
 
-def names_of(the_plan: Plan) -> list[str]:
-    """Names of all metrics of a comparison: of the run, of groups of flows, and of agents."""
+def names_of(the_plan: Plan, *, series: bool = False) -> list[str]:
+    """Names of all metrics of a comparison: of the run, of groups of flows, and of agents.
+
+    With `series`, also the measures of time series.
+    """
     groups = metrics.names_of_groups(the_plan.groups, the_plan.roles)
-    return [*metrics.METRICS, *groups, *the_plan.counters]
+    measures = metrics.SERIES_METRICS if series else ()
+    return [*metrics.METRICS, *measures, *groups, *the_plan.counters]
 
 
 def solo_run(solo: Scenario | None, seed: int, cancel: Any) -> Mapping[str, Any] | None:

@@ -175,7 +175,8 @@ def source(
             " --up with traces)"
         )
     changed = {*dict(settings), *(part for key in varied for part in key.split(JOINT_SEPARATOR))}
-    title = json.dumps(_last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in changed]))
+    shown = [(k, v) for k, v in hop if f"last_hop.{k}" not in changed]
+    title = json.dumps(_last_hop_title(shown) + _flows_title(dict(about_flows)))
     described = f'title = {title}\nduration = "60 s"\n[last_hop]\n'
     return Source(described, None, tuple(settings), hop, about_flows)
 
@@ -188,6 +189,16 @@ def _stdin() -> str:
         return sys.stdin.read()
     except UnicodeDecodeError:
         raise InputError("-: stdin is not text in UTF-8") from None
+
+
+def _flows_title(flows: Mapping[str, Any]) -> str:
+    """Describe the options about flows: "; 2 flows against cubic, upload"."""
+    count = flows.get("flows", 1)
+    parts = [f"{count} flow{'s' if count > 1 else ''}" if "flows" in flows else ""]
+    parts.append(f"against {', '.join(flows['against'])}" if flows.get("against") else "")
+    words = [" ".join(p for p in parts if p), "upload" if flows.get("upload") else ""]
+    text = ", ".join(w for w in words if w)
+    return f"; {text}" if text else ""
 
 
 def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:

@@ -79,8 +79,13 @@ def resolve(chart: Chart, plan: Plan, names: Sequence[str], where: str = "--") -
     """
     _one_of(chart.kind, list(KINDS), f"{where}{_option('kind', where)}", "kind")
     keys = list(plan.vary)
-    kind = chart.kind or ("line" if keys else "bars" if chart.metrics else "scatter")
-    metrics = chart.metrics or (GOODPUT,)
+    metrics = tuple(known_metrics.SHORT.get(m, m) for m in chart.metrics)
+    # Schemes that compete with others are told apart by their share, not by the total.
+    competes = "competitor" in plan.roles and known_metrics.CANDIDATES_SHARE in names
+    if not metrics and competes and chart.kind != "scatter":
+        metrics = (known_metrics.CANDIDATES_SHARE,)
+    kind = chart.kind or ("line" if keys else "bars" if metrics else "scatter")
+    metrics = metrics or (GOODPUT,)
     for metric in metrics:
         check_metric(metric, names, f"{where}{_option('metric', where)}")
     for label in chart.schemes:
@@ -99,7 +104,9 @@ def check_metric(metric: str, names: Sequence[str], option: str) -> None:
     """Raise `InputError` if the metric is not one of `names`."""
     if metric in names:
         return
-    allowed = [n for n in names if not n.startswith("groups.")] or list(known_metrics.METRICS)
+    allowed = [n for n in names if not n.startswith(("groups.", "roles."))] or list(
+        known_metrics.METRICS
+    )
     groups = ", and of groups of flows groups.NAME.METRIC" if len(allowed) < len(names) else ""
     raise InputError(
         f"{option}: no metric {metric!r}{quantities.did_you_mean(metric, list(names))}; there are"

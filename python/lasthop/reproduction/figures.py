@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import catalogue, quantities
+from lasthop.analysis import metrics
 from lasthop.errors import InputError
 from lasthop.experiments import description, experiment, observing, plan
 from lasthop.experiments.comparison import Comparison, compare
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from lasthop.plotting.chart_spec import Chart
 
 QUICK_SEEDS = 3
+#: Changes that the title of a modified figure names.
+MAX_CHANGES = 3
 #: End of the name of a figure's table of statistics.
 TABLE = ".table.csv"
 
@@ -47,6 +50,12 @@ class Options:
         """
         return bool(self.also or self.settings)
 
+    @property
+    def changes(self) -> list[str]:
+        """What differs: "KEY = VALUE" for each setting, and "also SCHEME"."""
+        names = [x if isinstance(x, str) else x.__name__ for x in self.also]
+        return [*(f"{k} = {v}" for k, v in self.settings), *(f"also {name}" for name in names)]
+
 
 @dataclass(repr=False)
 class FigureResult:
@@ -59,6 +68,8 @@ class FigureResult:
     recorder: Recorder = field(repr=False)
     files: list[str] = field(default_factory=list)
     answers: list[tuple[str, list[str]]] = field(default_factory=list)
+    #: What was changed: "KEY = VALUE", and "also SCHEME".
+    changes: Sequence[str] = ()
 
     @property
     def id(self) -> str:
@@ -67,8 +78,12 @@ class FigureResult:
 
     @property
     def title(self) -> str:
-        """The title, with "(modified)" for a modified figure."""
-        return f"{self.figure.title}{' (modified)' if self.modified else ''}"
+        """The title; that of a modified figure ends with "(modified: KEY = VALUE)"."""
+        if not self.modified:
+            return self.figure.title
+        shown = [*self.changes[:MAX_CHANGES], *(["…"] if self.changes[MAX_CHANGES:] else [])]
+        what = f": {', '.join(shown)}" if shown else ""
+        return f"{self.figure.title} (modified{what})"
 
     @property
     def runs(self) -> polars.DataFrame:
@@ -284,10 +299,19 @@ class InComparison:
     """The `[plot]` and the `[[claim]]` of the scenario file of a comparison.
 
     A `chart` takes the place of `[plot]`. The claims of a modified scenario are measured but not
-    judged. Raises `InputError` if the figure does not go with the plan.
+    judged. With `series`, the measures of time series are taken. Raises `InputError` if the figure
+    does not go with the plan.
     """
 
-    def __init__(self, figure: Figure, the_plan: Plan, chart: Chart | None, modified: bool) -> None:
+    def __init__(
+        self,
+        figure: Figure,
+        the_plan: Plan,
+        chart: Chart | None,
+        modified: bool,
+        *,
+        series: bool = False,
+    ) -> None:
         from lasthop.plotting import chart_spec
 
         self.chart = chart
@@ -304,9 +328,13 @@ class InComparison:
             claims=() if modified or _is_vectors(figure) else figure.claims,
         )
         more = (*chart.metrics, chart.x) if chart is not None else ()
+        series = series or any(m in metrics.SERIES_METRICS for m in more)
         more = (*more, *the_plan.counters)
-        self.recorder = Recorder(self.figure, duration(the_plan), record, more, harm=True)
-        self.names = list(dict.fromkeys([*observing.names_of(the_plan), *self.recorder.names]))
+        self.recorder = Recorder(
+            self.figure, duration(the_plan), record, more, harm=True, measured=series
+        )
+        names = observing.names_of(the_plan, series=series)
+        self.names = list(dict.fromkeys([*names, *self.recorder.names]))
         option = "--" if chart is not None else "[plot] "
         if draws_chart(self.figure):
             chosen = chart or chart_of(self.figure.plot)
@@ -428,7 +456,9 @@ def reproduce_figure(
             report=report,
             what=figure.id,
         )
-    result = FigureResult(figure, comparison, [], options.modified, recorder, answers=answers)
+    result = FigureResult(
+        figure, comparison, [], options.modified, recorder, [], answers, options.changes
+    )
     if comparison.interrupted:
         return result
     result.verdicts = [

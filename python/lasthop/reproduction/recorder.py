@@ -50,10 +50,11 @@ class Recorder:
         more: Sequence[str] = (),
         *,
         harm: bool = False,
+        measured: bool = False,
     ) -> None:
         import numpy as np
 
-        from lasthop.analysis import series
+        from lasthop.analysis import series, transients
         from lasthop.plotting import series_panels
 
         self.figure = figure
@@ -86,7 +87,10 @@ class Recorder:
         #: True if harm to other flows is computed, which needs a run without the candidates.
         self.harm = harm
         self.shown = shown
-        self.kinds = series.events_needed(shown, figure.claims)
+        #: True if the measures of `transients` are taken, which need events.
+        self.measured = measured
+        needed = series.events_needed(shown, figure.claims)
+        self.kinds = sorted({*needed, *(transients.KINDS if measured else ())})
         self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
         self.grid = np.linspace(*self.range, series.POINTS)
         self.samples: Samples = {}
@@ -106,14 +110,17 @@ class Recorder:
 
     def __call__(self, job: Job, cancel: Cancel | None) -> Metrics:
         """Do one run."""
-        from lasthop.analysis import series
+        from lasthop.analysis import series, transients
 
         solo = observing.solo_run(job.case.solo, job.seed, cancel) if self.harm else None
         if not self.kinds:
             return self._of_run(json.loads(job.case.scenario.run(job.seed, cancel)), solo)
         text, columns = self.record(job, self.kinds, cancel)
         events = series.Events.of(self.kinds, columns)
-        found = self._of_run(json.loads(text), solo) | series.measure(events, self.figure.claims)
+        run = json.loads(text)
+        found = self._of_run(run, solo) | series.measure(events, self.figure.claims)
+        if self.measured:
+            found |= transients.of_run(self.kinds, columns, run)
         seed = self.figure.plot.seed if self.figure.plot is not None else None
         with self._lock:
             if seed is None:
