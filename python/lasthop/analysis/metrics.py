@@ -454,10 +454,13 @@ def _goodput(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> floa
 
 def _clicks_of(run: Mapping[str, Any], groups: set[str]) -> list[float]:
     """Page load times of the clicks of these groups; infinite for an incomplete page."""
+    every = {str(f["group"]) for f in run["flows"]}
     times = []
     for click in run.get("clicks", ()):
-        # A session has the name of its group, or that name with a number.
-        if any(str(click["id"]).startswith(f"{group} ") for group in groups):
+        # A session has the name of its group, or that name with a number; the name of one group
+        # may begin with that of another.
+        owners = [group for group in every if str(click["id"]).startswith(f"{group} ")]
+        if max(owners, key=len, default="") in groups:
             done = click["completed_s"]
             times.append(math.inf if done is None else done)
     return times

@@ -381,7 +381,7 @@ def _series(result: Comparison, number: int) -> list[str]:
 
 
 def _counters(result: Comparison, number: int) -> list[str]:
-    """The counters of agents and relays at one point, one line per scheme."""
+    """The counters of agents and relays at one point that are not 0, one line per scheme."""
     lines = []
     for case in (c for c in result.plan.cases if c.point == number):
         for scheme, keys in dict(case.scenario.counters()).items():
@@ -390,7 +390,7 @@ def _counters(result: Comparison, number: int) -> list[str]:
             parts = [
                 f"{key.replace('_', ' ')} {interval(result.statistics(number, case.label, m), 1)}"
                 for key, m in shown
-                if m in result.metrics
+                if m in result.metrics and result.statistics(number, case.label, m)["mean"]
             ]
             if parts:
                 lines.append(f"agent {agent}, scheme {case.label}: {', '.join(parts)}")
