@@ -79,11 +79,12 @@ def resolve(chart: Chart, plan: Plan, names: Sequence[str], where: str = "--") -
     """
     _one_of(chart.kind, list(KINDS), f"{where}{_option('kind', where)}", "kind")
     keys = list(plan.vary)
-    metrics = tuple(known_metrics.SHORT.get(m, m) for m in chart.metrics)
+    share = known_metrics.CANDIDATES_SHARE
+    metrics = tuple(share if m == "share" else m for m in chart.metrics)
     # Schemes that compete with others are told apart by their share, not by the total.
-    competes = "competitor" in plan.roles and known_metrics.CANDIDATES_SHARE in names
+    competes = "competitor" in plan.roles and share in names
     if not metrics and competes and chart.kind != "scatter":
-        metrics = (known_metrics.CANDIDATES_SHARE,)
+        metrics = (share,)
     kind = chart.kind or ("line" if keys else "bars" if metrics else "scatter")
     metrics = metrics or (GOODPUT,)
     for metric in metrics:
