@@ -18,8 +18,8 @@ use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
 use lasthop_channel::air::trace::Trace;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
-use lasthop_schemes::catalogue::{SchemeChoice, SchemeText};
-use lasthop_tcp::profile::{Profile, ProfileKeys, ProfileName};
+use lasthop_schemes::catalogue::{ProfileKeys, SchemeChoice, SchemeText};
+use lasthop_tcp::profile::{Profile, ProfileName};
 
 /// A scenario with all values filled in.
 #[derive(Clone, Debug)]

@@ -19,8 +19,7 @@ use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateCo
 use lasthop_channel::link::arq::ArqConfig;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, Rate, Size};
-use lasthop_schemes::catalogue::SchemeText;
-use lasthop_tcp::profile::ProfileKeys;
+use lasthop_schemes::catalogue::{ProfileKeys, SchemeText};
 
 /// A scenario: a network, its flows, and what to find out about them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

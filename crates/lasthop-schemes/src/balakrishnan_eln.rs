@@ -28,7 +28,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Footprint, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyAgent, AnyWindow, Entry, Family, Footprint, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use crate::reno::RenoWindow;
 use lasthop_core::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use lasthop_core::role::Role;
@@ -47,14 +49,14 @@ pub struct BalakrishnanEln {
     #[schemars(extend("unit" = "flows"))]
     pub max_flows: u32,
     /// Loss recovery of the sender; it must accept ELN.
-    pub recovery: Recovery,
+    pub recovery: RecoverySetting,
 }
 
 impl Default for BalakrishnanEln {
     fn default() -> Self {
         let recovery =
             Recovery { elsn: Some(ElsnRules::PLAIN), ..Recovery::of(RecoveryKind::Newreno) };
-        BalakrishnanEln { ranges: 8, max_flows: 4096, recovery }
+        BalakrishnanEln { ranges: 8, max_flows: 4096, recovery: recovery.into() }
     }
 }
 
@@ -96,7 +98,7 @@ impl SchemeConfig for BalakrishnanEln {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(self.recovery))
+        Some(RecoverySlot::Fixed(self.recovery.0))
     }
 
     fn agent(&self) -> Option<AnyAgent> {

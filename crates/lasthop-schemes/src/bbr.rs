@@ -33,7 +33,9 @@ use crate::bbr::model::{
     Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil, larger, smaller,
 };
 use crate::bbr::policer::Policer;
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::units::{Duration, Rate, Time};
 use lasthop_tcp::rate::RateSample;
 use lasthop_tcp::recovery::Recovery;
@@ -45,7 +47,7 @@ use lasthop_tcp::window::{Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Wi
 pub struct Bbr {
     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or Linux' if
     /// the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl SchemeConfig for Bbr {

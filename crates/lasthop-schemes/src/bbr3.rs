@@ -132,7 +132,9 @@ use crate::bbr::model::{
 };
 use crate::bbr3::bounds::{Bounds, Limits};
 use crate::bbr3::linux::LinuxState;
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Rate, Share, Time};
 use lasthop_tcp::profile::ProfileName;
@@ -161,7 +163,7 @@ pub struct Bbr3 {
     pub min_tso_segs: u32,
     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or Linux' if
     /// the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Bbr3 {

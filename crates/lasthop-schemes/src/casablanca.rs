@@ -26,7 +26,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Share, Time};
 use lasthop_tcp::receiver::{ReceiverRule, Reply};
@@ -43,7 +45,7 @@ pub struct Casablanca {
     #[schemars(extend("unit" = "segments"))]
     pub memory: u32,
     /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Casablanca {

@@ -24,7 +24,9 @@ mod linux;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use crate::cubic::linux::Kernel;
 use crate::shared::hystart::HyStart;
 use lasthop_core::units::{Duration, Share, Time};
@@ -50,7 +52,7 @@ pub struct Cubic {
     pub hystart: bool,
     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or Linux' if
     /// the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Cubic {

@@ -14,10 +14,14 @@
 //! delivery ends a run, also by SACK: the paper speaks of successive packets, and at 20 % loss a
 //! hole would otherwise cause more than two ELNs in every round trip.
 //!
-//! Without notices it is `sack`, segment for segment. Which notices count: `tcp/recovery/hints.rs`.
-//! Assumes that notices are true and reach the sender. Bad at: reordering in the network, as any
-//! SACK; bursts of loss longer than `tolerated_run`, which look like a disconnection; false
-//! notices.
+//! Without notices it is `sack`, segment for segment. Which notices count: `recovery/hints.rs` in
+//! `lasthop-tcp`. Assumes that notices are true and reach the sender. Bad at: reordering in the
+//! network, as any SACK; bursts of loss longer than `tolerated_run`, which look like a
+//! disconnection; false notices.
+
+mod sending_order;
+
+pub use sending_order::DETECTOR;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,7 +93,7 @@ impl SchemeConfig for Esack {
         Some(RecoverySlot::Fixed(Recovery {
             prr: self.prr,
             elsn: Some(rules),
-            ..Recovery::of(RecoveryKind::Esack)
+            ..Recovery::of(RecoveryKind::Scheme(&DETECTOR))
         }))
     }
 }

@@ -19,7 +19,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::segment::{Notice, NoticeKind};
 use lasthop_core::units::Time;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
@@ -44,7 +46,7 @@ pub struct IdealBwe {
     /// others have left of it.
     pub estimate: Estimate,
     /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl SchemeConfig for IdealBwe {

@@ -28,7 +28,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::ring::Ring;
 use lasthop_core::units::Time;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
@@ -47,7 +49,7 @@ pub struct Jtcp {
     #[schemars(extend("unit" = "round trips"))]
     pub between_reductions: f64,
     /// Loss recovery under the rule; unset: the profile's, or "reno" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Jtcp {

@@ -7,7 +7,7 @@
 //! retransmitted until it arrives, then the rest in the remaining slots. A node that has received
 //! only the headers has detected a wireless loss: the receiver reports it with an ACK, and the
 //! sender retransmits the packet without a reduction. The sender's packet list
-//! (`tcp/recovery/packet_list.rs`) detects the other losses. ACKs carry SACK blocks by default.
+//! (`packet_list.rs`) detects the other losses. ACKs carry SACK blocks by default.
 //! yun2009's figures use SMART (`ack`): section 5.3 gives lost ACKs as the reason why notices from
 //! the base station are worse, and lost ACKs affect a packet list only if an ACK names one
 //! segment. With SACK, LHP is ahead of Snoop in figure 6.
@@ -17,6 +17,10 @@
 //! bytes. Assumes: a link layer that knows which fragment arrived. Bad at: links with a large
 //! overhead per frame (each fragment has it), several congestion losses in a window (each halves
 //! it), notifications that are lost.
+
+mod packet_list;
+
+pub use packet_list::DETECTOR;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +35,7 @@ use lasthop_core::role::Role;
 use lasthop_core::segment::{Direction, Notice, NoticeKind, Segment};
 use lasthop_core::units::Time;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
+use packet_list::SMART;
 
 /// Settings of LHP.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -109,8 +114,8 @@ impl SchemeConfig for Lhp {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery {
-            smart: self.ack == AckForm::Smart,
-            ..Recovery::of(RecoveryKind::PacketList)
+            setting: if self.ack == AckForm::Smart { SMART } else { DETECTOR.default_setting() },
+            ..Recovery::of(RecoveryKind::Scheme(&DETECTOR))
         }))
     }
 

@@ -24,6 +24,10 @@
 //! handovers, outages (SRP retransmits all segments in flight every two RTTs without backing off),
 //! queues that overflow under its window.
 
+mod selective_repeat;
+
+pub use selective_repeat::DETECTOR;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,13 +74,19 @@ pub struct Mtcp {
 
 impl Default for Mtcp {
     fn default() -> Self {
-        Mtcp { second: SecondLeg::Srp, window: None, timer: 2, buffer: None, sender: String::new() }
+        Mtcp {
+            second: SecondLeg::Srp,
+            window: None,
+            timer: selective_repeat::TIMER,
+            buffer: None,
+            sender: String::new(),
+        }
     }
 }
 
 impl Mtcp {
     fn repeat(&self) -> Recovery {
-        Recovery { timer: self.timer, ..Recovery::of(RecoveryKind::SelectiveRepeat) }
+        Recovery { setting: self.timer, ..Recovery::of(RecoveryKind::Scheme(&DETECTOR)) }
     }
 
     fn is_srp(&self) -> bool {

@@ -34,7 +34,9 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::units::{Duration, Quantity, Size, Time};
 use lasthop_tcp::profile::Profile;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
@@ -54,12 +56,12 @@ pub struct Settings {
     /// A timeout retransmits the whole window at once (the paper does not say).
     pub go_back_n: bool,
     /// Loss recovery under the rule, by duplicate ACKs (the paper: a change of Reno).
-    pub recovery: Recovery,
+    pub recovery: RecoverySetting,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let recovery = Recovery::of(RecoveryKind::Reno);
+        let recovery = Recovery::of(RecoveryKind::Reno).into();
         Settings {
             max_window: Size::Segments(32.0),
             max_rto: Duration::secs(2),
@@ -133,7 +135,7 @@ macro_rules! scheme {
                 Some(AnyWindow::from(NoorWindow::new($rule, &self.0)))
             }
             fn recovery(&self) -> Option<RecoverySlot> {
-                Some(RecoverySlot::Fixed(self.0.recovery))
+                Some(RecoverySlot::Fixed(self.0.recovery.0))
             }
             fn override_profile(&self, profile: &mut Profile) {
                 self.0.override_profile(profile);

@@ -14,7 +14,7 @@
 //! pub struct Mine {
 //!     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or
 //!     /// "newreno" if the profile has none.
-//!     pub recovery: Option<Recovery>,
+//!     pub recovery: Option<RecoverySetting>,
 //! }
 //!
 //! impl SchemeConfig for Mine {
@@ -66,7 +66,8 @@ pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};
 
 pub use crate::catalogue::{
-    AnyAgent, AnyWindow, Bound, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+    AnyAgent, AnyWindow, Bound, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot,
+    SchemeConfig,
 };
 pub use lasthop_core::agent::{
     Action, Agent, Context, Destination, FlowTable, LinkChange, LinkEvent, Rewrite, Subscriptions,

@@ -1,7 +1,8 @@
 //! The list of schemes, in the order of the catalogue.
 //!
 //! Each entry is the name of a file of this crate, and what of it is dispatched for each packet: a
-//! `window` rule, an `agent`, or neither (a scheme of recovery, receiver or relay). In the file
+//! `window` rule, an `agent`, or neither (a scheme of recovery, receiver or relay); `detector` if
+//! it has a loss detector, the static `DETECTOR`. In the file
 //! `packet_control.rs` the settings are `PacketControl`, a window rule would be
 //! `PacketControlWindow`, the agent is `PacketControlAgent`. A file with several schemes lists
 //! their settings in brackets.
@@ -40,8 +41,8 @@ macro_rules! with_schemes {
             hack_fixed {},
             ewln {},
             tcp_eln {},
-            esack {},
-            lhp { agent },
+            esack { detector },
+            lhp { agent detector },
             cubic { window },
             bbr { window },
             bbr3 { window },
@@ -54,7 +55,7 @@ macro_rules! with_schemes {
             ll_elsn { agent },
             tcp_f {},
             i_tcp {},
-            mtcp {},
+            mtcp { detector },
             m_tcp {},
             rnf { window agent },
         }
@@ -101,14 +102,31 @@ macro_rules! with_agents {
     ($callback:ident: $done:tt $module:ident [$($config:tt)*] $parts:tt, $($rest:tt)*) => {
         with_agents! { $callback: $done $module $parts, $($rest)* }
     };
-    ($callback:ident: $done:tt $module:ident { window agent }, $($rest:tt)*) => {
-        with_agents! { $callback: $done $module { agent }, $($rest)* }
+    ($callback:ident: $done:tt $module:ident { window $($part:ident)* }, $($rest:tt)*) => {
+        with_agents! { $callback: $done $module { $($part)* }, $($rest)* }
     };
-    ($callback:ident: [$($done:tt)*] $module:ident { agent }, $($rest:tt)*) => {
+    ($callback:ident: [$($done:tt)*] $module:ident { agent $($part:ident)* }, $($rest:tt)*) => {
         with_agents! { $callback: [$($done)* $module] $($rest)* }
     };
     ($callback:ident: $done:tt $module:ident $parts:tt, $($rest:tt)*) => {
         with_agents! { $callback: $done $($rest)* }
+    };
+    ($callback:ident: [$($done:tt)*]) => { $callback! { $($done)* } };
+}
+
+/// Calls `$callback! { module … }` with the modules that have a loss detector.
+macro_rules! with_detectors {
+    ($callback:ident: $done:tt $module:ident [$($config:tt)*] $parts:tt, $($rest:tt)*) => {
+        with_detectors! { $callback: $done $module $parts, $($rest)* }
+    };
+    ($callback:ident: [$($done:tt)*] $module:ident { detector }, $($rest:tt)*) => {
+        with_detectors! { $callback: [$($done)* $module] $($rest)* }
+    };
+    ($callback:ident: $done:tt $module:ident { $first:ident $($part:ident)* }, $($rest:tt)*) => {
+        with_detectors! { $callback: $done $module { $($part)* }, $($rest)* }
+    };
+    ($callback:ident: $done:tt $module:ident {}, $($rest:tt)*) => {
+        with_detectors! { $callback: $done $($rest)* }
     };
     ($callback:ident: [$($done:tt)*]) => { $callback! { $($done)* } };
 }

@@ -12,7 +12,7 @@ use crate::prelude::*;
 pub struct Reno {
     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or "reno" if
     /// the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl SchemeConfig for Reno {

@@ -39,7 +39,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use crate::shared::loss_detectors::{Arrival, Detector, DetectorKind, TminRule};
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::{Block, Flags, Segment};
@@ -84,7 +86,7 @@ pub struct SelectiveTcp {
     /// arrivals.
     pub passive: bool,
     /// Recovery of the sender; it has to respond to SNACKs (`+eln`).
-    pub recovery: Recovery,
+    pub recovery: RecoverySetting,
 }
 
 /// Which packets after a gap are classified.
@@ -134,7 +136,8 @@ impl Default for SelectiveTcp {
             recovery: Recovery {
                 elsn: Some(ElsnRules::PLAIN),
                 ..Recovery::of(RecoveryKind::Newreno)
-            },
+            }
+            .into(),
         }
     }
 }
@@ -185,7 +188,7 @@ impl SchemeConfig for SelectiveTcp {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(self.recovery))
+        Some(RecoverySlot::Fixed(self.recovery.0))
     }
 
     fn needs(&self) -> Needs {

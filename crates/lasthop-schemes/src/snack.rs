@@ -18,7 +18,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use crate::reno::RenoWindow;
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::snack;
@@ -34,7 +36,7 @@ pub struct Snack {
     /// paul2005).
     pub delay: Duration,
     /// Recovery of the sender; it has to respond to SNACKs (`+eln`).
-    pub recovery: Recovery,
+    pub recovery: RecoverySetting,
 }
 
 /// 50 ms (paul2005).
@@ -47,7 +49,8 @@ impl Default for Snack {
             recovery: Recovery {
                 elsn: Some(ElsnRules::PLAIN),
                 ..Recovery::of(RecoveryKind::Newreno)
-            },
+            }
+            .into(),
         }
     }
 }
@@ -80,7 +83,7 @@ impl SchemeConfig for Snack {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(self.recovery))
+        Some(RecoverySlot::Fixed(self.recovery.0))
     }
 
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {

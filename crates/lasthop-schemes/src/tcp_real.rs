@@ -23,7 +23,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Share, Time};
 use lasthop_tcp::receiver::{ReceiverRule, Reply};
@@ -41,7 +43,7 @@ pub struct TcpReal {
     /// Smallest factor by which congestion reduces a wave.
     pub least: Share,
     /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for TcpReal {

@@ -23,7 +23,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::units::{Duration, Share, Time};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
@@ -44,7 +46,7 @@ pub struct Tibet {
     /// it.
     pub rtt_floor: Share,
     /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Tibet {

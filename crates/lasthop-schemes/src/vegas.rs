@@ -24,7 +24,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use crate::shared::rounds::{Round, Rounds, backlog};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
@@ -59,7 +61,7 @@ pub struct Vegas {
     pub gamma: f64,
     /// Loss recovery under the rule; unset: the profile's, or "reno+fine-timer" if the profile has
     /// none (in Linux "newreno").
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Vegas {

@@ -23,7 +23,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use crate::shared::rounds::{Rounds, backlog};
 use lasthop_core::units::Share;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
@@ -45,7 +47,7 @@ pub struct Veno {
     /// ns-3 do not.
     pub reset_on_loss: bool,
     /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Veno {

@@ -19,7 +19,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, limit_to};
@@ -36,7 +38,7 @@ pub struct Westwood {
     #[schemars(extend("unit" = "segments"))]
     pub max_segments_per_ack: f64,
     /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Westwood {

@@ -23,7 +23,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Rate, Share, Time};
 use lasthop_tcp::receiver::{ReceiverRule, Reply};
@@ -45,7 +47,7 @@ pub struct Wtcp {
     #[schemars(extend("unit" = "mean deviations"))]
     pub deviations: f64,
     /// Loss recovery under the rule; unset: the profile's, or "sack" if the profile has none.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoverySetting>,
 }
 
 impl Default for Wtcp {

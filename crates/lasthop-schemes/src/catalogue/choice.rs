@@ -10,7 +10,6 @@ use crate::reno::RenoWindow;
 use lasthop_core::diagnostics::hint;
 use lasthop_tcp::profile::{DefaultRecovery, PapersOwn, Profile};
 use lasthop_tcp::receiver::ReceiverRule;
-use lasthop_tcp::recovery::packet_list::SmartAcks;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::Needs;
 
@@ -205,7 +204,10 @@ impl SenderPart {
     /// What the receiver does besides TCP's own, for one flow.
     pub fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
         let rule = self.receiver.receiver();
-        if self.recovery.smart { Some(Box::new(SmartAcks(rule))) } else { rule }
+        match self.recovery.kind {
+            RecoveryKind::Scheme(entry) => (entry.receiver)(self.recovery.setting, rule),
+            _ => rule,
+        }
     }
 
     /// The profile with what the slots need switched on, and with what the scheme prescribes.

@@ -2,6 +2,7 @@
 //! reports.
 
 mod choice;
+mod recovery;
 mod slots;
 
 use schemars::JsonSchema;
@@ -11,6 +12,7 @@ use serde_json::{Map, Value};
 
 pub use choice::split_short;
 pub use choice::{SchemeChoice, SchemeText, SenderPart};
+pub use recovery::{DETECTORS, ProfileKeys, RecoveryKey, RecoverySetting};
 pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
 use lasthop_core::diagnostics::{Mistake, hint};

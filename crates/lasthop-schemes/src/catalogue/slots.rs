@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::recovery::RecoverySetting;
 use crate::shared::link_watch::LinkWatch;
 use lasthop_core::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict};
 use lasthop_core::role::Role;
@@ -40,8 +41,8 @@ impl RecoverySlot {
     }
 
     /// What was set, otherwise that of the paper.
-    pub fn chosen(set: Option<Recovery>, paper: Recovery) -> RecoverySlot {
-        set.map_or(RecoverySlot::Paper(paper), RecoverySlot::Fixed)
+    pub fn chosen(set: Option<RecoverySetting>, paper: Recovery) -> RecoverySlot {
+        set.map_or(RecoverySlot::Paper(paper), |set| RecoverySlot::Fixed(set.0))
     }
 }
 

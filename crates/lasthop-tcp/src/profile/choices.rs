@@ -171,8 +171,8 @@ pub enum DeviationRule {
 }
 
 /// Loss recovery under a window rule that does not insist on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged, expecting = "expected \"paper\" or a recovery such as \"rack+prr+f-rto\"")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum DefaultRecovery {
     /// That of the rule's own paper.
     Named(PapersOwn),

@@ -56,16 +56,22 @@ macro_rules! profile {
         pub struct Profile {
             /// Which profile this came from.
             pub profile: ProfileName,
+            /// Loss recovery under a window rule that does not insist on its own.
+            pub recovery: DefaultRecovery,
             $($(#[$doc])* pub $field: $t,)*
         }
 
-        /// Keys of `[tcp]` (and of a `[[flow]]`) that change single values of the profile.
-        #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-        #[serde(deny_unknown_fields)]
-        pub struct ProfileKeys {
+        /// Keys of `[tcp]` (and of a `[[flow]]`) that change single values of the profile. `R` is
+        /// the form of a recovery in the file, which knows the detectors of the schemes.
+        #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+        #[serde(deny_unknown_fields, bound(deserialize = "R: Deserialize<'de>"))]
+        pub struct ProfileKeys<R> {
             /// The profile that gives every value not said here.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub profile: Option<ProfileName>,
+            /// Loss recovery under a window rule that does not insist on its own.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub recovery: Option<R>,
             $(
                 $(#[$doc])*
                 #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,11 +79,18 @@ macro_rules! profile {
             )*
         }
 
-        impl ProfileKeys {
+        impl<R> Default for ProfileKeys<R> {
+            fn default() -> Self {
+                ProfileKeys { profile: None, recovery: None, $($field: None,)* }
+            }
+        }
+
+        impl<R: Copy + Into<DefaultRecovery>> ProfileKeys<R> {
             /// `self`, with what it leaves open taken from `below`.
-            pub fn over(&self, below: &ProfileKeys) -> ProfileKeys {
+            pub fn over(&self, below: &ProfileKeys<R>) -> ProfileKeys<R> {
                 ProfileKeys {
                     profile: self.profile.or(below.profile),
+                    recovery: self.recovery.or(below.recovery),
                     $($field: self.$field.or(below.$field),)*
                 }
             }
@@ -85,6 +98,9 @@ macro_rules! profile {
             /// The whole profile.
             pub fn profile(&self) -> Profile {
                 let mut p = Profile::named(self.profile.unwrap_or_default());
+                if let Some(recovery) = self.recovery {
+                    p.recovery = recovery.into();
+                }
                 $(if let Some(v) = self.$field { p.$field = v; })*
                 p
             }
@@ -92,16 +108,18 @@ macro_rules! profile {
 
         impl Profile {
             /// Every value as a key, for a scenario with all defaults filled in.
-            pub fn keys(&self) -> ProfileKeys {
-                ProfileKeys { profile: Some(self.profile), $($field: Some(self.$field),)* }
+            pub fn keys<R: From<DefaultRecovery>>(&self) -> ProfileKeys<R> {
+                ProfileKeys {
+                    profile: Some(self.profile),
+                    recovery: Some(self.recovery.into()),
+                    $($field: Some(self.$field),)*
+                }
             }
         }
     };
 }
 
 profile! {
-    /// Loss recovery under a window rule that does not insist on its own.
-    recovery: DefaultRecovery,
     /// SACK is permitted (RFC 2018); without it what needs SACK runs over NewReno.
     sack: bool,
     /// Blocks that an ACK has room for: 4, one less beside timestamps (ns-2: 3).
@@ -259,21 +277,6 @@ profile! {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_change_single_values_and_round_trip() {
-        let keys: ProfileKeys = toml::from_str(
-            "profile = \"ns-2.26\"\nmin_rto = \"0.2 s\"\ndelayed_ack = \"100 \
-             ms\"\ninitial_ssthresh = \"8 segments\"",
-        )
-        .unwrap();
-        let p = keys.profile();
-        assert_eq!(p.min_rto, Duration::millis(200));
-        assert_eq!(p.delayed_ack.limit(), Some(Duration::millis(100)));
-        assert_eq!(p.initial_rto, Duration::secs(6));
-        let text = toml::to_string(&p.keys()).unwrap();
-        assert_eq!(toml::from_str::<ProfileKeys>(&text).unwrap().profile(), p);
-    }
 
     /// Dates of ns-2's CHANGES.html and ns-default.tcl: releases on 2003-02-26 (2.26), 2004-01-18
     /// (2.27), 2006-09-26 (2.30).

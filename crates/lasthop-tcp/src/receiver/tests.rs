@@ -1,6 +1,5 @@
 use super::*;
 use crate::profile::{DelayedAck, ProfileName};
-use crate::recovery::packet_list::SmartAcks;
 use lasthop_core::segment::Options;
 
 #[derive(Default)]
@@ -109,9 +108,15 @@ fn a_rule_may_answer_with_nothing_or_with_a_number() {
 }
 
 #[test]
-fn a_smart_ack_names_the_segment_that_it_answers() {
+fn an_ack_names_the_segment_that_it_answers() {
+    struct Naming;
+    impl ReceiverRule for Naming {
+        fn on_data(&mut self, _: Time, _: &Segment, _: u64, _: u64) -> Reply {
+            Reply { flags: Flags::NAMED, ..Reply::default() }
+        }
+    }
     let mut log = Log::default();
-    receiver(Some(Box::new(SmartAcks(None))), &[0, 2, 4, 1], &mut log);
+    receiver(Some(Box::new(Naming)), &[0, 2, 4, 1], &mut log);
     let acks: Vec<_> =
         log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::NAMED), o.named)).collect();
     assert_eq!(acks, [(1000, true, 0), (1000, true, 2000), (1000, true, 4000), (3000, true, 1000)]);

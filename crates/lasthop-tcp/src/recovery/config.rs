@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::detect::scheme::{Behaviour, DetectorEntry, OwnAddition};
 use super::hints::ElsnRules;
 use super::spurious::dsack;
-use super::{defer, hints, packet_list, prr, sack_ns2, selective_repeat};
+use super::{defer, hints, prr, sack_ns2};
 
 /// Loss detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +23,12 @@ pub enum RecoveryKind {
     Sack,
     /// SACK as ns-2's `TCP/Sack1` does it.
     SackNs2,
-    /// SACK that counts duplicate ACKs in the order of transmission, for a sender that accepts
-    /// notices of the link layer (yun2009, section 4.1).
-    Esack,
     /// FACK (Mathis and Mahdavi 1996).
     Fack,
     /// RACK-TLP (RFC 8985).
     Rack,
-    /// A packet list (Gao, Diggavi and Muthukrishnan 2003): each loss is a separate episode.
-    PacketList,
-    /// Selective repeat: each segment has a separate timer.
-    SelectiveRepeat,
+    /// A detector of a scheme.
+    Scheme(&'static DetectorEntry),
 }
 
 /// Which ambiguity of retransmissions Eifel resolves, and how it answers.
@@ -92,38 +87,62 @@ pub struct Recovery {
     /// Vegas' fine-grained retransmission: the first duplicate ACK retransmits what is overdue by
     /// its own fine timer.
     pub fine_timer: bool,
-    /// The receiver names the packet that each ACK answers (SMART) and sends no SACK.
-    pub smart: bool,
-    /// Round-trip times after which a segment is sent again (selective repeat).
-    pub timer: u32,
+    /// What the own addition of a scheme's detector sets; its entry says what the number means.
+    pub setting: u32,
     /// Notices of the link layer are accepted (yun2009): ERSN, ELN.
     pub elsn: Option<ElsnRules>,
 }
 
-const KINDS: [(&str, RecoveryKind); 10] = [
+const KINDS: [(&str, RecoveryKind); 7] = [
     ("tahoe", RecoveryKind::Tahoe),
     ("reno", RecoveryKind::Reno),
     ("newreno", RecoveryKind::Newreno),
     ("sack", RecoveryKind::Sack),
     ("sack-ns2", RecoveryKind::SackNs2),
-    ("esack", RecoveryKind::Esack),
     ("fack", RecoveryKind::Fack),
     ("rack", RecoveryKind::Rack),
-    ("packet-list", RecoveryKind::PacketList),
-    ("selective-repeat", RecoveryKind::SelectiveRepeat),
 ];
 
 const ADDITIONS: &str = "prr, prr-dupacks, f-rto, eifel, eifel-original, dsack-undo, ncr, \
-                         ncr-aggressive, dcr, fine-timer, smart, timer=ROUND-TRIPS, elsn, eln, \
-                         eln-trust, eln-shield";
+                         ncr-aggressive, dcr, fine-timer, elsn, eln, eln-trust, eln-shield";
+
+impl RecoveryKind {
+    /// The word of the text form.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecoveryKind::Scheme(entry) => entry.name,
+            kind => KINDS.iter().find(|k| k.1 == kind).map_or("", |k| k.0),
+        }
+    }
+
+    /// How the engine on SACK blocks works with it.
+    pub const fn behaviour(self) -> Behaviour {
+        match self {
+            RecoveryKind::Scheme(entry) => entry.behaviour,
+            RecoveryKind::Rack => Behaviour::RACK,
+            RecoveryKind::Fack => Behaviour::FACK,
+            _ => Behaviour::RFC6675,
+        }
+    }
+}
+
+/// The words of all detectors, with those of schemes.
+pub fn detector_names(schemes: &[&'static DetectorEntry]) -> Vec<&'static str> {
+    KINDS.iter().map(|k| k.0).chain(schemes.iter().map(|entry| entry.name)).collect()
+}
+
+/// The additions, as help texts show them, with those of the detectors of schemes.
+pub fn addition_forms(schemes: &[&'static DetectorEntry]) -> String {
+    let own = schemes.iter().filter_map(|entry| entry.own.as_ref());
+    own.fold(ADDITIONS.to_string(), |text, own| text + ", " + &own.form())
+}
 
 impl Recovery {
     /// One without additions.
     pub const fn of(kind: RecoveryKind) -> Recovery {
-        let elsn = match kind {
-            RecoveryKind::Esack => Some(ElsnRules::DEFAULT),
-            RecoveryKind::PacketList => Some(ElsnRules::TRUST),
-            _ => None,
+        let (elsn, setting) = match kind {
+            RecoveryKind::Scheme(entry) => (entry.notices, entry.default_setting()),
+            _ => (None, 0),
         };
         let none = Eifel::Off;
         Recovery {
@@ -136,8 +155,7 @@ impl Recovery {
             ncr: None,
             dcr: false,
             fine_timer: false,
-            smart: false,
-            timer: selective_repeat::TIMER,
+            setting,
             elsn,
         }
     }
@@ -152,7 +170,7 @@ impl Recovery {
             return self;
         }
         // Notices are accepted without SACK, too.
-        Recovery { kind: RecoveryKind::Newreno, dsack_undo: false, ..self }
+        Recovery { kind: RecoveryKind::Newreno, dsack_undo: false, setting: 0, ..self }
     }
 
     /// It accepts notices of the link layer about losses.
@@ -168,20 +186,86 @@ impl Recovery {
 
     /// It needs the timestamps option to tell the answers to retransmissions apart.
     pub const fn needs_timestamps(&self) -> bool {
-        !matches!(self.eifel, Eifel::Off) || matches!(self.kind, RecoveryKind::SelectiveRepeat)
+        let detector = match self.kind {
+            RecoveryKind::Scheme(entry) => entry.needs_timestamps,
+            _ => false,
+        };
+        detector || !matches!(self.eifel, Eifel::Off)
     }
 
     /// It works on SACK blocks.
-    pub const fn uses_sack(&self) -> bool {
+    pub fn uses_sack(&self) -> bool {
         match self.kind {
-            RecoveryKind::Sack
-            | RecoveryKind::Esack
-            | RecoveryKind::SackNs2
-            | RecoveryKind::Fack => true,
-            RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => true,
-            RecoveryKind::PacketList => !self.smart,
+            RecoveryKind::Sack | RecoveryKind::SackNs2 => true,
+            RecoveryKind::Fack | RecoveryKind::Rack => true,
             RecoveryKind::Tahoe | RecoveryKind::Reno | RecoveryKind::Newreno => false,
+            RecoveryKind::Scheme(entry) => (entry.uses_sack)(self.setting),
         }
+    }
+
+    /// Reads the text form, with the detectors of `schemes` beside those of the RFCs.
+    ///
+    /// # Errors
+    ///
+    /// For an unknown detector or addition, and for parts that exclude each other; the message
+    /// names what is known.
+    pub fn parse(text: &str, schemes: &[&'static DetectorEntry]) -> Result<Recovery, String> {
+        let mut parts = text.split('+').map(str::trim);
+        let first = parts.next().unwrap_or_default();
+        let of_scheme = || schemes.iter().find(|entry| entry.name == first);
+        let kind = KINDS.iter().find(|k| k.0 == first).map(|k| k.1);
+        let kind = kind.or_else(|| of_scheme().map(|&entry| RecoveryKind::Scheme(entry)));
+        let mut recovery = Recovery::of(kind.ok_or_else(|| {
+            format!(
+                "there is no recovery `{first}`; known: {}, with additions such as \
+                 \"rack+prr+f-rto\"",
+                detector_names(schemes).join(", ")
+            )
+        })?);
+        for part in parts {
+            recovery.add(part, schemes).map_err(|e| format!("recovery \"{text}\": {e}"))?;
+        }
+        recovery.check().map(|()| recovery).map_err(|e| format!("recovery \"{text}\": {e}"))
+    }
+
+    fn add(&mut self, part: &str, schemes: &[&'static DetectorEntry]) -> Result<(), String> {
+        match part {
+            "prr" => self.prr = true,
+            "prr-dupacks" => self.prr_dupacks = true,
+            "f-rto" => self.f_rto = true,
+            "eifel" => self.eifel = Eifel::Rfc,
+            "eifel-original" => self.eifel = Eifel::Original,
+            "dsack-undo" => self.dsack_undo = true,
+            "ncr" => self.ncr = Some(true),
+            "ncr-aggressive" => self.ncr = Some(false),
+            "dcr" => self.dcr = true,
+            "fine-timer" => self.fine_timer = true,
+            "elsn" => self.elsn = Some(ElsnRules::DEFAULT),
+            "eln" => self.elsn = Some(ElsnRules::PLAIN),
+            "eln-trust" => self.elsn = Some(ElsnRules::TRUST),
+            "eln-shield" => self.elsn = Some(ElsnRules::SHIELD),
+            numbers if numbers.starts_with("elsn=") => self.elsn = Some(elsn_rules(numbers)?),
+            other => return self.add_own(other, schemes),
+        }
+        Ok(())
+    }
+
+    /// An addition that only one detector has.
+    fn add_own(&mut self, part: &str, schemes: &[&'static DetectorEntry]) -> Result<(), String> {
+        let parsed =
+            |entry: &&'static DetectorEntry| Some((*entry, entry.own.as_ref()?.parse(part)?));
+        let Some((entry, value)) = schemes.iter().find_map(parsed) else {
+            return Err(format!(
+                "there is no addition `{part}`; known: {}",
+                addition_forms(schemes)
+            ));
+        };
+        if self.kind != RecoveryKind::Scheme(entry) {
+            let word = part.split('=').next().unwrap_or(part);
+            return Err(format!("{word} goes with {}", entry.name));
+        }
+        self.setting = value?;
+        Ok(())
     }
 }
 
@@ -189,43 +273,7 @@ impl FromStr for Recovery {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Recovery, String> {
-        let mut parts = text.split('+').map(str::trim);
-        let first = parts.next().unwrap_or_default();
-        let names = KINDS.map(|k| k.0).join(", ");
-        let kind = KINDS.iter().find(|k| k.0 == first).map(|k| k.1);
-        let mut r = Recovery::of(kind.ok_or_else(|| {
-            format!(
-                "there is no recovery `{first}`; known: {names}, with additions such as \
-                 \"rack+prr+f-rto\""
-            )
-        })?);
-        for part in parts {
-            match part {
-                "prr" => r.prr = true,
-                "prr-dupacks" => r.prr_dupacks = true,
-                "f-rto" => r.f_rto = true,
-                "eifel" => r.eifel = Eifel::Rfc,
-                "eifel-original" => r.eifel = Eifel::Original,
-                "dsack-undo" => r.dsack_undo = true,
-                "ncr" => r.ncr = Some(true),
-                "ncr-aggressive" => r.ncr = Some(false),
-                "dcr" => r.dcr = true,
-                "fine-timer" => r.fine_timer = true,
-                "smart" => r.smart = true,
-                "elsn" => r.elsn = Some(ElsnRules::DEFAULT),
-                "eln" => r.elsn = Some(ElsnRules::PLAIN),
-                "eln-trust" => r.elsn = Some(ElsnRules::TRUST),
-                "eln-shield" => r.elsn = Some(ElsnRules::SHIELD),
-                trips if trips.starts_with("timer=") => r.timer = timer(trips)?,
-                numbers if numbers.starts_with("elsn=") => r.elsn = Some(elsn_rules(numbers)?),
-                other => {
-                    return Err(format!(
-                        "recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}"
-                    ));
-                }
-            }
-        }
-        r.check().map(|()| r).map_err(|e| format!("recovery \"{text}\": {e}"))
+        Recovery::parse(text, &[])
     }
 }
 
@@ -239,17 +287,6 @@ fn elsn_rules(text: &str) -> Result<ElsnRules, String> {
         format!(
             "`{text}` is not of the form elsn=2/3: ELNs in a row that noise may bring, timeouts \
              put off"
-        )
-    })
-}
-
-/// "timer=ROUND-TRIPS".
-fn timer(text: &str) -> Result<u32, String> {
-    let trips = text.strip_prefix("timer=").and_then(|t| t.parse().ok());
-    trips.ok_or_else(|| {
-        format!(
-            "`{text}` is not of the form timer=2: round-trip times after which a segment is sent \
-             again"
         )
     })
 }
@@ -269,19 +306,28 @@ impl Recovery {
 type Rule = fn(&Recovery) -> Result<(), String>;
 
 /// What each part of a recovery is compatible with.
-const RULES: [Rule; 7] = [
-    dsack::check,
-    sack_ns2::check,
-    packet_list::check,
-    selective_repeat::check,
-    prr::check,
-    defer::check,
-    hints::check,
-];
+const RULES: [Rule; 6] =
+    [dsack::check, sack_ns2::check, check_scheme, prr::check, defer::check, hints::check];
+
+/// A detector of a scheme may exclude all additions except its own.
+fn check_scheme(recovery: &Recovery) -> Result<(), String> {
+    let RecoveryKind::Scheme(entry) = recovery.kind else { return Ok(()) };
+    let plain = Recovery { setting: recovery.setting, ..Recovery::of(recovery.kind) };
+    if entry.excludes_additions && *recovery != plain {
+        let but = entry.own.as_ref().map_or(String::new(), |own| format!(" but {}", own.name));
+        return Err(format!("{} takes no addition{but}", entry.name));
+    }
+    match &entry.own {
+        Some(OwnAddition { name, number: Some(number), .. }) => {
+            number.check(name, recovery.setting)
+        }
+        _ => Ok(()),
+    }
+}
 
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(KINDS.iter().find(|k| k.1 == self.kind).map_or("", |k| k.0))?;
+        f.write_str(self.kind.name())?;
         let additions = [
             (self.prr, "prr"),
             (self.prr_dupacks, "prr-dupacks"),
@@ -293,23 +339,22 @@ impl fmt::Display for Recovery {
             (self.ncr == Some(false), "ncr-aggressive"),
             (self.dcr, "dcr"),
             (self.fine_timer, "fine-timer"),
-            (self.smart, "smart"),
-            (self.elsn == Some(ElsnRules::DEFAULT) && self.kind != RecoveryKind::Esack, "elsn"),
         ];
         additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))?;
-        if self.timer != selective_repeat::TIMER {
-            write!(f, "+timer={}", self.timer)?;
+        if let RecoveryKind::Scheme(DetectorEntry { own: Some(own), .. }) = self.kind
+            && self.setting != own.default
+        {
+            write!(f, "+{}", own.name)?;
+            own.number.as_ref().map_or(Ok(()), |_| write!(f, "={}", self.setting))?;
         }
         match self.elsn {
+            rules if rules == Recovery::of(self.kind).elsn => Ok(()),
+            Some(ElsnRules::DEFAULT) => write!(f, "+elsn"),
             Some(ElsnRules::PLAIN) => write!(f, "+eln"),
             Some(ElsnRules::SHIELD) => write!(f, "+eln-shield"),
-            Some(ElsnRules::TRUST) if self.kind != RecoveryKind::PacketList => {
-                write!(f, "+eln-trust")
-            }
-            Some(rules) if ![ElsnRules::DEFAULT, ElsnRules::TRUST].contains(&rules) => {
-                write!(f, "+elsn={}/{}", rules.run, rules.holds)
-            }
-            _ => Ok(()),
+            Some(ElsnRules::TRUST) => write!(f, "+eln-trust"),
+            Some(rules) => write!(f, "+elsn={}/{}", rules.run, rules.holds),
+            None => Ok(()),
         }
     }
 }
@@ -317,30 +362,6 @@ impl fmt::Display for Recovery {
 impl Serialize for Recovery {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Recovery {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Recovery, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for Recovery {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Recovery".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let kinds = KINDS.map(|k| k.0).join("|");
-        schemars::json_schema!({
-            "type": "string",
-            "description": format!(
-                "What finds losses ({}), and what is added to it with + ({ADDITIONS})",
-                KINDS.map(|k| k.0).join(", ")
-            ),
-            "pattern": format!("^({kinds})(\\+[a-z-]+(=[0-9]+(/[0-9]+)?)?)*$"),
-        })
     }
 }
 
@@ -362,11 +383,6 @@ mod tests {
             "sack+eln-shield",
             "sack+eln-trust",
             "newreno+eln",
-            "packet-list+smart",
-            "selective-repeat",
-            "selective-repeat+timer=4",
-            "esack",
-            "esack+prr+elsn=1/0",
             "sack+prr-dupacks",
         ] {
             assert_eq!(text.parse::<Recovery>().unwrap().to_string(), text);
@@ -381,16 +397,10 @@ mod tests {
             "reno+ncr+dcr",
             "sack+fine-timer",
             "sack-ns2+f-rto",
-            "packet-list+prr",
-            "sack+smart",
         ];
         for text in mistakes.into_iter().chain([
             "rack+elsn",
             "sack+elsn=1",
-            "rack+timer=3",
-            "selective-repeat+timer=0",
-            "selective-repeat+timer=x",
-            "selective-repeat+prr",
             "rack+prr-dupacks",
             "sack+prr+prr-dupacks",
         ]) {

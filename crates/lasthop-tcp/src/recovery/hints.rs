@@ -30,15 +30,13 @@ use lasthop_core::units::{Duration, Time};
 ///
 /// The message names them.
 pub fn check(recovery: &Recovery) -> Result<(), String> {
-    let kinds = [
-        RecoveryKind::Reno,
-        RecoveryKind::Newreno,
-        RecoveryKind::Sack,
-        RecoveryKind::Esack,
-        RecoveryKind::PacketList,
-    ];
-    if recovery.elsn.is_some() && !kinds.contains(&recovery.kind) {
-        return Err("elsn goes with reno, newreno, sack and esack".into());
+    let accepts = match recovery.kind {
+        RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Sack => true,
+        RecoveryKind::Scheme(entry) => entry.notices.is_some(),
+        _ => false,
+    };
+    if recovery.elsn.is_some() && !accepts {
+        return Err("elsn goes with reno, newreno and sack".into());
     }
     Ok(())
 }
@@ -150,29 +148,19 @@ pub struct LinkHints {
     run: u32,
     /// Timeouts put off in a row.
     waits: u32,
-    /// The segment that the last duplicate ACK was counted against.
-    counted: Option<u64>,
     /// The segment that the last ELN ACK without a name was about.
     unnamed: Option<u64>,
 }
 
 /// True if `a` was sent after `b`, each given by its time of sending and its offset.
-fn is_after(a: (Time, u64), b: (Time, u64)) -> bool {
+pub fn is_after(a: (Time, u64), b: (Time, u64)) -> bool {
     a > b
 }
 
 impl LinkHints {
     /// Nothing is known yet.
     pub fn new(rules: ElsnRules) -> LinkHints {
-        LinkHints {
-            rules,
-            held: Vec::new(),
-            notified: Vec::new(),
-            run: 0,
-            waits: 0,
-            counted: None,
-            unnamed: None,
-        }
+        LinkHints { rules, held: Vec::new(), notified: Vec::new(), run: 0, waits: 0, unnamed: None }
     }
 
     /// No hint matters now: recovery works as without hints.
@@ -213,7 +201,7 @@ impl LinkHints {
         self.held.clear();
         self.notified.clear();
         self.waits = 0;
-        (self.counted, self.unnamed) = (None, None);
+        self.unnamed = None;
     }
 
     /// Notified segments whose copies are overtaken by `threshold` delivered ones: that is
@@ -221,6 +209,12 @@ impl LinkHints {
     pub fn take_overtaken(&mut self, threshold: u32) -> Option<u64> {
         let i = self.notified.iter().position(|n| n.behind >= threshold)?;
         Some(self.notified.remove(i).seq)
+    }
+
+    /// The segments that an ELN named and whose delivery is not known, in the order of
+    /// transmission: first byte, and the time of the retransmission unless that is yet to come.
+    pub fn notified(&self) -> impl Iterator<Item = (u64, Option<Time>)> {
+        self.notified.iter().map(|n| (n.seq, n.at))
     }
 
     /// An ELN has named the segment at `seq`.
@@ -236,49 +230,6 @@ impl LinkHints {
                 .filter(|s| n.at.is_none() && !s.marks.any(Marks::RESENT.with(Marks::SACKED)))
         };
         self.notified.iter().filter_map(waiting).map(|s| s.end() - s.seq).sum()
-    }
-
-    /// FirstUnsacked: of the segments not SACKed the one sent (or sent again) first.
-    fn first_unsacked(&self, board: &Scoreboard) -> Option<Sent> {
-        let again = self.notified.iter().filter(|n| n.at.is_some()).find_map(|n| board.get(n.seq));
-        let once = board
-            .iter()
-            .find(|s| !s.marks.any(Marks::SACKED.with(Marks::RESENT)) && !self.waits_for(s.seq))
-            .copied();
-        match (once, again) {
-            (Some(a), Some(b)) => {
-                Some(if is_after((a.last_sent, a.seq), (b.last_sent, b.seq)) { b } else { a })
-            }
-            (a, b) => a.or(b),
-        }
-    }
-
-    /// An ELN named it and it has not been sent again.
-    fn waits_for(&self, seq: u64) -> bool {
-        self.notified.iter().any(|n| n.seq == seq && n.at.is_none())
-    }
-
-    /// What a duplicate ACK with SACK news makes of the count (yun2009, Algorithm 1). `newest` is
-    /// the last one sent of the segments that it reports.
-    pub fn count(
-        &mut self,
-        dupacks: u32,
-        board: &Scoreboard,
-        high_sacked: u64,
-        newest: Option<(Time, u64)>,
-    ) -> u32 {
-        let Some(first) = self.first_unsacked(board) else { return dupacks };
-        let una = board.at(0).map_or(first.seq, |s| s.seq);
-        // Against what was sent again counts only what was sent after that: the ACK of anything
-        // before tells nothing of it.
-        let news = first.transmissions == 1
-            || newest.is_some_and(|n| is_after(n, (first.last_sent, first.seq)));
-        if first.marks.any(Marks::HELD) || !news || (first.seq != una && first.seq >= high_sacked) {
-            return dupacks;
-        }
-        let changed = first.seq != una && self.counted != Some(first.seq);
-        self.counted = Some(first.seq);
-        if changed { 1 } else { dupacks + 1 }
     }
 
     /// The first segment was retransmitted on an ELN, and duplicate ACKs mean congestion all the
@@ -301,11 +252,6 @@ impl LinkHints {
     /// ago.
     pub fn suppresses_detection(&self, first: u64, now: Time, rto: Duration) -> bool {
         self.rules.after == AfterEln::Shield && self.is_under_way(first, now, rto)
-    }
-
-    /// The segment that the duplicate ACKs counted are about, if it was sent once.
-    pub fn accused(&self) -> Option<u64> {
-        self.counted.filter(|seq| self.notified.iter().all(|n| n.seq != *seq))
     }
 
     /// The hint applies: it is about a segment in flight that was last sent before the hint was

@@ -11,15 +11,14 @@ pub mod detect;
 mod dupack;
 pub mod hints;
 mod notices;
-pub mod packet_list;
 pub mod prr;
 mod sack;
 mod sack_ns2;
-mod selective_repeat;
 mod spurious;
 
 pub use config::{Eifel, Recovery, RecoveryKind};
 pub use detect::LossDetector;
+pub use detect::scheme::{DetectorEntry, SchemeDetector};
 pub use hints::{AfterEln, ElsnRules};
 pub use sack::Phase;
 
@@ -35,7 +34,7 @@ use sack::SackRecovery;
 use sack_ns2::SackNs2Recovery;
 
 /// The recovery of one connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Engine {
     /// By duplicate ACKs.
     Dupack(DupackRecovery),

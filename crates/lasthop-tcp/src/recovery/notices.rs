@@ -173,7 +173,12 @@ impl Engine {
             return false;
         };
         match hints.on_timeout(stream.board()) {
-            TimeoutMeans::Congestion => false,
+            TimeoutMeans::Congestion => {
+                if let Engine::Sack(s) = self {
+                    s.on_hints_discarded();
+                }
+                false
+            }
             TimeoutMeans::LinkAtWork => {
                 stream.counters_mut().timeouts_held += 1;
                 stream.timers_mut().arm(now);

@@ -1,5 +1,6 @@
 //! A sender at the boundaries of its settings.
 
+use lasthop::schemes::mtcp;
 use lasthop::schemes::reno::RenoWindow;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop::tcp::profile::{Profile, ProfileName};
@@ -60,7 +61,7 @@ fn a_relay_leaves_a_window_of_one_segment() {
 #[test]
 fn the_timer_of_a_segment_has_a_length_where_the_round_trip_has_none() {
     let (mut sender, mut sent) =
-        (sender(RecoveryKind::SelectiveRepeat, ProfileName::Linux, true), Sent(0));
+        (sender(RecoveryKind::Scheme(&mtcp::DETECTOR), ProfileName::Linux, true), Sent(0));
     let at = |ms| Time::ZERO + Duration::millis(ms);
     sender.open(at(5), &mut sent);
     sender.on_segment(at(5), &syn_ack(), &Options::NONE, &mut sent);

@@ -18,9 +18,9 @@ mod python;
 
 use std::collections::HashMap;
 
+use lasthop::schemes::catalogue::ProfileKeys;
 use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice};
 use lasthop::segment::{Flags, Options, Payload, Segment};
-use lasthop::tcp::profile::ProfileKeys;
 use lasthop::tcp::recovery::Phase;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::{Limit, Output, SendReason, Sender, SenderConfig, timestamp};

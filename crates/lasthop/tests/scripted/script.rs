@@ -33,10 +33,11 @@
 
 use std::str::FromStr;
 
+use lasthop::schemes::catalogue::ProfileKeys;
 use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice};
 use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Payload, Segment};
 use lasthop::snack::Snack;
-use lasthop::tcp::profile::{Profile, ProfileKeys};
+use lasthop::tcp::profile::Profile;
 use lasthop::tcp::sender::{Output, SendReason, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
 

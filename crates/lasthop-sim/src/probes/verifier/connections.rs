@@ -2,7 +2,6 @@
 
 use lasthop::air::config::LossConfig;
 use lasthop::scenario::network::{App, Flow};
-use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::tcp::profile::HalvingBase;
 use lasthop::tcp::window::Window;
@@ -106,8 +105,7 @@ impl ConnectionModel {
             min_ssthresh: if p.integer_ssthresh { 0.0 } else { 2.0 * mss },
             prr: part.recovery.prr,
             model_based: part.needs.rate_samples,
-            relay_sets_cwnd: upstream.is_some()
-                && matches!(flow.scheme.scheme.outbound_window(), Some(AnyWindow::Rnf(_))),
+            relay_sets_cwnd: upstream.is_some() && flow.scheme.scheme.outbound_window().is_some(),
             largest_cwnd: initial,
             last_ack: (Time::ZERO, 0),
             last_report: None,

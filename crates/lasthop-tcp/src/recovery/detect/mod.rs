@@ -3,6 +3,7 @@
 pub mod fack;
 pub mod rack;
 pub mod rfc6675;
+pub mod scheme;
 
 use crate::scoreboard::Scoreboard;
 use lasthop_core::units::{Duration, Time};
@@ -32,6 +33,10 @@ pub struct AckSummary {
     pub recovering: bool,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
+    /// Round-trip time of the segment sent last among those delivered, if RACK's state is updated.
+    pub last_rtt: Duration,
+    /// The retransmission timeout.
+    pub rto: Duration,
 }
 
 impl AckSummary {
@@ -49,13 +54,15 @@ pub struct Losses {
     pub below: u64,
     /// First bytes of segments whose last copy is lost, in the order of detection.
     pub copies: Vec<u64>,
+    /// The receiver has discarded what it had SACKed (RFC 2018, section 8).
+    pub reneged: bool,
 }
 
 impl Losses {
     /// Nothing is lost.
     #[inline]
     pub fn clear(&mut self) {
-        self.below = 0;
+        (self.below, self.reneged) = (0, false);
         self.copies.clear();
     }
 }

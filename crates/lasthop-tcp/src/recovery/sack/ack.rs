@@ -2,21 +2,20 @@
 
 use super::{Arrival, Phase, SackRecovery};
 use crate::profile::{ClockKind, CwndLimitedBy, GrowthBase, RackRtt};
+use crate::recovery::RecoveryKind;
 use crate::recovery::detect::fack::Fack;
 use crate::recovery::detect::rack::ProbeAnswer;
-use crate::recovery::detect::rfc6675::{self, Rfc6675};
-use crate::recovery::detect::{AckSummary, LossDetector};
+use crate::recovery::detect::rfc6675::Rfc6675;
+use crate::recovery::detect::scheme::Reductions;
+use crate::recovery::detect::{AckSummary, LossDetector, Losses};
 use crate::recovery::dupack::restore;
-use crate::recovery::packet_list::smart_block;
-use crate::recovery::selective_repeat::segment_timer;
 use crate::recovery::spurious::dsack::duplicate_of;
 use crate::recovery::spurious::{Evidence, Verdict};
-use crate::recovery::{Recovery, RecoveryKind};
 use crate::scoreboard::{Marks, Sent};
 use crate::sender::stream::Stream;
 use crate::sender::{Output, timestamp};
 use crate::window::WindowRule;
-use lasthop_core::segment::{Block, Flags, Options, SackBlocks, Segment};
+use lasthop_core::segment::{Block, Flags, Options, Segment};
 use lasthop_core::units::{Duration, Time};
 
 /// An ACK while it is processed.
@@ -66,12 +65,14 @@ impl SackRecovery {
         let same_window = u64::from(segment.window) == stream.rwnd();
         stream.set_rwnd(u64::from(segment.window));
         let pipe_before = self.pipe(stream.flight());
-        let Recovery { smart, .. } = self.recovery;
-        let named =
-            if smart { smart_block(stream.board(), segment, options) } else { SackBlocks::NONE };
-        let blocks =
-            if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { named.as_slice() };
-        let duplicate = if smart { None } else { duplicate_of(blocks, segment.ack) };
+        let detector = self.detector.as_ref();
+        let named = detector.and_then(|d| d.blocks(stream.board(), segment, options));
+        let blocks = match &named {
+            _ if segment.flags.has(Flags::SACK) => options.sack.as_slice(),
+            Some(named) => named.as_slice(),
+            None => &[],
+        };
+        let duplicate = if named.is_some() { None } else { duplicate_of(blocks, segment.ack) };
         let news = &blocks[usize::from(duplicate.is_some())..];
         let arrival = self.update_scoreboard(stream, now, segment, news);
         let advanced = arrival.acked > 0;
@@ -177,13 +178,13 @@ impl SackRecovery {
         segment: &Segment,
         blocks: &[Block],
     ) -> Arrival {
-        if self.hints.is_some() || self.board.has_list() {
+        if self.hints.is_some() || self.detector.is_some() {
             return self.update_scoreboard_with_hints(stream, now, segment, blocks);
         }
         self.record_delivered(stream, now, segment, blocks, |_| {})
     }
 
-    /// The same where a packet list or hints of the link layer depend on it.
+    /// The same where the detector of a scheme or hints of the link layer depend on it.
     #[inline(never)]
     fn update_scoreboard_with_hints<W: WindowRule>(
         &mut self,
@@ -192,25 +193,23 @@ impl SackRecovery {
         segment: &Segment,
         blocks: &[Block],
     ) -> Arrival {
-        let (mut list, mut hints, mut newest) = (None, self.hints.take(), None);
-        self.board.swap_list(&mut list);
-        if let Some(list) = &mut list {
-            list.take_new(stream.board());
+        let (mut detector, mut hints, mut newest) = (self.detector.take(), self.hints.take(), None);
+        if let Some(detector) = &mut detector {
+            detector.on_sent(stream.board());
         }
         let mut arrival = self.record_delivered(stream, now, segment, blocks, |sent| {
-            if let Some(list) = &mut list {
-                list.arrived(sent.seq);
+            if let Some(detector) = &mut detector {
+                detector.on_delivered(sent);
             }
             if let Some(hints) = &mut hints {
                 newest = newest.max(Some((sent.last_sent, sent.seq)));
                 hints.on_delivered(sent);
             }
         });
-        if let Some(list) = &mut list {
-            list.acknowledged(segment.ack);
+        if let Some(detector) = &mut detector {
+            detector.on_acknowledged(segment.ack);
         }
-        self.board.swap_list(&mut list);
-        self.hints = hints;
+        (self.detector, self.hints) = (detector, hints);
         arrival.newest = newest;
         arrival
     }
@@ -257,15 +256,17 @@ impl SackRecovery {
 
     /// A duplicate ACK that reports something new.
     fn count_duplicate<W: WindowRule>(&mut self, stream: &Stream<W>, arrival: &Arrival) {
-        let in_order_of_sending = self.is_esack() && self.phase == Phase::Open;
-        let high_sacked = self.board.high_sacked();
-        match self.hints.as_mut().filter(|h| in_order_of_sending && !h.is_quiet()) {
-            Some(hints) => {
-                self.dupacks =
-                    hints.count(self.dupacks, stream.board(), high_sacked, arrival.newest);
-            }
-            None => self.dupacks += 1,
-        }
+        let hints = self.hints.as_ref().filter(|h| self.phase == Phase::Open && !h.is_quiet());
+        self.dupacks = match (&mut self.detector, hints) {
+            (Some(detector), Some(hints)) => detector.count_duplicate(
+                stream.board(),
+                self.dupacks,
+                self.board.high_sacked(),
+                arrival.newest,
+                hints,
+            ),
+            _ => self.dupacks + 1,
+        };
     }
 
     fn is_excused<W: WindowRule>(&self, stream: &Stream<W>, now: Time, segment: &Segment) -> bool {
@@ -307,26 +308,19 @@ impl SackRecovery {
         let mut losses = std::mem::take(&mut self.losses);
         losses.clear();
         match self.recovery.kind {
-            RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => {
+            RecoveryKind::Rack => {
                 self.board.rack_mut().on_ack(stream.board(), &summary, &mut losses);
             }
             RecoveryKind::Fack => Fack.on_ack(stream.board(), &summary, &mut losses),
-            RecoveryKind::PacketList => self.lose_overtaken(stream, summary.threshold),
-            RecoveryKind::Esack if self.has_hints() => {
-                self.judge_in_order_of_sending(stream, &summary);
-            }
+            RecoveryKind::Scheme(_) => self.judge_as_scheme(stream, &summary, &mut losses),
             _ => Rfc6675.on_ack(stream.board(), &summary, &mut losses),
         }
         self.board.lose_found(stream.board_mut(), &losses);
         self.losses = losses;
-        if now >= self.segment_deadline {
-            let timer = self.segment_timer(stream);
-            self.segment_deadline = self.board.lose_expired(stream.board_mut(), now, timer);
-        }
     }
 
     #[inline(always)]
-    fn summary<W: WindowRule>(&self, stream: &Stream<W>, now: Time) -> AckSummary {
+    pub(super) fn summary<W: WindowRule>(&self, stream: &Stream<W>, now: Time) -> AckSummary {
         AckSummary {
             now,
             snd_una: stream.snd_una(),
@@ -339,54 +333,40 @@ impl SackRecovery {
             mss: stream.mss(),
             recovering: self.phase != Phase::Open,
             srtt: stream.timers().rto().srtt(),
+            last_rtt: self.board.rack().rtt(),
+            rto: stream.timers().rto().rto(),
         }
     }
 
-    /// How long a segment waits for its acknowledgment (selective repeat).
-    pub(super) fn segment_timer<W: WindowRule>(&self, stream: &Stream<W>) -> Duration {
-        segment_timer(stream.timers().rto(), self.board.rack().rtt(), self.recovery.timer)
-    }
-
-    /// What the packet list shows to be lost. Each loss is a reason to reduce, except for those in
-    /// slow start after a timeout.
-    fn lose_overtaken<W: WindowRule>(&mut self, stream: &mut Stream<W>, threshold: u32) {
-        let mut list = None;
-        self.board.swap_list(&mut list);
-        let Some(packets) = &mut list else { return };
-        let found = packets.find_lost(stream.board(), threshold);
-        self.reductions_due = if self.phase == Phase::Loss { 0 } else { found.len() as u32 };
-        for &seq in found {
-            self.board.lose_copy(stream.board_mut(), seq);
-        }
-        self.board.swap_list(&mut list);
-    }
-
-    /// As RFC 6675, but a segment that was retransmitted on an ELN is lost only if segments sent
-    /// after that are delivered (yun2009, section 4.1).
-    fn judge_in_order_of_sending<W: WindowRule>(
+    /// What the detector of a scheme finds lost, after RACK if that is used as well. If each loss
+    /// is a reason to reduce, those in slow start after a timeout are none.
+    #[inline(never)]
+    fn judge_as_scheme<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
         summary: &AckSummary,
+        losses: &mut Losses,
     ) {
-        let Some(hints) = &mut self.hints else { return };
-        while let Some(seq) = hints.take_overtaken(summary.threshold) {
-            self.board.lose_copy(stream.board_mut(), seq);
+        if self.behaviour.by_time {
+            self.board.rack_mut().on_ack(stream.board(), summary, losses);
+            self.board.lose_found(stream.board_mut(), losses);
+            losses.clear();
         }
-        if summary.sacked > 0 {
-            let edge = rfc6675::edge(stream.board(), summary);
-            self.board.lose_below(stream.board_mut(), edge);
-            let accused = hints.accused().filter(|_| summary.dupacks >= summary.threshold);
-            let end = accused.and_then(|seq| stream.board().get(seq)).map(|a| a.end());
-            if let Some(end) = end {
-                self.board.lose_below(stream.board_mut(), end);
-            }
+        let Some(detector) = &mut self.detector else { return };
+        match self.hints.as_deref_mut().filter(|h| !h.is_quiet()) {
+            Some(hints) => detector.on_ack_with_hints(stream.board(), summary, hints, losses),
+            None => detector.on_ack(stream.board(), summary, losses),
+        }
+        if self.reduces_for_each_loss() {
+            let found = losses.copies.len() as u32;
+            self.reductions_due = if self.phase == Phase::Loss { 0 } else { found };
         }
     }
 
-    /// How often the window is to be reduced for what is newly lost: once outside of recovery; by a
-    /// packet list for each loss. Bytes that wait although a hint excuses them do not count.
+    /// How often the window is to be reduced for what is newly lost: once outside of recovery; or
+    /// once for each loss. Bytes that wait although a hint excuses them do not count.
     fn reductions_due<W: WindowRule>(&mut self, stream: &Stream<W>, probe: ProbeAnswer) -> u32 {
-        if self.board.has_list() {
+        if self.reduces_for_each_loss() {
             return std::mem::take(&mut self.reductions_due);
         }
         let excused = || self.hints.as_ref().map_or(0, |h| h.pardoned(stream.board()));
@@ -410,8 +390,7 @@ impl SackRecovery {
     /// flight: there is a reduction for each window with losses (RFC 5681, section 4.3; RFC 6675,
     /// section 5; Linux `tcp_time_to_recover`).
     pub(super) fn has_lost_data<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
-        let by_window =
-            !self.board.has_list() && self.recovery.kind != RecoveryKind::SelectiveRepeat;
+        let by_window = self.behaviour.reductions == Reductions::Window;
         let congestion = |seq| self.hints.as_ref().is_none_or(|h| !h.has_notified(seq));
         let is_lost = |sent: &Sent| sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::SACKED);
         by_window && stream.board().iter().any(|sent| is_lost(sent) && congestion(sent.seq))

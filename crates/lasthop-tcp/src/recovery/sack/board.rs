@@ -1,10 +1,8 @@
 //! The state of segments in SACK recovery: which are delivered, lost or retransmitted, and the
 //! bytes in the pipe, counted incrementally.
 
-use crate::recovery::RecoveryKind;
 use crate::recovery::detect::Losses;
 use crate::recovery::detect::rack::Rack;
-use crate::recovery::packet_list::PacketList;
 use crate::recovery::sack::Arrival;
 use crate::scoreboard::{Marks, Scoreboard, Sent};
 use crate::sender::timestamp;
@@ -36,8 +34,6 @@ pub struct SackBoard {
     next_lost: u64,
     /// Everything between these is SACKed, lost or retransmitted.
     reported: (u64, u64),
-    /// The packet list, if that detects losses.
-    list: Option<Box<PacketList>>,
     /// Segments newly considered lost, for a rule that counts each of them.
     found: Option<Ring<u64>>,
     cache: SackBlocks,
@@ -48,15 +44,10 @@ fn bytes(sent: &Sent) -> u64 {
 }
 
 impl SackBoard {
-    /// At the start of a connection. `each_loss`: the window rule counts each segment that is lost.
-    pub fn new(kind: RecoveryKind, rack: Rack, each_loss: bool) -> Self {
-        SackBoard {
-            rack,
-            found: each_loss.then(Ring::default),
-            list: (kind == RecoveryKind::PacketList).then(Box::default),
-            by_time: matches!(kind, RecoveryKind::Rack | RecoveryKind::SelectiveRepeat),
-            ..SackBoard::default()
-        }
+    /// At the start of a connection. `by_time`: RACK's state is updated. `each_loss`: the window
+    /// rule counts each segment that is lost.
+    pub fn new(by_time: bool, rack: Rack, each_loss: bool) -> Self {
+        SackBoard { rack, found: each_loss.then(Ring::default), by_time, ..SackBoard::default() }
     }
 
     /// RACK's state.
@@ -69,23 +60,6 @@ impl SackBoard {
     #[inline]
     pub fn rack_mut(&mut self) -> &mut Rack {
         &mut self.rack
-    }
-
-    /// The packet list, if that detects losses.
-    #[inline]
-    pub fn list_mut(&mut self) -> Option<&mut PacketList> {
-        self.list.as_deref_mut()
-    }
-
-    /// A packet list detects losses.
-    #[inline]
-    pub fn has_list(&self) -> bool {
-        self.list.is_some()
-    }
-
-    /// Takes the packet list out, or puts it back.
-    pub fn swap_list(&mut self, list: &mut Option<Box<PacketList>>) {
-        std::mem::swap(&mut self.list, list);
     }
 
     /// The byte after the highest one SACKed.
@@ -252,6 +226,9 @@ impl SackBoard {
     /// What a detector has found is lost.
     #[inline]
     pub fn lose_found(&mut self, board: &mut Scoreboard, losses: &Losses) {
+        if losses.reneged {
+            self.forget_sacks(board);
+        }
         for &seq in &losses.copies {
             self.lose_copy(board, seq);
         }
@@ -343,10 +320,6 @@ impl SackBoard {
     /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what
     /// is overdue.
     pub fn lose_all(&mut self, board: &mut Scoreboard, now: Time, overdue_only: Option<Duration>) {
-        if let Some(list) = &mut self.list {
-            list.take_new(board);
-            list.clear();
-        }
         // A receiver that took back what it had reported has nothing SACKed at snd_una (RFC 2018,
         // section 8).
         if board.at(0).is_some_and(|s| s.marks.any(Marks::SACKED)) {
@@ -366,7 +339,8 @@ impl SackBoard {
         }
     }
 
-    pub fn forget_sacks(&mut self, board: &mut Scoreboard) {
+    /// The receiver has discarded what it had SACKed (RFC 2018, section 8).
+    fn forget_sacks(&mut self, board: &mut Scoreboard) {
         let mut place = 0;
         while let Some(sent) = board.at_mut(place) {
             sent.marks = sent.marks.without(Marks::SACKED);
@@ -462,10 +436,6 @@ impl SackBoard {
         if self.by_time {
             self.rack.on_retransmitted(seq, now);
         }
-        if let Some(list) = &mut self.list {
-            list.take_new(board);
-            list.sent_again(seq);
-        }
         true
     }
 }
@@ -489,7 +459,7 @@ mod tests {
                 let sent = Sent { seq: 1000 * i, len: 1000, transmissions: 1, ..Sent::default() };
                 board.push(sent);
             }
-            let mut s = SackBoard::new(RecoveryKind::Sack, Rack::default(), false);
+            let mut s = SackBoard::new(false, Rack::default(), false);
             let mut una = 0;
             for (what, n) in steps {
                 let seq = 1000 * n;

@@ -24,8 +24,9 @@ impl SackRecovery {
         if let Some(a) = &mut self.additions {
             a.remember(stream, now, kind);
         }
-        // By a packet list a second loss of one window halves what the first has left.
-        let within_window = self.board.has_list();
+        // With a reduction for each loss, a second loss of one window halves what the first has
+        // left.
+        let within_window = self.reduces_for_each_loss();
         stream.reduce(now, kind, flags, pipe, within_window, out);
     }
 
@@ -54,14 +55,14 @@ impl SackRecovery {
         // ssthresh is at least two segments; that is no reason to grow.
         let reduced = stream.window().cwnd.min(before.cwnd);
         self.target = reducing.map_or(reduced, |p| p.target);
-        if self.board.has_list() {
+        if self.reduces_for_each_loss() {
             // Halved once for each loss it would soon be nothing.
             self.target = self.target.max(f64::from(stream.mss()));
         }
         stream.congestion_mut().set_cwnd(self.target);
-        // Fast recovery by a packet list is for the packets that are lost, not for all that were in
-        // flight.
-        self.recovery_point = match (self.board.has_list(), self.phase) {
+        // With a reduction for each loss, a recovery is for the segments that are lost, not for all
+        // that were in flight.
+        self.recovery_point = match (self.reduces_for_each_loss(), self.phase) {
             (false, _) => stream.snd_max(),
             (true, Phase::Recovery) => self.recovery_point,
             (true, _) => una,

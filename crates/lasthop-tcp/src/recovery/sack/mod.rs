@@ -2,7 +2,8 @@
 //! rate reduction.
 //!
 //! One engine: an ACK is processed, losses are detected as the kind of recovery says, an episode
-//! begins or ends, and what the pipe has room for is sent. The kinds differ only in `judge_losses`.
+//! begins or ends, and what the pipe has room for is sent. The kinds differ in `judge_losses` and
+//! in their `Behaviour`.
 
 mod ack;
 pub mod board;
@@ -13,6 +14,7 @@ mod timers;
 use super::defer::Additions;
 use super::detect::Losses;
 use super::detect::rack::Rack;
+use super::detect::scheme::{Behaviour, Reductions, SchemeDetector};
 use super::hints::LinkHints;
 use super::prr::Prr;
 use super::spurious::dsack::Undo;
@@ -55,9 +57,12 @@ pub struct Arrival {
 }
 
 /// Recovery on SACK blocks of one connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SackRecovery {
     recovery: Recovery,
+    behaviour: Behaviour,
+    /// The detector of a scheme, if that is used.
+    detector: Option<Box<dyn SchemeDetector>>,
     board: SackBoard,
     phase: Phase,
     /// Recovery ends when this byte has been acknowledged.
@@ -76,11 +81,9 @@ pub struct SackRecovery {
     undo: Option<Undo>,
     /// When a tail loss probe is due.
     probe_deadline: Time,
-    /// When the timers of the segments are to be checked (selective repeat).
-    segment_deadline: Time,
     /// What the detector has found, from ACK to ACK the same memory.
     losses: Losses,
-    /// Reductions due for what a packet list has found.
+    /// Reductions due for what was found lost, if there is one for each loss.
     reductions_due: u32,
     hints: Option<Box<LinkHints>>,
     additions: Option<Box<Additions>>,
@@ -89,9 +92,16 @@ pub struct SackRecovery {
 impl SackRecovery {
     /// At the start of a connection. `each_loss`: the window rule counts each segment that is lost.
     pub fn new(recovery: &Recovery, rack: Rack, each_loss: bool) -> Self {
+        let behaviour = recovery.kind.behaviour();
+        let detector = match recovery.kind {
+            RecoveryKind::Scheme(entry) => Some((entry.make)(recovery.setting)),
+            _ => None,
+        };
         SackRecovery {
             recovery: *recovery,
-            board: SackBoard::new(recovery.kind, rack, each_loss),
+            behaviour,
+            detector,
+            board: SackBoard::new(behaviour.by_time, rack, each_loss),
             phase: Phase::Open,
             recovery_point: 0,
             rescued: None,
@@ -102,7 +112,6 @@ impl SackRecovery {
             undo: None,
             losses: Losses::default(),
             probe_deadline: Time::NEVER,
-            segment_deadline: Time::NEVER,
             reductions_due: 0,
             hints: recovery.elsn.map(|rules| Box::new(LinkHints::new(rules))),
             additions: Additions::of(recovery),
@@ -173,8 +182,16 @@ impl SackRecovery {
         self.hints.as_ref().is_some_and(|h| !h.is_quiet())
     }
 
-    /// Losses are detected in the order of transmission, for a sender with hints.
-    fn is_esack(&self) -> bool {
-        self.recovery.kind == RecoveryKind::Esack
+    /// There is a reduction for each lost segment.
+    #[inline]
+    fn reduces_for_each_loss(&self) -> bool {
+        self.behaviour.reductions == Reductions::Loss
+    }
+
+    /// The hints of the link layer were discarded, because a timeout meant congestion.
+    pub fn on_hints_discarded(&mut self) {
+        if let Some(detector) = &mut self.detector {
+            detector.on_hints_discarded();
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Sending by the pipe: what is lost first, then new data, then what may be lost.
 
 use super::{Phase, SackRecovery};
-use crate::recovery::RecoveryKind;
-use crate::scoreboard::Marks;
+use crate::scoreboard::{Marks, Sent};
 use crate::sender::stream::Stream;
 use crate::sender::{Output, SendReason};
 use crate::window::WindowRule;
@@ -91,7 +90,7 @@ impl SackRecovery {
             }
             let more = room >= mss
                 && self.phase == Phase::Recovery
-                && matches!(self.recovery.kind, RecoveryKind::Sack | RecoveryKind::Esack);
+                && self.behaviour.retransmits_uncertain;
             if !more
                 || !stream.congestion_mut().paced(now)
                 || !self.retransmit_uncertain(stream, now, out)
@@ -127,18 +126,15 @@ impl SackRecovery {
     /// New data may leave for everything that is delivered, while the response to a loss is
     /// deferred, or while losses of the radio are repaired.
     fn preserves_ack_clock(&self) -> bool {
-        (self.is_esack() && self.has_hints())
+        self.behaviour.keeps_ack_clock
+            || (self.behaviour.in_sending_order && self.has_hints())
             || self.additions.as_ref().is_some_and(|a| a.defers())
-            || matches!(
-                self.recovery.kind,
-                RecoveryKind::PacketList | RecoveryKind::SelectiveRepeat
-            )
     }
 
     pub(super) fn sent_new<W: WindowRule>(&mut self, stream: &mut Stream<W>, before: u64) {
         let bytes = stream.snd_max() - before;
-        if let Some(list) = self.board.list_mut() {
-            list.take_new(stream.board());
+        if let Some(detector) = &mut self.detector {
+            detector.on_sent(stream.board());
         }
         if self.phase == Phase::Open && self.dupacks > 0 {
             stream.add_limited(bytes);
@@ -211,7 +207,14 @@ impl SackRecovery {
         seq: u64,
         now: Time,
     ) {
-        if !self.board.resent(stream.board_mut(), seq, now) || self.phase == Phase::Open {
+        if !self.board.resent(stream.board_mut(), seq, now) {
+            return;
+        }
+        if let Some(detector) = &mut self.detector {
+            detector.on_sent(stream.board());
+            detector.on_retransmitted(stream.board(), seq);
+        }
+        if self.phase == Phase::Open {
             return;
         }
         if let Some(undo) = &mut self.undo {
@@ -224,7 +227,7 @@ impl SackRecovery {
     /// The link layer has given the segment at `seq` up.
     pub fn on_given_up<W: WindowRule>(&mut self, stream: &mut Stream<W>, seq: u64) {
         self.lose_reported(stream, seq);
-        if seq == stream.snd_una() && self.is_esack() {
+        if seq == stream.snd_una() && self.behaviour.in_sending_order {
             // They were about the copy that is known to be lost now.
             self.dupacks = 0;
         }
@@ -261,8 +264,8 @@ impl SackRecovery {
         }
     }
 
-    /// ESACK, on a duplicate ACK for a segment that had been SACKed: the receiver has discarded it
-    /// and needs it again (yun2009, Algorithm 1, third case).
+    /// In the order of transmission, on a duplicate ACK for a segment that had been SACKed: the
+    /// receiver has discarded it and needs it again (yun2009, Algorithm 1, third case).
     pub(super) fn retransmit_taken_back<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -270,7 +273,8 @@ impl SackRecovery {
         out: &mut impl Output,
     ) {
         let una = stream.snd_una();
-        if self.is_esack() && stream.board().at(0).is_some_and(|f| f.marks.any(Marks::SACKED)) {
+        let is_sacked = |first: &Sent| first.marks.any(Marks::SACKED);
+        if self.behaviour.in_sending_order && stream.board().at(0).is_some_and(is_sacked) {
             self.board.take_back(stream.board_mut(), una);
             self.lose_reported(stream, una);
             self.retransmit_notified(stream, now, una, SendReason::Recovery, out);

@@ -21,10 +21,7 @@ impl SackRecovery {
         if stream.idle_timeout(now) {
             return;
         }
-        if self.recovery.kind == RecoveryKind::SelectiveRepeat {
-            // Each segment has a timer. This one is for segments for which no ACK has started one,
-            // as after a probe of the window.
-            self.segment_deadline = now;
+        if self.detector.as_mut().is_some_and(|d| d.replaces_timeout(now)) {
             stream.timers_mut().arm(now);
             return self.on_aux_timer(stream, now, out);
         }
@@ -41,6 +38,10 @@ impl SackRecovery {
         let overdue_only =
             (self.recovery.kind == RecoveryKind::Rack).then_some(self.board.rack().rtt() + window);
         let pipe = self.pipe(stream.flight());
+        if let Some(detector) = &mut self.detector {
+            detector.on_sent(stream.board());
+            detector.on_timeout(stream.board());
+        }
         self.board.lose_all(stream.board_mut(), now, overdue_only);
         self.report_losses(stream, now);
         self.reduce(stream, now, LossKind::Timeout, Flags::NONE, Some(pipe), out);
@@ -70,7 +71,7 @@ impl SackRecovery {
         now: Time,
         out: &mut impl Output,
     ) {
-        if now >= self.board.rack().deadline().min(self.segment_deadline) {
+        if now >= self.board.rack().deadline().min(self.detector_deadline()) {
             self.find_losses(stream, now);
             if self.board.waiting() > 0 && self.phase == Phase::Open {
                 self.begin_recovery_by_timer(stream, now, out);
@@ -92,6 +93,10 @@ impl SackRecovery {
             self.send_probe(stream, now, out);
         }
         self.set_timers(stream, now);
+    }
+
+    fn detector_deadline(&self) -> Time {
+        self.detector.as_ref().map_or(Time::NEVER, |d| d.deadline())
     }
 
     fn deferred_deadline(&self) -> Time {
@@ -177,29 +182,20 @@ impl SackRecovery {
 
     /// Sets the earliest of the deadlines.
     pub(super) fn set_timers<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
-        self.set_segment_deadline(stream, now);
+        if self.detector.is_some() {
+            let summary = self.summary(stream, now);
+            let detector = self.detector.as_mut();
+            detector.into_iter().for_each(|d| d.set_deadline(&summary, stream.flight()));
+        }
         let next = self
             .board
             .rack()
             .deadline()
             .min(self.probe_deadline)
-            .min(self.segment_deadline)
+            .min(self.detector_deadline())
             .min(self.deferred_deadline())
             .min(stream.other_deadline());
         let at = if stream.is_shut_out() { Time::NEVER } else { next };
         stream.timers_mut().set_aux_deadline(now, at);
-    }
-
-    /// Selective repeat: one deadline stands for all timers, the earliest when they were last
-    /// checked. What is sent later is due later.
-    fn set_segment_deadline<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time) {
-        if self.recovery.kind != RecoveryKind::SelectiveRepeat {
-            return;
-        }
-        if stream.flight() == 0 {
-            self.segment_deadline = Time::NEVER;
-        } else if self.segment_deadline == Time::NEVER {
-            self.segment_deadline = now + self.segment_timer(stream);
-        }
     }
 }

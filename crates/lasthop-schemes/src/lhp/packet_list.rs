@@ -12,29 +12,38 @@
 //! 1997) and nothing of those before: the packets of lost ACKs seem overtaken until the ACK number
 //! passes them.
 
-use crate::receiver::{ReceiverRule, Reply};
-use crate::recovery::{Recovery, RecoveryKind};
-use crate::scoreboard::{Marks, Scoreboard};
 use lasthop_core::ring::{Ring, Span};
 use lasthop_core::segment::{Flags, Options, SackBlocks, Segment};
 use lasthop_core::units::Time;
+use lasthop_tcp::receiver::{ReceiverRule, Reply};
+use lasthop_tcp::recovery::detect::scheme::{Behaviour, OwnAddition, Reductions};
+use lasthop_tcp::recovery::detect::{AckSummary, LossDetector, Losses};
+use lasthop_tcp::recovery::{DetectorEntry, ElsnRules, SchemeDetector};
+use lasthop_tcp::scoreboard::{Marks, Scoreboard, Sent};
 
-/// A packet list takes no addition except `smart`, and `smart` needs a packet list.
-///
-/// # Errors
-///
-/// The message says which of the two is violated.
-pub fn check(recovery: &Recovery) -> Result<(), String> {
-    let listed = recovery.kind == RecoveryKind::PacketList;
-    let plain = Recovery { smart: recovery.smart, ..Recovery::of(RecoveryKind::PacketList) };
-    if listed && *recovery != plain {
-        return Err("packet-list takes no addition but smart".into());
-    }
-    if recovery.smart && !listed {
-        return Err("smart goes with packet-list".into());
-    }
-    Ok(())
-}
+/// The setting with SMART's ACKs, and with SACK.
+pub const SMART: u32 = 1;
+const SACK: u32 = 0;
+
+/// The packet list, as a loss detector. Each loss is a separate episode.
+pub static DETECTOR: DetectorEntry = DetectorEntry {
+    behaviour: Behaviour {
+        reductions: Reductions::Loss,
+        keeps_ack_clock: true,
+        retransmits_uncertain: false,
+        ..Behaviour::RFC6675
+    },
+    notices: Some(ElsnRules::TRUST),
+    own: Some(OwnAddition { name: "smart", number: None, default: SACK }),
+    excludes_additions: true,
+    uses_sack: |setting| setting == SACK,
+    receiver: |setting, rule| {
+        if setting == SMART { Some(Box::new(SmartAcks(rule))) } else { rule }
+    },
+    ..DetectorEntry::new("packet-list", |setting| {
+        Box::new(PacketList { is_smart: setting == SMART, ..PacketList::default() })
+    })
+};
 
 /// What is not on the list.
 const OFF: u64 = 0;
@@ -80,13 +89,13 @@ pub struct PacketList {
     sent: u64,
     /// The last sending that the ACK being taken in reports.
     newest: u64,
-    /// What was found lost by the last ACK.
-    found: Vec<u64>,
+    /// ACKs name one segment (SMART) instead of SACK blocks.
+    is_smart: bool,
 }
 
 impl PacketList {
     /// New data on the scoreboard go to the tail.
-    pub fn take_new(&mut self, board: &Scoreboard) {
+    fn take_new(&mut self, board: &Scoreboard) {
         let known = self.segments.back().map_or(0, |s| s.end);
         if board.end() <= known {
             return;
@@ -111,7 +120,7 @@ impl PacketList {
     }
 
     /// The segment at `seq` is sent again: to the tail.
-    pub fn sent_again(&mut self, seq: u64) {
+    fn sent_again(&mut self, seq: u64) {
         let number = self.sent + 1;
         let Some(listed) = self.find(seq) else { return };
         (listed.number, listed.overtaken) = (number, 0);
@@ -121,7 +130,7 @@ impl PacketList {
     }
 
     /// The ACK being taken in reports the segment at `seq`.
-    pub fn arrived(&mut self, seq: u64) {
+    fn arrived(&mut self, seq: u64) {
         if let Some(listed) = self.find(seq) {
             let number = std::mem::replace(&mut listed.number, OFF);
             self.newest = self.newest.max(number);
@@ -129,7 +138,7 @@ impl PacketList {
     }
 
     /// Everything below `ack` is acknowledged.
-    pub fn acknowledged(&mut self, ack: u64) {
+    fn acknowledged(&mut self, ack: u64) {
         while self.segments.front().is_some_and(|s| s.end <= ack) {
             self.segments.pop();
         }
@@ -137,7 +146,7 @@ impl PacketList {
 
     /// The ACK has been taken in: counts, and tells which segments are lost by it, in the order of
     /// their sending. Those that are `held` are overtaken with good reason.
-    pub fn count(&mut self, threshold: u32, held: impl Fn(u64) -> bool, mut lost: impl FnMut(u64)) {
+    fn count(&mut self, threshold: u32, held: impl Fn(u64) -> bool, mut lost: impl FnMut(u64)) {
         let newest = std::mem::take(&mut self.newest);
         while let Some(&sending) = self.rest.front().filter(|s| s.number <= newest) {
             self.rest.pop();
@@ -168,21 +177,8 @@ impl PacketList {
         });
     }
 
-    /// The segments that the last ACK shows to be lost, in the order of their transmission.
-    pub fn find_lost(&mut self, board: &Scoreboard, threshold: u32) -> &[u64] {
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        self.count(
-            threshold,
-            |seq| board.get(seq).is_some_and(|s| s.marks.any(Marks::HELD)),
-            |seq| found.push(seq),
-        );
-        self.found = found;
-        &self.found
-    }
-
     /// The timer has fired: nothing is under way.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         (0..self.segments.len())
             .for_each(|i| self.segments.get_mut(i).into_iter().for_each(|s| s.number = OFF));
         (self.rest, self.newest) = (Ring::default(), 0);
@@ -190,9 +186,59 @@ impl PacketList {
     }
 }
 
+impl LossDetector for PacketList {
+    fn on_ack(&mut self, board: &Scoreboard, ack: &AckSummary, losses: &mut Losses) {
+        self.count(
+            ack.threshold,
+            |seq| board.get(seq).is_some_and(|s| s.marks.any(Marks::HELD)),
+            |seq| losses.copies.push(seq),
+        );
+    }
+}
+
+impl SchemeDetector for PacketList {
+    /// The block that a SMART ACK stands for: the segment that it names.
+    fn blocks(
+        &self,
+        board: &Scoreboard,
+        segment: &Segment,
+        options: &Options,
+    ) -> Option<SackBlocks> {
+        let mut blocks = SackBlocks::NONE;
+        if segment.flags.has(Flags::NAMED)
+            && !segment.flags.has(Flags::ELN)
+            && options.named >= segment.ack
+            && let Some(sent) = board.get(options.named)
+        {
+            blocks.push(sent.seq, sent.end());
+        }
+        self.is_smart.then_some(blocks)
+    }
+
+    fn on_sent(&mut self, board: &Scoreboard) {
+        self.take_new(board);
+    }
+
+    fn on_retransmitted(&mut self, _: &Scoreboard, seq: u64) {
+        self.sent_again(seq);
+    }
+
+    fn on_delivered(&mut self, sent: &Sent) {
+        self.arrived(sent.seq);
+    }
+
+    fn on_acknowledged(&mut self, ack: u64) {
+        self.acknowledged(ack);
+    }
+
+    fn on_timeout(&mut self, _: &Scoreboard) {
+        self.clear();
+    }
+}
+
 /// The receiver's part of SMART, beside that of a scheme if it has one: every ACK names the packet
 /// that it answers.
-pub struct SmartAcks(pub Option<Box<dyn ReceiverRule>>);
+pub struct SmartAcks(Option<Box<dyn ReceiverRule>>);
 
 impl ReceiverRule for SmartAcks {
     fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
@@ -208,23 +254,9 @@ impl ReceiverRule for SmartAcks {
     }
 }
 
-/// The block that a SMART ACK stands for: the segment that it names.
-pub fn smart_block(board: &Scoreboard, segment: &Segment, options: &Options) -> SackBlocks {
-    let mut blocks = SackBlocks::NONE;
-    if segment.flags.has(Flags::NAMED)
-        && !segment.flags.has(Flags::ELN)
-        && options.named >= segment.ack
-        && let Some(sent) = board.get(options.named)
-    {
-        blocks.push(sent.seq, sent.end());
-    }
-    blocks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scoreboard::Sent;
     use proptest::prelude::*;
 
     const NONE: [u64; 0] = [];
@@ -304,6 +336,14 @@ mod tests {
         l.sent_again(1000);
         assert_eq!(ack(&mut l, 1, 6), NONE);
         assert_eq!(counts(&mut l, &[1, 2, 3]), [0, 2, 2]);
+    }
+
+    #[test]
+    fn a_smart_ack_names_its_segment_beside_what_the_scheme_says() {
+        let mut acks = (DETECTOR.receiver)(SMART, None).unwrap();
+        let reply = acks.on_data(Time::ZERO, &Segment::default(), 0, 0);
+        assert!(reply.flags.has(Flags::NAMED) && !acks.classifies());
+        assert!((DETECTOR.receiver)(SACK, None).is_none());
     }
 
     proptest! {
