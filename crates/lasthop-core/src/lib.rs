@@ -19,6 +19,7 @@ pub mod leg;
 pub mod random;
 pub mod ring;
 pub mod role;
+mod sack;
 pub mod segment;
 pub mod snack;
 pub mod traffic;

@@ -1,7 +1,7 @@
 //! Selective negative acknowledgments: requests for missing segments (SCPS-TP, CCSDS 714.0, option
 //! kind 21).
 
-use crate::segment::Block;
+use crate::sack::Block;
 
 /// The holes that an ACK requests: the first one, and a bitmap of the blocks after it.
 ///

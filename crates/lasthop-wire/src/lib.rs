@@ -18,6 +18,7 @@
     clippy::partial_pub_fields
 )]
 
+mod addressing;
 pub mod capture;
 pub mod link;
 pub mod options;
@@ -26,6 +27,7 @@ pub mod patch;
 pub mod render;
 pub mod snack;
 
+pub use addressing::Addressing;
 pub use capture::reader::{CaptureReader, ReadError};
 pub use capture::remark::Remark;
 pub use capture::writer::{CaptureWriter, WriteError};
@@ -33,4 +35,4 @@ pub use capture::{Interface, Packet};
 pub use link::LinkType;
 pub use parse::{NotTcp, TcpPacket, parse};
 pub use patch::{Patch, mark_congestion_experienced, patch};
-pub use render::{Addressing, Endpoints, Numbering, Side, assemble, render, render_with};
+pub use render::{Endpoints, Numbering, Side, assemble, render, render_with};

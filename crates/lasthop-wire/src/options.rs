@@ -9,6 +9,14 @@ use thiserror::Error;
 /// Maximum length of the options in a TCP header, bytes.
 pub const MAX_OPTIONS: usize = 40;
 
+/// Option kind (RFC 6994) of the two non-standard options, [`NAMED_ID`] and [`REPORT_ID`]. Each
+/// carries four bytes of data after its experiment identifier.
+pub const EXPERIMENTAL: u8 = 253;
+/// Experiment identifier of the option that names a segment by its sequence number.
+pub const NAMED_ID: u16 = 0x4c4e;
+/// Experiment identifier of the option that carries a value of the receiver's scheme.
+pub const REPORT_ID: u16 = 0x4c52;
+
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpOption<'a> {

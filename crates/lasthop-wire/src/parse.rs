@@ -6,8 +6,8 @@ use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
 use lasthop::segment::{self, Flags};
 use thiserror::Error;
 
-use crate::options::{Options, TcpOption, options};
-use crate::render::{Addressing, EXPERIMENTAL, NAMED_ID, REPORT_ID};
+use crate::addressing::Addressing;
+use crate::options::{EXPERIMENTAL, NAMED_ID, Options, REPORT_ID, TcpOption, options};
 use crate::snack::read_snack;
 
 /// A TCP packet with complete headers. The capture may have truncated the payload.

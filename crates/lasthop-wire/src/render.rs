@@ -7,25 +7,18 @@
 //! packet length is the sum of its headers and payload. `Segment::size` may differ: it follows the
 //! header conventions of the scenario (ns-2 counts 40 bytes regardless of options).
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv6Addr, SocketAddrV4};
 
 use etherparse::{IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, TcpHeader, UdpHeader};
 use lasthop::segment::{Flags, Notice, NoticeKind, Options, Segment};
 
-use crate::options::{OptionBytes, SackBlocks, TcpOption};
+use crate::addressing::Addressing;
+use crate::options::{EXPERIMENTAL, NAMED_ID, OptionBytes, REPORT_ID, SackBlocks, TcpOption};
 use crate::patch::{Patch, patch};
 use crate::snack::SnackOption;
 
 /// TTL of rendered packets.
 pub const TTL: u8 = 64;
-
-/// Option kind (RFC 6994) of the two non-standard options, [`NAMED_ID`] and [`REPORT_ID`]. Each
-/// carries four bytes of data after its experiment identifier.
-pub const EXPERIMENTAL: u8 = 253;
-/// Experiment identifier of the option that names a segment by its sequence number.
-pub const NAMED_ID: u16 = 0x4c4e;
-/// Experiment identifier of the option that carries a value of the receiver's scheme.
-pub const REPORT_ID: u16 = 0x4c52;
 
 /// The largest shift of a window field (RFC 7323 section 2.3).
 pub const MAX_WINDOW_SCALE: u8 = 14;
@@ -187,28 +180,6 @@ fn written(list: &[TcpOption<'_>]) -> OptionBytes {
     let mut bytes = OptionBytes::default();
     list.iter().for_each(|&o| bytes.push(o).unwrap_or_default());
     bytes
-}
-
-/// The fields of an IP header except lengths and checksums, plus the ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addressing {
-    /// Source address and port.
-    pub source: SocketAddr,
-    /// Destination address and port.
-    pub destination: SocketAddr,
-    /// TTL or hop limit.
-    pub hop_limit: u8,
-    /// Type of service or traffic class: DSCP and, in the two low bits, ECN.
-    pub traffic_class: u8,
-    /// IPv6 flow label, 20 bits.
-    pub flow_label: u32,
-}
-
-impl Addressing {
-    /// Source and destination swapped.
-    pub fn reversed(self) -> Addressing {
-        Addressing { source: self.destination, destination: self.source, ..self }
-    }
 }
 
 /// An IP packet with this TCP header, payload and valid checksums. The payload is truncated so that

@@ -5,8 +5,8 @@ use std::net::SocketAddrV4;
 use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Payload, SackBlocks, Segment};
 use lasthop::snack::Snack;
 use lasthop::units::Time;
-use lasthop_wire::options::{TcpOption, options};
-use lasthop_wire::render::{EXPERIMENTAL, NAMED_ID, REPORT_ID, filler, window_scale_for};
+use lasthop_wire::options::{EXPERIMENTAL, NAMED_ID, REPORT_ID, TcpOption, options};
+use lasthop_wire::render::{filler, window_scale_for};
 use lasthop_wire::snack::read_snack;
 use lasthop_wire::{
     Addressing, Endpoints, NotTcp, Patch, Side, assemble, parse, patch, render, render_with,
