@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::catalogue::{AnyWindow, RecoverySlot, Scheme, all, by_name};
-use crate::newreno::Newreno;
-use crate::reno::RenoWindow;
+use super::scheme::{Scheme, all, by_name};
+use super::slots::{AnyWindow, RecoverySlot};
 use lasthop_core::diagnostics::hint;
 use lasthop_tcp::profile::{DefaultRecovery, PapersOwn, Profile};
 use lasthop_tcp::receiver::ReceiverRule;
@@ -24,7 +23,7 @@ pub struct SchemeChoice {
 
 impl Default for SchemeChoice {
     fn default() -> Self {
-        SchemeChoice { label: "newreno".into(), scheme: Scheme::Newreno(Newreno::default()) }
+        SchemeChoice { label: "newreno".into(), scheme: Scheme::Newreno(Default::default()) }
     }
 }
 
@@ -112,7 +111,9 @@ impl SchemeChoice {
         };
         let label =
             label.or_else(|| short.map(str::to_string)).unwrap_or_else(|| short_form(name, &given));
-        Ok(SchemeChoice { label, scheme: scheme? })
+        let scheme = scheme?;
+        check_sender(&scheme)?;
+        Ok(SchemeChoice { label, scheme })
     }
 
     /// Window rule, recovery and needs of the sender under this profile.
@@ -198,7 +199,7 @@ impl SenderPart {
 
     /// A window rule for one flow.
     pub fn window(&self) -> AnyWindow {
-        self.scheme.window().unwrap_or(AnyWindow::from(RenoWindow))
+        self.scheme.window().unwrap_or(AnyWindow::Reno(Box::default()))
     }
 
     /// What the receiver does besides TCP's own, for one flow.
@@ -219,6 +220,23 @@ impl SenderPart {
         self.outer.override_profile(&mut profile);
         profile
     }
+}
+
+/// The sender that a scheme runs over, if its settings name one, exists and suits it.
+fn check_sender(scheme: &Scheme) -> Result<(), String> {
+    let (Some(over), name) = (scheme.base_sender(), scheme.name()) else { return Ok(()) };
+    let sender = SchemeChoice::parse(over).map_err(|e| format!("scheme `{name}`: sender: {e}"))?;
+    let Some(slot) = sender.scheme.recovery() else {
+        return Err(format!("scheme `{name}`: sender = \"{over}\" is not a sender-side scheme"));
+    };
+    if scheme.needs_eln_sender() && !slot.recovery().accepts_eln() {
+        return Err(format!(
+            "scheme `{name}`: sender = \"{over}\" does not accept notices of the link layer; use \
+             esack, or a sender with a recovery that ends in +elsn, such as \
+             (reno:recovery=sack+elsn)"
+        ));
+    }
+    Ok(())
 }
 
 fn short_form(name: &str, settings: &Map<String, Value>) -> String {

@@ -156,6 +156,9 @@ impl Number {
     }
 }
 
+/// The receiver's rule of a scheme, if it has one.
+pub type ReceiverSlot = Option<Box<dyn ReceiverRule>>;
+
 /// A loss detector of a scheme, as a value.
 pub struct DetectorEntry {
     /// The word of the text form.
@@ -175,7 +178,7 @@ pub struct DetectorEntry {
     /// Makes one for a connection, given the setting.
     pub make: fn(u32) -> Box<dyn SchemeDetector>,
     /// What the receiver does, given the setting and the receiver's rule of the scheme.
-    pub receiver: fn(u32, Option<Box<dyn ReceiverRule>>) -> Option<Box<dyn ReceiverRule>>,
+    pub receiver: fn(u32, ReceiverSlot) -> ReceiverSlot,
 }
 
 impl DetectorEntry {
