@@ -130,7 +130,7 @@ impl ReceiverRule for SnackReceiver {
     }
 
     fn asks(&mut self, now: Time, _: &Segment, held: &Held<'_>) -> Option<snack::Snack> {
-        if held.highest() == held.next {
+        if held.highest() == held.next() {
             (self.due, self.unasked) = (Time::NEVER, false);
         } else if self.due == Time::NEVER {
             (self.due, self.mark, self.unasked) = (now + self.delay, held.highest(), true);

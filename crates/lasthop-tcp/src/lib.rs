@@ -1,6 +1,12 @@
 //! The TCP endpoints as sans-IO state machines in bytes: they are told what arrives and what time
 //! it is, and answer with segments to send and the time of their next deadline.
 
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::field_scoped_visibility_modifiers,
+    clippy::partial_pub_fields
+)]
+
 pub mod offload;
 pub mod pacing;
 pub mod profile;

@@ -97,8 +97,7 @@ pub trait ReceiverRule: Send {
 /// What a receiver holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
-    /// The next byte expected.
-    pub next: u64,
+    next: u64,
     ahead: &'a Reassembly,
 }
 
@@ -107,9 +106,11 @@ impl<'a> Held<'a> {
     pub(super) fn new(next: u64, ahead: &'a Reassembly) -> Held<'a> {
         Held { next, ahead }
     }
-}
 
-impl Held<'_> {
+    /// The next byte expected.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
     /// What is missing below the highest byte that has arrived, in order.
     pub fn holes(&self) -> impl Iterator<Item = Block> {
         self.ahead.holes(self.next)

@@ -22,7 +22,7 @@ pub fn check(recovery: &Recovery) -> Result<(), String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prr {
     /// Where the data in flight shall be in the end.
-    pub target: f64,
+    target: f64,
     delivered: u64,
     out: u64,
     /// Data in flight when recovery began (RecoverFS).
@@ -36,6 +36,12 @@ impl Prr {
     /// before the ACK that began it.
     pub fn new(target: f64, recover_fs: u64) -> Prr {
         Prr { target, delivered: 0, out: 0, recover_fs: recover_fs.max(1), whole_segments: false }
+    }
+
+    /// Where the data in flight shall be in the end, bytes.
+    #[inline]
+    pub fn target(&self) -> f64 {
+        self.target
     }
 
     /// The same counted in segments, as Linux does (`tcp_cwnd_reduction`).

@@ -54,7 +54,7 @@ impl SackRecovery {
         }
         // ssthresh is at least two segments; that is no reason to grow.
         let reduced = stream.window().cwnd.min(before.cwnd);
-        self.target = reducing.map_or(reduced, |p| p.target);
+        self.target = reducing.map_or(reduced, |p| p.target());
         if self.reduces_for_each_loss() {
             // Halved once for each loss it would soon be nothing.
             self.target = self.target.max(f64::from(stream.mss()));
@@ -210,7 +210,7 @@ impl SackRecovery {
         if self.cwr_until.is_some_and(|until| ack > until)
             && let Some(prr) = self.leave_cwr()
         {
-            stream.congestion_mut().set_cwnd(prr.target);
+            stream.congestion_mut().set_cwnd(prr.target());
         }
     }
 
