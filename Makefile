@@ -19,7 +19,7 @@ FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --
 DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-pgo demo test test-long lint format fuzz bench wheel wheel-pgo reproduce fidelity expected docs clean
+.PHONY: help build build-pgo demo test test-live test-long lint format fuzz bench wheel wheel-pgo reproduce fidelity expected docs clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 test: build ## all quick tests, Rust and Python
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest -m 'not long'
+
+test-live: build ## tests of live links, which need root; part of `make test`
+	$(BIN)/python -m pytest tests/test_live.py -rs
 
 test-long: build ## the tests that take minutes too
 	cargo test --workspace --release --quiet -- --include-ignored

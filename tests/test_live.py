@@ -122,10 +122,11 @@ def test_a_link_has_its_rate(tmp_path: Path) -> None:
     assert 8e-6 * size / seconds >= 0.93 * 100 * 1448 / 1500
 
 
-def test_snoop_helps_a_real_sender(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cc", ["reno", "cubic"])
+def test_snoop_helps_a_real_sender(tmp_path: Path, cc: str) -> None:
     hop = ("--rate", "10Mbps", "--rtt", "44ms", "--loss", "1%")
-    plain = in_time(lambda: transfer(tmp_path, 3_000_000, *hop))
-    snoop = in_time(lambda: transfer(tmp_path, 3_000_000, *hop, "--scheme", "snoop"))
+    plain = in_time(lambda: transfer(tmp_path, 3_000_000, *hop, cc=cc))
+    snoop = in_time(lambda: transfer(tmp_path, 3_000_000, *hop, "--scheme", "snoop", cc=cc))
     assert plain / snoop >= 2.3
 
 
