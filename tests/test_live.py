@@ -243,6 +243,13 @@ def test_nothing_is_left_behind() -> None:
     assert interfaces() == before
 
 
+def test_what_the_server_has_started_ends_with_the_link() -> None:
+    nap = f"3700.{os.getpid()}1"
+    done = run("--rate", "1Mbps", "--server", f"sh -c 'sleep {nap}; true'", "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert not is_running(nap)
+
+
 def is_running(argument: str) -> bool:
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -27,7 +27,9 @@ pub fn spawn(
     let mut child = Command::new(program);
     child.args(arguments).envs(environment.iter().map(|(k, v)| (k, v)));
     if quiet {
-        child.stdin(Stdio::null()).stdout(Stdio::null());
+        // A group, so that `Bound` also ends what a shell has started. The other command stays in
+        // the group of the terminal, which it may read.
+        child.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     }
     // SAFETY: between fork and exec only system calls are made, which do not allocate.
     unsafe {
@@ -50,12 +52,17 @@ pub fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// A child that is killed when this value is dropped.
+/// A child that is killed when this value is dropped, with its process group if the second field
+/// is true.
 #[derive(Debug)]
-pub struct Bound(pub Child);
+pub struct Bound(pub Child, pub bool);
 
 impl Drop for Bound {
     fn drop(&mut self) {
+        if let (true, Ok(pid)) = (self.1, libc::pid_t::try_from(self.0.id())) {
+            // SAFETY: no memory is passed, and the child leads this group.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
+        }
         // It may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
