@@ -212,42 +212,36 @@ def interfaces() -> list[str]:
     return [x.split(":")[0] for x in Path("/proc/net/dev").read_text().splitlines()]
 
 
-def test_nothing_is_left_behind() -> None:
+@pytest.mark.parametrize("i", range(4))
+def test_nothing_is_left_behind(i: int) -> None:
     before = interfaces()
-    for i in range(4):
-        # Durations that no other process has.
-        naps = [f"{3600 + i}.{os.getpid()}1", f"{3600 + i}.{os.getpid()}2"]
-        link = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "lasthop",
-                "link",
-                "--rate",
-                "1Mbps",
-                "--server",
-                f"sleep {naps[0]}",
-                "--",
-                "sleep",
-                naps[1],
-            ],
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(random.Random(i).uniform(0.1, 1))
-        link.send_signal(signal.SIGKILL if i % 2 else signal.SIGINT)
-        assert link.wait(10) == (-signal.SIGKILL if i % 2 else 130)
-        deadline = time.monotonic() + 5
-        while any(map(is_running, naps)) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert not any(map(is_running, naps))
+    # Durations that no other process has; each command has a child.
+    naps = [f"{3600 + i}.{os.getpid()}1", f"{3600 + i}.{os.getpid()}2"]
+    server, command = (f"sleep {nap}; true" for nap in naps)
+    words = ["--rate", "1Mbps", "--server", f"sh -c '{server}'", "--", "sh", "-c", command]
+    link = subprocess.Popen(
+        [sys.executable, "-m", "lasthop", "link", *words], stderr=subprocess.DEVNULL
+    )
+    time.sleep(random.Random(i).uniform(0.1, 1))
+    link.send_signal(signal.SIGKILL if i % 2 else signal.SIGINT)
+    assert link.wait(10) == (-signal.SIGKILL if i % 2 else 130)
+    wait_until_ended(naps)
     assert interfaces() == before
 
 
-def test_what_the_server_has_started_ends_with_the_link() -> None:
-    nap = f"3700.{os.getpid()}1"
-    done = run("--rate", "1Mbps", "--server", f"sh -c 'sleep {nap}; true'", "--", "true")
+def test_what_the_commands_have_started_ends_with_the_link() -> None:
+    naps = [f"3700.{os.getpid()}1", f"3700.{os.getpid()}2"]
+    server = f"sh -c 'sleep {naps[0]}; true'"
+    done = run("--rate", "1Mbps", "--server", server, "--", "sh", "-c", f"sleep {naps[1]} &")
     assert done.returncode == 0, done.stderr
-    assert not is_running(nap)
+    wait_until_ended(naps)
+
+
+def wait_until_ended(naps: list[str]) -> None:
+    deadline = time.monotonic() + 5
+    while any(map(is_running, naps)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_running, naps))
 
 
 def is_running(argument: str) -> bool:

@@ -82,7 +82,7 @@ pub fn run<W: Watcher>(
     let start = |command: &[OsString], site: &Site, quiet: bool| {
         let expanded: Vec<OsString> =
             command.iter().map(|word| expand(word, &environment)).collect();
-        spawn(&expanded, site.namespace.fd(), &environment, quiet).map(|child| Bound(child, quiet))
+        spawn(&expanded, site.namespace.fd(), &environment, quiet).map(Bound)
     };
     let server_child = match commands.server.as_slice() {
         [] => None,

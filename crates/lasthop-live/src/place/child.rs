@@ -10,7 +10,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::namespace::enter;
 
-/// Starts a command in a network namespace. It dies with the calling thread.
+/// Starts a command in a network namespace, and in a process namespace: all that it starts ends
+/// with it, and it ends with the calling thread, also if that is killed.
 ///
 /// # Errors
 ///
@@ -27,18 +28,13 @@ pub fn spawn(
     let mut child = Command::new(program);
     child.args(arguments).envs(environment.iter().map(|(k, v)| (k, v)));
     if quiet {
-        // A group, so that `Bound` also ends what a shell has started. The other command stays in
-        // the group of the terminal, which it may read.
-        child.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        child.stdin(Stdio::null()).stdout(Stdio::null());
     }
     // SAFETY: between fork and exec only system calls are made, which do not allocate.
     unsafe {
         child.pre_exec(move || {
             enter(namespace)?;
-            match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
+            begin_process_namespace()
         });
     }
     let named = |e: io::Error| {
@@ -47,22 +43,66 @@ pub fn spawn(
     child.spawn().map_err(named)
 }
 
+/// Continues in a new process namespace, below a first process that only collects ended ones; the
+/// kernel kills all in the namespace when that process ends. It ends with the command, whose exit
+/// status it and the calling process pass on.
+///
+/// # Safety
+///
+/// To be called between fork and exec, where there is one thread.
+unsafe fn begin_process_namespace() -> io::Result<()> {
+    // SAFETY: system calls without pointers; no allocation.
+    unsafe {
+        if libc::unshare(libc::CLONE_NEWPID) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // The calling process stays outside; its child is the first process of the namespace.
+        for _ in 0..2 {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            match libc::fork() {
+                0 => {}
+                -1 => return Err(io::Error::last_os_error()),
+                child => wait_for(child),
+            }
+        }
+        match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Waits for a child and ends with its status.
+///
+/// # Safety
+///
+/// As [`begin_process_namespace`].
+unsafe fn wait_for(child: libc::pid_t) -> ! {
+    // SAFETY: system calls; the status outlives them.
+    unsafe {
+        // An interrupt of the terminal is the command's affair.
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
+        // The pipe by which the caller learns of a failed exec, among others.
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        let mut status = 0;
+        while libc::wait(&mut status) != child {}
+        libc::_exit(code(ExitStatus::from_raw(status)))
+    }
+}
+
 /// The exit status as a shell reports it: 128 + the signal that ended the process.
 pub fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// A child that is killed when this value is dropped, with its process group if the second field
-/// is true.
+/// A child that is killed when this value is dropped, with all that it has started.
 #[derive(Debug)]
-pub struct Bound(pub Child, pub bool);
+pub struct Bound(pub Child);
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        if let (true, Ok(pid)) = (self.1, libc::pid_t::try_from(self.0.id())) {
-            // SAFETY: no memory is passed, and the child leads this group.
-            unsafe { libc::kill(-pid, libc::SIGKILL) };
-        }
         // It may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
