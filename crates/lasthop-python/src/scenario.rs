@@ -313,6 +313,20 @@ impl Scenario {
         self.inputs.clone()
     }
 
+    /// The scenario with independent losses by the number of the frame, as on live links. Without a
+    /// rule in Python.
+    fn draw_by_frame(&self) -> Scenario {
+        let mut loaded = self.loaded.clone();
+        lasthop_live::chain::draw_by_frame(&mut loaded.network);
+        Scenario {
+            loaded,
+            foreign: None,
+            requested: self.requested.clone(),
+            inputs: self.inputs.clone(),
+            fingerprint: self.fingerprint.clone(),
+        }
+    }
+
     /// JSON: how each link is computed and why, and what measures the run. `observed`: for a run
     /// whose events are written.
     #[pyo3(signature = (observed=false))]

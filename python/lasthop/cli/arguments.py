@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lasthop.cli import check, link, report, schema, sweep
+from lasthop.cli import check, link, report, schema, sweep, validate
 from lasthop.cli import options as common
 from lasthop.errors import InputError
 
@@ -333,6 +333,7 @@ def parser() -> Parser:
     common.add_json(replay)
 
     link.add_parser(commands)
+    validate.add_parser(commands)
     sweep.add_parsers(commands)
     report.add_parser(commands)
     check.add_parser(commands)

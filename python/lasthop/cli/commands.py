@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import congestion, quantities
-from lasthop.cli import check, link, report, schema, sweep
+from lasthop.cli import check, link, report, schema, sweep, validate
 from lasthop.cli import options as common
 from lasthop.errors import InputError, traceback_outside
 from lasthop.experiments import plan
@@ -320,6 +320,7 @@ COMMANDS: dict[str, Command] = {
     "reproduce": reproduce,
     "replay": replay,
     "link": link.link,
+    "validate": validate.validate,
     "sweep": sweep.sweep,
     "merge": sweep.merge,
     "report": report.report,

@@ -1,0 +1,84 @@
+"""The command `lasthop validate`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from lasthop.cli import options as common
+from lasthop.cli.progress import Progress
+from lasthop.errors import InputError
+
+
+def add_parser(commands: Any) -> None:
+    """Add `validate` to the command line."""
+    validate = commands.add_parser(
+        "validate",
+        help="compare simulated transfers with real ones over the same link",
+        description=(
+            "Carry a transfer over a live link and in the simulator, with the same losses, for each"
+            " sender and scheme.\nPrint the ratio of real to simulated goodput with its 95 %"
+            " confidence interval from pairs. The sender agrees\nif the interval is within 5 %"
+            " (BBR: 10 %) of 1. See docs/validation.md."
+        ),
+        **common.examples(
+            "lasthop validate --rate 10Mbps --rtt 40ms --loss 1% --senders reno --schemes none"
+            " --seeds 3 --size 200kB",
+        ),
+    )
+    common.add_scenario(validate)
+    common.add_set(validate)
+    validate.add_argument(
+        "--senders",
+        metavar="S1,S2,…",
+        default="reno,cubic,bbr",
+        help="congestion controls of the kernel and of the simulator (default %(default)s)",
+    )
+    validate.add_argument(
+        "--schemes",
+        metavar="S1,S2,…",
+        default="none,snoop",
+        help="schemes with an agent, or none (default %(default)s)",
+    )
+    validate.add_argument(
+        "--seeds", type=int, metavar="N", default=12, help="use seeds 1 to N (default %(default)s)"
+    )
+    validate.add_argument(
+        "--size", metavar="B", default="3 MB", help="size of a transfer (default %(default)s)"
+    )
+    common.add_json(validate)
+
+
+def validate(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop validate`."""
+    from lasthop import _native
+    from lasthop.live import link as live
+    from lasthop.live import validation
+
+    reason = live.missing()
+    if reason is not None:
+        raise InputError(f"{reason} (see `lasthop doctor`)")
+    size = _native.quantity(options.size)
+    if size is None or size[2] != "B":
+        raise InputError(f"--size: expected a size such as `3 MB`, found `{options.size}`")
+    senders = common.split_list(options.senders, "--senders")
+    schemes = common.split_list(options.schemes, "--schemes")
+    runs = len(senders) * len(schemes) * options.seeds
+    with Progress("transfers", runs) as progress:
+        cells = list(
+            validation.validate(
+                options.file,
+                senders=senders,
+                schemes=schemes,
+                seeds=options.seeds,
+                size=int(size[3]),
+                settings=common.settings(options),
+                last_hop=common.last_hop(options),
+                progress=progress.step,
+            )
+        )
+    if options.json:
+        common.print_json({"schema_version": 1, "cells": [cell.document() for cell in cells]})
+    else:
+        print(validation.table(cells))
+    return 0
