@@ -321,6 +321,16 @@ pub struct FlowSpec {
 }
 
 impl FlowSpec {
+    /// The role that the file gives; without one, a TCP flow without a scheme is a candidate, and
+    /// all other flows are background.
+    pub fn role(&self) -> FlowRole {
+        match self.role {
+            Some(role) => role,
+            None if self.scheme.is_some() || self.app.is_datagrams() => FlowRole::Background,
+            None => FlowRole::Candidate,
+        }
+    }
+
     /// Moves the window's growth from the table to the key of the profile.
     pub fn settle_receive_window(&mut self) {
         settle_receive_window(&mut self.receive_window, &mut self.keys);

@@ -118,18 +118,6 @@ impl AppSpec {
     }
 }
 
-impl FlowSpec {
-    /// The role that the file gives; without one, a TCP flow without a scheme is a candidate, and
-    /// all other flows are background.
-    pub fn role(&self) -> FlowRole {
-        match self.role {
-            Some(role) => role,
-            None if self.scheme.is_some() || self.app.is_datagrams() => FlowRole::Background,
-            None => FlowRole::Candidate,
-        }
-    }
-}
-
 /// Checks role and start times of a `[[flow]]`.
 pub fn check(flow: &FlowSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     if flow.role == Some(FlowRole::Candidate) {
