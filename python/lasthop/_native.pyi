@@ -13,6 +13,7 @@ __all__ = [
     "link",
     "link_abilities",
     "quantity",
+    "run_in_user_namespace",
     "replay",
     "schema",
     "schemes",
@@ -38,6 +39,7 @@ def link(
     pcap: str | None = None,
     progress: Callable[[float, float, float, int], None] | None = None,
 ) -> str: ...
+def run_in_user_namespace(command: list[str]) -> int: ...
 def link_abilities() -> tuple[list[tuple[str, str, str | None, bool]], list[str]]: ...
 
 @final

@@ -56,6 +56,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
     m.add_function(wrap_pyfunction!(link::link, m)?)?;
     m.add_function(wrap_pyfunction!(link::link_abilities, m)?)?;
+    m.add_function(wrap_pyfunction!(link::run_in_user_namespace, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<scenario::CancelToken>()?;
     m.add_class::<foreign::Window>()?;

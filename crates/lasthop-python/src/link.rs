@@ -10,8 +10,8 @@ use lasthop::segment::Direction;
 use lasthop::units::Time;
 use lasthop_live::chain::{Chain, End, draw_by_frame};
 use lasthop_live::host::{self, Commands, Done};
-use lasthop_live::place::Ends;
 use lasthop_live::place::abilities::abilities;
+use lasthop_live::place::{Ends, user};
 use lasthop_live::pump::{PumpCounters, SAMPLE, Sample, Watcher};
 use lasthop_wire::{CaptureWriter, Interface, LinkType};
 use pyo3::prelude::*;
@@ -209,4 +209,10 @@ pub fn link_abilities() -> (Vec<(&'static str, &'static str, Option<String>, boo
     let (server, mobile) = host::ends();
     let addresses = [server, mobile].into_iter().flat_map(|a| [a.v4.to_string(), a.v6.to_string()]);
     (rows.collect(), addresses.collect())
+}
+
+/// Runs a command in a new user namespace and returns its exit status.
+#[pyfunction]
+pub fn run_in_user_namespace(py: Python<'_>, command: Vec<OsString>) -> PyResult<i32> {
+    Ok(py.detach(|| user::run(&command))?)
 }

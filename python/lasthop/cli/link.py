@@ -78,7 +78,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def link(options: argparse.Namespace, _: list[str]) -> int:
+def link(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop link`."""
     from lasthop.live import link as live
 
@@ -89,6 +89,9 @@ def link(options: argparse.Namespace, _: list[str]) -> int:
         raise InputError(f"--server {options.server}: {error}") from error
     reason = live.missing()
     if reason is not None:
+        status = live.run_with_rights(words[1:])
+        if status is not None:
+            return status
         raise InputError(f"{reason} (see `lasthop doctor`)")
     try:
         data = live.link(

@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     common.add_json(validate)
 
 
-def validate(options: argparse.Namespace, _: list[str]) -> int:
+def validate(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop validate`."""
     from lasthop import _native
     from lasthop.live import link as live
@@ -57,6 +57,9 @@ def validate(options: argparse.Namespace, _: list[str]) -> int:
 
     reason = live.missing()
     if reason is not None:
+        status = live.run_with_rights(words[1:])
+        if status is not None:
+            return status
         raise InputError(f"{reason} (see `lasthop doctor`)")
     size = _native.quantity(options.size)
     if size is None or size[2] != "B":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,15 +15,29 @@ from lasthop.experiments import plan
 
 #: The default bound of the lateness: the larger of this time (s) and this share of the delay.
 BOUND_S, BOUND_SHARE = 1e-3, 0.02
+#: Environment variable of a process in a user namespace of lasthop's.
+INSIDE = "LASTHOP_USER_NAMESPACE"
 
 Progress = Callable[[float, float, float, int], None]
 
 
 def missing() -> str | None:
-    """Why this machine cannot have a live link, in one sentence; None if it can."""
+    """Why this process cannot make a live link, in one sentence; None if it can."""
     rows, _ = _native.link_abilities()
     reasons = [f"{purpose}: {why}" for _, purpose, why, required in rows if required and why]
     return f"a live link needs {'; '.join(reasons)}" if reasons else None
+
+
+def run_with_rights(words: Sequence[str]) -> int | None:
+    """Run a command line of lasthop in a user namespace, where the caller may make links; return
+    its exit status, or None if this process is root, is in such a namespace, or may not make one.
+    """
+    if os.geteuid() == 0 or INSIDE in os.environ:
+        return None
+    try:
+        return _native.run_in_user_namespace([sys.executable, "-m", "lasthop", *words])
+    except OSError:
+        return None
 
 
 def link(

@@ -8,6 +8,7 @@ pub mod abilities;
 pub mod child;
 pub mod namespace;
 pub mod netlink;
+pub mod user;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
