@@ -1,4 +1,5 @@
-//! Fixed log-linear histograms: percentiles with an error of at most 1 %, without storing samples.
+//! Log-linear histograms: percentiles with an error of at most 1 %, without storing samples. They
+//! have buckets only for the octaves between the smallest and the largest value.
 
 use serde::Serialize;
 
@@ -10,14 +11,16 @@ const SUB: usize = 1 << SUB_BITS;
 /// Times below 2^10 ns are in the linear part; the last octave ends at 2^50 ns, 13 days.
 const LOW_BITS: u32 = 10;
 const OCTAVES: usize = 40;
-const BUCKETS: usize = SUB * (OCTAVES + 1);
 /// Longer times are recorded as this value, ns.
 const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
 
 /// A weighted histogram of durations.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    counts: Box<[u64; BUCKETS]>,
+    /// Weights of adjacent octaves, [`SUB`] buckets each.
+    counts: Vec<u64>,
+    /// Index of the first of these buckets.
+    first: usize,
     /// Weight of the value 0, which is frequent (the delay of an empty queue).
     zero: u64,
     /// Sum of weight × nanoseconds.
@@ -37,12 +40,6 @@ pub struct Summary {
     pub p99: Option<f64>,
 }
 
-impl Default for Histogram {
-    fn default() -> Self {
-        Histogram { counts: Box::new([0; BUCKETS]), zero: 0, sum: 0 }
-    }
-}
-
 impl Histogram {
     /// Records a duration with a weight.
     #[inline]
@@ -51,8 +48,33 @@ impl Histogram {
             self.zero += weight;
             return;
         }
-        self.counts[bucket(d.0)] += weight;
+        let bucket = bucket(d.0);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(count) => *count += weight,
+            None => self.record_outside(bucket, weight),
+        }
         self.sum += u128::from(d.0) * u128::from(weight);
+    }
+
+    /// Adds the octaves up to that of a bucket, and its weight.
+    #[cold]
+    fn record_outside(&mut self, bucket: usize, weight: u64) {
+        let octave = bucket / SUB * SUB;
+        if self.counts.is_empty() {
+            self.first = octave;
+        }
+        let before = self.first.saturating_sub(octave);
+        let end = (octave + SUB).max(self.first + self.counts.len());
+        self.first -= before;
+        let mut counts = vec![0; end - self.first];
+        counts[before..before + self.counts.len()].copy_from_slice(&self.counts);
+        counts[bucket - self.first] += weight;
+        self.counts = counts;
+    }
+
+    /// Memory of the buckets, bytes.
+    pub fn bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u64>()
     }
 
     /// Total weight.
@@ -72,7 +94,7 @@ impl Histogram {
         for (i, n) in self.counts.iter().enumerate() {
             seen += n;
             if seen >= rank {
-                return Some(middle(i));
+                return Some(middle(self.first + i));
             }
         }
         None
@@ -128,7 +150,35 @@ mod tests {
         assert_eq!(Histogram::default().summary().p50, None);
     }
 
+    #[test]
+    fn delays_of_a_few_octaves_take_little_memory() {
+        let mut h = Histogram::default();
+        assert_eq!(h.bytes(), 0);
+        for ms in 40..160 {
+            h.record(Duration::millis(ms), 1);
+        }
+        // 40 ms to 160 ms are in three octaves.
+        assert_eq!(h.bytes(), 3 * SUB * 8);
+    }
+
     proptest! {
+        /// Quantiles do not depend on the order in which octaves are added.
+        #[test]
+        fn order_does_not_matter(mut values in prop::collection::vec(0..1u64 << 51, 1..40)) {
+            let quantiles = |values: &[u64]| {
+                let mut h = Histogram::default();
+                values.iter().for_each(|&ns| h.record(Duration(ns), 1));
+                [0.0, 0.3, 0.5, 0.9, 1.0].map(|q| h.quantile(q))
+            };
+            let found = quantiles(&values);
+            values.sort_unstable();
+            prop_assert_eq!(found, quantiles(&values));
+            values.reverse();
+            prop_assert_eq!(found, quantiles(&values));
+            let exact = values[0].min(LONGEST);
+            prop_assert!((found[4].unwrap() - exact as f64).abs() <= 0.01 * exact as f64 + 16.0);
+        }
+
         #[test]
         fn quantile_error_is_below_one_percent(ns in 1024u64..(1 << 49)) {
             let mut h = Histogram::default();
