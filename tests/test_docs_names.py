@@ -1,0 +1,202 @@
+"""README, CONTRIBUTING and docs: the names in them exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import profile_table
+import pytest
+from pages import PAGES, ROOT, SCENARIO_PAGE, inline_code
+
+from lasthop import _native, catalogue, congestion, quantities
+from lasthop.analysis import metrics
+from lasthop.cli import arguments
+
+
+def options_of(parser: Any) -> set[str]:
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+#: Options of other programs -> the file that defines them.
+OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py"} | dict.fromkeys(
+    ("--no-sack", "--guard"), "tools/ns3_rules.cc"
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_options_and_files_and_targets_that_a_page_names_exist(page: Path) -> None:
+    top = arguments.parser()
+    (subcommands,) = [action.choices for action in top._actions if isinstance(action.choices, dict)]
+    known = options_of(top).union(*map(options_of, subcommands.values()))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for code in inline_code(page.read_text(encoding="utf-8")):
+        for option in re.findall(
+            r"(?<!\S)--[a-z][a-z-]*", "" if code.startswith("cargo ") else code
+        ):
+            other = OTHER_OPTIONS.get(option)
+            assert option in known or (
+                other and option in (ROOT / other).read_text(encoding="utf-8")
+            ), f"{page.name}: {code}"
+        if match := re.match(r"lasthop ([a-z]\w*)", code):
+            assert match[1] in subcommands, f"{page.name}: {code}"
+        if match := re.fullmatch(r"make ([a-z -]+)", code):
+            for target in match[1].split():
+                assert re.search(rf"^{target}:.*## ", makefile, re.MULTILINE), (
+                    f"{page.name}: {code}"
+                )
+        for file in re.findall(
+            r"(?:tools|bench|crates|papers|profile|tests|python|docs)/[\w/.-]*\w", code
+        ):
+            if "NAME" not in file and "PAPER" not in file:
+                assert (ROOT / file).exists(), f"{page.name}: {code}"
+
+
+@cache
+def sources() -> str:
+    files = [
+        *ROOT.glob("crates/*/src/**/*.rs"),
+        *ROOT.glob("crates/*/tests/**/*.rs"),
+        *ROOT.glob("python/**/*.py"),
+        *ROOT.glob("python/**/*.pyi"),
+    ]
+    return "\n".join(file.read_text(encoding="utf-8") for file in sorted(files))
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/own-schemes.md"])
+def test_identifiers_that_a_page_for_developers_names_are_in_the_sources(name: str) -> None:
+    """Types, functions, fields and settings, and files relative to the crates."""
+    names = set(re.findall(r"\w+", sources()))
+    for code in inline_code((ROOT / name).read_text(encoding="utf-8")):
+        if re.fullmatch(r"[\w/]+\.rs", code):
+            assert any(
+                file.as_posix().endswith(f"/{code}") for file in ROOT.glob("crates/*/src/**/*.rs")
+            ), code
+        elif re.fullmatch(
+            r"(lasthop(_sim)?::)?[A-Za-z_]+(::[A-Za-z_]+|\.[a-z_]+)*(\(.*\)|!\(…\))?", code
+        ):
+            words = re.findall(r"[A-Za-z_]{3,}", code.split("(")[0])
+            assert set(words) <= names, f"{name}: `{code}`: {set(words) - names}"
+
+
+def property_names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value.get("properties", {})
+        yield from filter(
+            lambda word: isinstance(word, str), [value.get("const"), *value.get("enum", [])]
+        )
+        for inner in value.values():
+            yield from property_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from property_names(inner)
+
+
+def test_keys_in_the_tables_of_the_scenario_page_are_in_the_schema() -> None:
+    known = set(property_names(json.loads(_native.schema())))
+    rows = re.findall(r"^\| (`[^|]*`) \|", SCENARIO_PAGE, re.MULTILINE)
+    keys = {key for row in rows for key in re.findall(r"`([a-z0-9_.-]+)`", row)} - {
+        "802.11b",
+        "csma-lan",
+    }
+    assert len(keys) > 60
+    assert keys <= known
+
+
+def test_every_key_of_a_profile_is_in_the_table() -> None:
+    assert profile_table.page(SCENARIO_PAGE) == SCENARIO_PAGE, "docs/scenario.md: `make docs`"
+    table = profile_table.table()
+    for profile in ("linux", "rfc", "ns-2.35"):
+        filled = tomllib.loads(
+            _native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\n').filled
+        )["tcp"]
+        assert all(
+            f"| `{key}` |" in table for key in set(filled) - {"profile", "scheme", "receive_window"}
+        )
+
+
+def test_settings_of_the_scenario_page_can_be_set() -> None:
+    section = SCENARIO_PAGE.split("## `--set KEY=VALUE`")[1].split("\n## ")[0]
+    examples = [
+        code for code in inline_code(section) if re.fullmatch(r'[a-z_.0-9]+="?[^"V=]+"?', code)
+    ]
+    assert len(examples) >= 8
+    tail = '[[flow]]\napp = { kind = "transfer", size = "1 MB" }\n[tcp]\nscheme = "snoop"\n'
+    short = f'[last_hop]\nloss = "1 %"\n{tail}'
+    link = (
+        '[[link]]\nname = "radio"\nradio = true\nbetween = ["server", "phone"]\nrate = "1'
+        ' Mbps"\nloss = "1 %"\n'
+    )
+    long = (
+        f'{link}[[node]]\nname = "server"\nrole = "base-station"\n[[flow]]\nfrom = "server"\nto ='
+        ' "phone"\n'
+    )
+    for example in examples:
+        text = long if example.startswith("link.") else short
+        _native.Scenario(text, None, [quantities.key_value(example, "--set")])
+
+
+def test_defaults_on_the_scenario_page() -> None:
+    """The sender with an agent is the scheme of the profile, and SACK is part of the profile."""
+    for profile, window in (("linux", "cubic"), ("rfc", "reno"), ("ns-2.35", "reno")):
+        scenario = _native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\nscheme = "snoop"\n')
+        assert f"window {window}" in scenario.slots[0]
+    assert "CUBIC with `linux`, NewReno with the others" in " ".join(SCENARIO_PAGE.split())
+    assert json.loads(_native.Scenario("[last_hop]\n[tcp]\nsack = true\n").run(1))["flows"]
+
+
+def test_the_page_about_numbers_has_every_metric_and_every_key_of_a_run() -> None:
+    named = {
+        word
+        for code in inline_code((ROOT / "docs/numbers.md").read_text(encoding="utf-8"))
+        for word in re.findall(r"\w+", code)
+    }
+    run = json.loads(_native.Scenario('[last_hop]\nloss = "1 %"\n[tcp]\nscheme = "snoop"\n').run(1))
+    keys = {
+        *run,
+        *run["traffic_bits"],
+        *(key for part in ("flows", "links", "agents") for key in run[part][0]),
+    }
+    assert (set(metrics.METRICS) | keys) - named == set()
+
+
+def test_the_table_of_the_readme_has_the_whole_catalogue() -> None:
+    section = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .split("## What is in the catalogue")[1]
+        .split("\n## ")[0]
+    )
+    listed = [
+        name
+        for row in re.findall(r"^\| .* \| `(.*)` \|$", section, re.MULTILINE)
+        for name in row.split()
+    ]
+    assert sorted(listed) == sorted(entry["name"] for entry in catalogue.entries())
+
+
+def test_the_page_about_own_rules_lists_methods_and_arguments() -> None:
+    text = (ROOT / "docs/own-schemes.md").read_text(encoding="utf-8")
+    methods = set(re.findall(r"^\| `(on_\w+)\(", text, re.MULTILINE))
+    assert methods == {
+        name for name in vars(congestion.CongestionControl) if name.startswith("on_")
+    }
+    for name, given in (("window", _native.Window), ("ack", _native.Ack), ("loss", _native.Loss)):
+        (item,) = re.findall(rf"^\* `{name}[.`].*?(?=^\* )", text, re.MULTILINE | re.DOTALL)
+        missing = [
+            a
+            for a in vars(given)
+            if not a.startswith("_") and not re.search(rf"`(\w+\.)?{a}[`(]", item)
+        ]
+        assert not missing, f"`{name}`: {missing}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_have_targets(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
+        assert re.match(r"https?://", target) or (page.parent / target).exists(), target
