@@ -1,0 +1,68 @@
+"""Commands that run as processes, and rules in Python with faults, for the tests of both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
+SHORT = [*HOP, "--set", "duration=2s"]
+LONG = [*HOP, "--set", "duration=100000s", "--limit", "900 d"]
+RULES = """
+import pathlib
+import sys
+import lasthop
+
+class Half(lasthop.CongestionControl):
+    def on_ack(self, window, ack):
+        window.cwnd += ack.mss * ack.mss / window.cwnd
+
+class Broken(lasthop.CongestionControl):
+    def on_ack(self, window, ack):
+        self.helper()
+
+    def helper(self):
+        raise ValueError("no idea")
+
+class Leaves(lasthop.CongestionControl):
+    def on_ack(self, window, ack):
+        sys.exit("had enough")
+
+class Interrupts(lasthop.CongestionControl):
+    def on_ack(self, window, ack):
+        raise KeyboardInterrupt
+
+class Stuck(lasthop.CongestionControl):
+    def on_ack(self, window, ack):
+        pathlib.Path(__file__).with_name("stuck").touch()
+        while True:
+            pass
+"""
+PROGRAM = [sys.executable, "-m", "lasthop"]
+
+
+def started(*words: str, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*PROGRAM, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        **options,
+    )
+
+
+def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not what():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def rows_of(file: Path) -> int:
+    return len(file.read_text().splitlines()) - 1 if file.exists() else 0
