@@ -178,8 +178,14 @@ def test_quick_gives_no_verdict_about_random_figures(tmp_path: Path) -> None:
     assert result.figures[0].runs.height == 15
 
 
-@pytest.mark.parametrize("change", [{"also": ["newreno"]}, {"settings": {"duration": "10 s"}}])
-def test_a_modified_figure_is_marked(change: dict[str, object], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"also": ["newreno"]}, "also newreno"),
+        ({"settings": {"duration": "10 s"}}, "duration = 10 s"),
+    ],
+)
+def test_a_modified_figure_is_marked(change: dict[str, object], named: str, tmp_path: Path) -> None:
     result = lasthop.reproduce(
         "zeng2006/fig15",
         seeds=12,
@@ -188,7 +194,7 @@ def test_a_modified_figure_is_marked(change: dict[str, object], tmp_path: Path) 
     )
     figure = result.to_dict()["figures"][0]
     assert figure["modified"] is True
-    assert "(modified)" in figure["title"]
+    assert f"(modified: {named})" in figure["title"]
     assert {c["verdict"] for c in figure["claims"]} == {"undecided"}
     assert "This figure was modified" in (tmp_path / "zeng2006/fig15.md").read_text()
 
