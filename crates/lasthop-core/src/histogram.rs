@@ -91,6 +91,9 @@ impl Histogram {
         }
         let rank = libm::ceil(q * total as f64).max(1.0) as u64;
         let mut seen = self.zero;
+        if seen >= rank {
+            return Some(0.0);
+        }
         for (i, n) in self.counts.iter().enumerate() {
             seen += n;
             if seen >= rank {
@@ -148,6 +151,17 @@ mod tests {
         assert!((s.p50.unwrap() / 0.5 - 1.0).abs() < 0.01);
         assert!((s.p95.unwrap() / 0.95 - 1.0).abs() < 0.01);
         assert_eq!(Histogram::default().summary().p50, None);
+    }
+
+    /// The delay of an empty queue is exactly 0, whatever other values there are.
+    #[test]
+    fn zero_is_exact() {
+        let mut h = Histogram::default();
+        h.record(Duration::ZERO, 3);
+        assert_eq!(h.quantile(0.5), Some(0.0));
+        h.record(Duration::millis(1), 1);
+        assert_eq!(h.quantile(0.75), Some(0.0));
+        assert!(h.quantile(0.76).unwrap() > 0.0);
     }
 
     #[test]
