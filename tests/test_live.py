@@ -19,9 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from lasthop import _native
+from lasthop.analysis import schemas
 from lasthop.live import link as live
 
 HERE = Path(__file__).parent
@@ -55,13 +57,13 @@ def transfer(
     server = f"{sys.executable} {SERVER} 8000 {serve[0]} {serve[1]} {cc}"
     address = "$LASTHOP_SERVER6" if v6 else "$LASTHOP_SERVER"
     client = [sys.executable, CLIENT, address, "8000", fetch[0], str(fetch[1])]
-    report = tmp_path / "report.json"
     done = run(*words, "--server", server, "--bound", "10s", "--json", "--", *client)
     assert done.returncode == 0, done.stderr
     assert digest(sent) == digest(got)
     seconds, _, document = done.stdout.partition("\n")
-    report.write_text(document)
-    return float(seconds), json.loads(document)
+    report = json.loads(document)
+    jsonschema.validate(report, schemas.schema("link"))
+    return float(seconds), report
 
 
 def digest(file: Path) -> str:
@@ -272,3 +274,21 @@ def test_the_abilities_are_those_of_doctor() -> None:
     rows, addresses = _native.link_abilities()
     assert {name for name, *_ in rows} == {"namespaces", "tun", "real_time"}
     assert addresses[:2] == ["100.64.0.1", "fd6c:6173:7468::1"]
+
+
+def test_a_real_transfer_beside_a_simulated_one() -> None:
+    words = [sys.executable, "-m", "lasthop", "validate", "--rate", "10Mbps", "--rtt", "40ms"]
+    words += ["--loss", "1%", "--senders", "reno", "--schemes", "none,snoop", "--seeds", "1"]
+    done = subprocess.run(
+        [*words, "--size", "400 kB", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schemas.schema("validate"))
+    for cell in document["cells"]:
+        if cell["late"]:
+            pytest.skip("undecided: machine too busy")
+        assert 0.5 < cell["ratio"] < 1.5

@@ -252,12 +252,59 @@ def _reproduce() -> Schema:
     )
 
 
+def _live_link() -> Schema:
+    hop = {
+        **dict.fromkeys(("from", "to"), _TEXT),
+        "direction": {"enum": ["down", "up"]},
+        **dict.fromkeys(
+            (
+                *("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue"),
+                *("marked_frames", "bytes"),
+            ),
+            _COUNT,
+        ),
+    }
+    counts = {"type": "object", "additionalProperties": _COUNT}
+    agent = {"scheme": _TEXT, "counters": counts, "notices": _COUNT, "dropped": counts}
+    late = {**dict.fromkeys(("p50", "p99", "p99_9"), _or_null(_POSITIVE)), "max": _POSITIVE}
+    series = {"columns": _TEXTS, "rows": _list(_list(_or_null(_POSITIVE)))}
+    return _object(
+        {
+            "schema_version": _VERSION,
+            **dict.fromkeys(("lasthop", "scenario", "scheme"), _TEXT),
+            **dict.fromkeys(("seed", "connections", "packets", "own_drops", "exit_status"), _COUNT),
+            **dict.fromkeys(("duration_s", "one_way_delay_s", "bound_us"), _POSITIVE),
+            **dict.fromkeys(("real_time", "valid"), _FLAG),
+            "links": _list(_object(hop)),
+            "agents": _list(_object(agent)),
+            "lateness_us": _object({**late, "n": _COUNT}),
+            "untouched": counts,
+            "series": _object(series, about="each 100 ms"),
+            "assumed": _ASSUMED,
+        }
+    )
+
+
+def _validate() -> Schema:
+    times = _list(_POSITIVE, "seconds per transfer, by seed")
+    cell = {
+        **dict.fromkeys(("sender", "scheme", "verdict"), _TEXT),
+        **dict.fromkeys(("n", "late"), _COUNT),
+        **dict.fromkeys(("real_s", "simulated_s"), times),
+        "ratio": {**_or_null(_POSITIVE), "description": "goodput, real / simulated"},
+        "ci95": _INTERVAL,
+    }
+    return _object({"schema_version": _VERSION, "cells": _list(_object(cell))})
+
+
 _OUTPUTS = {
     "run": _run,
     "compare": _compare,
     "sweep": _sweep,
     "check": _check,
     "reproduce": _reproduce,
+    "link": _live_link,
+    "validate": _validate,
 }
 #: Documents that have a schema.
 NAMES = (*_OUTPUTS, "scenario")

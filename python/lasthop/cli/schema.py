@@ -8,7 +8,7 @@ from typing import Any
 from lasthop.cli import options as common
 
 # As `lasthop.analysis.schemas.NAMES`, which imports numpy.
-NAMES = ("run", "compare", "sweep", "check", "reproduce", "scenario")
+NAMES = ("run", "compare", "sweep", "check", "reproduce", "link", "validate", "scenario")
 
 
 def add_parser(commands: Any) -> None:
