@@ -249,7 +249,7 @@ def test_python_snippets_run(block: Block, folder: Path) -> None:
             assert_shows(shown.text, done.stdout)
 
 
-SCENARIOS = [block for block in all_of("toml") if block.page.name == "scenario.md"]
+SCENARIOS = [b for b in all_of("toml") if b.page.name in ("scenario.md", "validation.md")]
 
 
 @pytest.mark.parametrize("block", SCENARIOS, ids=ids(SCENARIOS))
@@ -294,7 +294,10 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
         for kind in ("toml", "python", "text", "mermaid")
     }
     assert where == {
-        "toml": {"scenario.md", "CONTRIBUTING.md", "figures.md", "inspect.md", "sweeps.md"},
+        "toml": {
+            *("scenario.md", "CONTRIBUTING.md", "figures.md", "inspect.md", "sweeps.md"),
+            "validation.md",
+        },
         "python": {
             *("README.md", "own-schemes.md", "traces.md", "figures.md", "inspect.md", "sweeps.md")
         },
