@@ -6,6 +6,7 @@
 //! * [`mod@parse`] and [`mod@patch`]: read and edit the headers of IPv4 and IPv6 packets in place.
 //! * [`snack`]: selective negative acknowledgments as a TCP option.
 //! * [`link`]: the offset of the IP packet in a captured frame.
+//! * [`offload`]: packets that a kernel leaves to the device to split.
 //! * [`capture`]: write pcapng; read pcapng and legacy pcap.
 //!
 //! No function in this crate panics, whatever bytes it is given.
@@ -21,6 +22,7 @@
 mod addressing;
 pub mod capture;
 pub mod link;
+pub mod offload;
 pub mod options;
 pub mod parse;
 pub mod patch;
