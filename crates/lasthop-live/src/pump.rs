@@ -9,7 +9,7 @@ use lasthop::segment::Direction;
 use lasthop::units::Time;
 
 use crate::chain::{Chain, End, Release};
-use crate::device::{Device, MTU, Sent};
+use crate::device::{Device, Sent};
 use crate::wait::{SPIN, readable};
 
 /// Packets that are read from a device before the other one has its turn.
@@ -17,6 +17,11 @@ const BATCH: usize = 64;
 
 /// The longest wait, after which the pump asks its caller whether to go on.
 const TICK: Duration = Duration::from_millis(5);
+
+/// The longest time without a rest, and the rest. The kernel stops a thread with real-time
+/// scheduling for 50 ms if others have had less than a twentieth of its processor in a second.
+const RUN: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_micros(60);
 
 /// Time between two samples of the series.
 pub const SAMPLE: Duration = Duration::from_millis(100);
@@ -71,7 +76,7 @@ pub struct PumpCounters {
     pub lateness: Histogram,
     /// The largest of these times.
     pub latest: Duration,
-    /// Packets that the device did not take.
+    /// Packets that a device did not take, or (at the end) that the kernel dropped at one.
     pub own_drops: u64,
     /// Packets that were written.
     pub written: u64,
@@ -86,6 +91,8 @@ pub struct Pump<D, W> {
     mobile: D,
     watcher: W,
     start: Instant,
+    /// End of the last rest.
+    rested: Instant,
     counters: PumpCounters,
     sample: Sample,
     out: Vec<Release>,
@@ -100,6 +107,7 @@ impl<D: Device, W: Watcher> Pump<D, W> {
             mobile,
             watcher,
             start: Instant::now(),
+            rested: Instant::now(),
             counters: PumpCounters::default(),
             sample: Sample::default(),
             out: Vec::new(),
@@ -158,15 +166,13 @@ impl<D: Device, W: Watcher> Pump<D, W> {
     }
 
     fn read(&mut self, end: End) -> io::Result<()> {
-        let mut buffer = [0; MTU];
         for _ in 0..BATCH {
             let device = match end {
                 End::Server => &mut self.server,
                 End::Mobile => &mut self.mobile,
             };
-            let Some(length) = device.read(&mut buffer)? else { break };
-            let packet = buffer.get(..length).unwrap_or_default();
-            let now = self.now();
+            let Some(packet) = device.read()? else { break };
+            let now = Time(self.start.elapsed().as_nanos() as u64);
             self.watcher.packet(now, end, true, packet)?;
             self.chain.packet(now, end, packet, &mut self.out);
         }
@@ -206,13 +212,23 @@ impl<D: Device, W: Watcher> Pump<D, W> {
     }
 
     /// Waits until the next event of the chain is due, or a packet comes.
-    fn wait(&self) -> io::Result<()> {
+    fn wait(&mut self) -> io::Result<()> {
+        if self.rested.elapsed() >= RUN {
+            std::thread::sleep(REST);
+            self.rested = Instant::now();
+            return Ok(());
+        }
         let next = self.chain.next();
         let left = |now: Time| Duration::from_nanos(next.since(now).0);
         let fds: Vec<_> = [self.server.fd(), self.mobile.fd()].into_iter().flatten().collect();
         let sleep = left(self.now()).saturating_sub(SPIN).min(TICK);
         if sleep > Duration::ZERO || next == Time::NEVER {
-            return readable(&fds, if next == Time::NEVER { TICK } else { sleep });
+            let asleep = Instant::now();
+            readable(&fds, if next == Time::NEVER { TICK } else { sleep })?;
+            if asleep.elapsed() >= REST {
+                self.rested = Instant::now();
+            }
+            return Ok(());
         }
         while self.now() < next {
             std::hint::spin_loop();

@@ -11,6 +11,8 @@ use super::{Device, Sent};
 pub struct Memory {
     /// What the next reads return.
     pub incoming: VecDeque<Vec<u8>>,
+    /// What the last read has returned.
+    pub last: Vec<u8>,
     /// What was written.
     pub written: Vec<Vec<u8>>,
     /// Number of packets that it takes before it is full.
@@ -18,11 +20,10 @@ pub struct Memory {
 }
 
 impl Device for Memory {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    fn read(&mut self) -> io::Result<Option<&[u8]>> {
         let Some(packet) = self.incoming.pop_front() else { return Ok(None) };
-        let length = packet.len().min(buffer.len());
-        buffer.iter_mut().zip(&packet).for_each(|(to, from)| *to = *from);
-        Ok(Some(length))
+        self.last = packet;
+        Ok(Some(&self.last))
     }
 
     fn write(&mut self, packet: &[u8]) -> Sent {

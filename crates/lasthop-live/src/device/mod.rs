@@ -22,12 +22,12 @@ pub enum Sent {
 
 /// A device for IP packets of at most [`MTU`] bytes. Neither call blocks.
 pub trait Device {
-    /// Reads one packet into `buffer`. Returns its length; `None` if there is none now.
+    /// Reads one packet; `None` if there is none now.
     ///
     /// # Errors
     ///
     /// If the device has gone.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
+    fn read(&mut self) -> io::Result<Option<&[u8]>>;
 
     /// Writes a packet.
     fn write(&mut self, packet: &[u8]) -> Sent;
