@@ -9,7 +9,7 @@ use crate::chain::Chain;
 use crate::place::child::{Bound, code, drop_privileges, spawn};
 use crate::place::{Addresses, Ends, Site, addresses};
 use crate::pump::{Pump, PumpCounters, Watcher};
-use crate::wait;
+use crate::wait::{self, RealTime};
 
 /// Environment variable with the number of links around a process.
 pub const LEVEL: &str = "LASTHOP_LINK_LEVEL";
@@ -69,8 +69,9 @@ pub fn run<W: Watcher>(
     mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
 ) -> io::Result<Done<W>> {
     let (server, mobile) = ends();
-    let server_site = Site::new(server, &commands.ends)?;
-    let mobile_site = Site::new(mobile, &commands.ends)?;
+    let processor = wait::processor();
+    let mut server_site = Site::new(server, &commands.ends, processor)?;
+    let mut mobile_site = Site::new(mobile, &commands.ends, processor)?;
     let environment = [
         (LEVEL, level().saturating_add(1).to_string()),
         ("LASTHOP_SERVER", server.v4.to_string()),
@@ -93,7 +94,7 @@ pub fn run<W: Watcher>(
         }
     };
     let mut child = start(&commands.mobile, &mobile_site, false)?;
-    let real_time = wait::real_time();
+    let real_time = RealTime::begin(processor);
     drop_privileges()?;
     let mut pump = Pump::new(chain, server_site.tun, mobile_site.tun, watcher);
     let mut status = None;
@@ -102,16 +103,16 @@ pub fn run<W: Watcher>(
         status = child.0.try_wait()?;
         Ok(status.is_some())
     });
-    if real_time {
-        wait::ordinary();
-    }
+    let was_real_time = real_time.is_some();
+    drop(real_time);
     result?;
     drop(server_child);
     let duration = Duration::from_nanos(pump.now().0);
-    let counters = pump.counters().clone();
+    let mut counters = pump.counters().clone();
+    counters.own_drops += server_site.statistics.dropped()? + mobile_site.statistics.dropped()?;
     let (chain, watcher) = pump.into_parts();
     let exit_status = status.map_or(1, code);
-    Ok(Done { exit_status, duration, chain, counters, watcher, real_time })
+    Ok(Done { exit_status, duration, chain, counters, watcher, real_time: was_real_time })
 }
 
 /// Replaces `$LASTHOP_SERVER` and its relatives in a word of a command, for the caller's shell does

@@ -4,7 +4,7 @@ use std::io;
 
 use super::namespace::Namespace;
 use crate::device::tun::{PATH, Tun};
-use crate::wait;
+use crate::wait::{RealTime, processor};
 
 /// An ability, and why it is missing.
 #[derive(Clone, Debug)]
@@ -27,11 +27,7 @@ pub fn abilities() -> Vec<Ability> {
         let open = |e: io::Error| io::Error::new(e.kind(), format!("{PATH}: {e}"));
         Tun::new("lasthop").map(drop).map_err(open)
     });
-    let real_time = wait::real_time();
-    if real_time {
-        wait::ordinary();
-    }
-    let real_time = (!real_time).then(|| {
+    let real_time = RealTime::begin(processor()).is_none().then(|| {
         "needs CAP_SYS_NICE or a limit `rtprio` of at least 1; packets then leave late on a busy \
          machine"
             .to_string()
