@@ -120,10 +120,94 @@ def test_a_trace_an_outage_and_link_retransmission(tmp_path: Path) -> None:
 
 
 def test_a_link_has_its_rate(tmp_path: Path) -> None:
-    size = 12_000_000
+    size = 40_000_000
     hop = ("--rate", "100Mbps", "--rtt", "10ms", "--queue", "400 packets")
     seconds = in_time(lambda: transfer(tmp_path, size, *hop))
-    assert 8e-6 * size / seconds >= 0.93 * 100 * 1448 / 1500
+    assert 8e-6 * size / seconds >= 93
+
+
+# Datagrams of 1000 bytes at a constant rate: datagrams per second, seconds.
+PROBE = """
+import socket, sys, time
+rate, length = float(sys.argv[1]), float(sys.argv[2])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+start = time.monotonic()
+for i in range(int(rate * length)):
+    while time.monotonic() < start + i / rate:
+        if rate < 2000: time.sleep(0.2 / rate)
+    try: s.sendto(bytes(972), ('100.64.0.1', 9))
+    except ConnectionRefusedError: pass
+time.sleep(0.5)
+"""
+
+
+def probe(rate: int, length: float, *hop: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "lasthop", "link", "--json", *hop, "--"]
+    words += [sys.executable, "-c", PROBE, str(rate), str(length)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_ten_thousand_datagrams_per_second_leave_in_time() -> None:
+    for _ in range(2):
+        out, _ = probe(10_000, 2, "--rate", "100Mbps", "--rtt", "10ms").communicate(timeout=30)
+        report = json.loads(out)
+        assert sum(x["offered_frames"] for x in report["links"] if x["from"] == "phone") >= 20_000
+        if report["real_time"] and report["lateness_us"]["p99"] <= 100:
+            return
+    pytest.skip("undecided: machine too busy")
+
+
+def test_a_run_that_is_held_up_is_invalid() -> None:
+    if not os.access("/dev/net/tun", os.W_OK) or os.geteuid() != 0:
+        pytest.skip("needs root for processes that hold the machine up")
+    link = probe(500, 2, "--rate", "10Mbps", "--rtt", "400ms")
+    time.sleep(1.5)
+    spinners = [subprocess.Popen([sys.executable, "-c", SPIN, str(cpu)]) for cpu in processors()]
+    out, err = link.communicate(timeout=30)
+    assert [spinner.wait(10) for spinner in spinners] == [0] * len(spinners)
+    report = json.loads(out)
+    assert (link.returncode, report["valid"], report["exit_status"]) == (1, False, 0)
+    assert report["lateness_us"]["max"] > 100_000
+    assert "INVALID" in err
+
+
+# Holds a processor for 200 ms with a higher priority than the link has.
+SPIN = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+end = time.monotonic() + 0.2
+while time.monotonic() < end: pass
+"""
+
+
+def processors() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+def test_a_full_disk_ends_the_link_with_a_message() -> None:
+    ping = ("--", sys.executable, "-c", f"{PING}\nping('100.64.0.1')")
+    done = run("--rate", "1Mbps", "--rtt", "10ms", "--pcap", "/dev/full", *ping)
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_runs_as_the_user_who_called_sudo() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, which sudo gives")
+    show = "id -u; id -g; id -G; cat /proc/sys/net/ipv4/ip_unprivileged_port_start"
+    words = ["--rate", "1Mbps", "--server", "sh -c 'id -u >&2; sleep 60'", "--", "sh", "-c", show]
+    done = subprocess.run(
+        [sys.executable, "-m", "lasthop", "link", "--bound", "10s", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"},
+        cwd="/",
+    )
+    assert done.stdout.split() == ["65534", "65534", "65534", "0"], done.stderr
+    assert done.stderr.startswith("65534\n")
 
 
 @pytest.mark.parametrize("cc", ["reno", "cubic"])
@@ -216,7 +300,9 @@ def interfaces() -> list[str]:
     return [x.split(":")[0] for x in Path("/proc/net/dev").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("i", range(4))
+@pytest.mark.parametrize(
+    "i", [i if i < 4 else pytest.param(i, marks=pytest.mark.long) for i in range(200)]
+)
 def test_nothing_is_left_behind(i: int) -> None:
     before = interfaces()
     # Durations that no other process has; each command has a child.
@@ -228,7 +314,9 @@ def test_nothing_is_left_behind(i: int) -> None:
     )
     time.sleep(random.Random(i).uniform(0.1, 1))
     link.send_signal(signal.SIGKILL if i % 2 else signal.SIGINT)
-    assert link.wait(10) == (-signal.SIGKILL if i % 2 else 130)
+    status = link.wait(10)
+    # A signal while Python starts ends it at once.
+    assert (128 - status if status < 0 else status) == 128 + (9 if i % 2 else 2)
     wait_until_ended(naps)
     assert interfaces() == before
 

@@ -9,9 +9,11 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::namespace::enter;
+use super::user::caller;
 
 /// Starts a command in a network namespace, and in a process namespace: all that it starts ends
-/// with it, and it ends with the calling thread, also if that is killed.
+/// with it, and it ends with the calling thread, also if that is killed. It runs as the user who
+/// has called sudo, if somebody has.
 ///
 /// # Errors
 ///
@@ -30,11 +32,16 @@ pub fn spawn(
     if quiet {
         child.stdin(Stdio::null()).stdout(Stdio::null());
     }
+    let caller = caller();
     // SAFETY: between fork and exec only system calls are made, which do not allocate.
     unsafe {
         child.pre_exec(move || {
             enter(namespace)?;
-            begin_process_namespace()
+            begin_process_namespace()?;
+            if let Some(caller) = &caller {
+                caller.become_caller()?;
+            }
+            end_with_parent()
         });
     }
     let named = |e: io::Error| {
@@ -58,19 +65,23 @@ unsafe fn begin_process_namespace() -> io::Result<()> {
         }
         // The calling process stays outside; its child is the first process of the namespace.
         for _ in 0..2 {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            end_with_parent()?;
             match libc::fork() {
                 0 => {}
                 -1 => return Err(io::Error::last_os_error()),
                 child => wait_for(child),
             }
         }
-        match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+    }
+    Ok(())
+}
+
+/// Lets the calling process end with its parent. A change of the user undoes it.
+fn end_with_parent() -> io::Result<()> {
+    // SAFETY: no pointers.
+    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
