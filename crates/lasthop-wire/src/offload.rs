@@ -26,7 +26,7 @@ const PROTOCOL: u8 = 6;
 const FIN_PSH: u8 = 0x01 | 0x08;
 const CWR: u8 = 0x80;
 
-/// Splits what a kernel hands over into packets with valid checksums. Nothing is copied but headers.
+/// Splits what a kernel hands over into packets with valid checksums. Only headers are copied.
 ///
 /// # Examples
 ///
@@ -167,8 +167,8 @@ impl Split {
             let passed = u32::from(self.made).wrapping_mul(self.size as u32);
             let seq = u32::from_be_bytes([*s0, *s1, *s2, *s3]).wrapping_add(passed);
             [*s0, *s1, *s2, *s3] = seq.to_be_bytes();
-            // As a sender would have done it: a push or the end goes with the last byte, and "window
-            // reduced" (RFC 3168, section 6.1.2) is said once.
+            // As a sender would have done it: a push or the end goes with the last byte, and
+            // "window reduced" (RFC 3168, section 6.1.2) is said once.
             *flags &= if is_last { 0xff } else { !FIN_PSH };
             *flags &= if self.made == 0 { 0xff } else { !CWR };
             [*sum0, *sum1] = [0; 2];

@@ -8,8 +8,8 @@ use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use super::caller::caller;
 use super::namespace::enter;
-use super::user::caller;
 
 /// Starts a command in a network namespace, and in a process namespace: all that it starts ends
 /// with it, and it ends with the calling thread, also if that is killed. It runs as the user who

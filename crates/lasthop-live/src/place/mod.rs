@@ -5,6 +5,7 @@
 //! and addresses vanish with the last process or descriptor that uses them.
 
 pub mod abilities;
+pub mod caller;
 pub mod child;
 pub mod namespace;
 pub mod netlink;
@@ -64,8 +65,8 @@ impl Statistics {
         File::open("/proc/thread-self/net/dev").map(Statistics)
     }
 
-    /// Packets that the kernel has dropped at the device of the end: those that lasthop has not read
-    /// in time, and those that it has written and the kernel could not take.
+    /// Packets that the kernel has dropped at the device of the end: those that lasthop has not
+    /// read in time, and those that it has written and the kernel could not take.
     ///
     /// # Errors
     ///
