@@ -1,9 +1,10 @@
 //! Checks of single values, with their places. Conditions between several parts of a scenario are
 //! checked in `resolve`.
 
+use crate::apps;
 use crate::cells;
 use crate::errors::{ErrorKind, ScenarioError};
-use crate::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
+use crate::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
 use crate::flow_roles;
 use crate::sessions;
 use crate::tree::{Path, Tree};
@@ -301,53 +302,11 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
         return fail("each", "must be at least 1, found 0".into());
     }
     flow_roles::check(flow, at, tree)?;
-    let app = at.at("app");
-    let positive = |size: Size, key: &str| match size {
-        Size::Bytes(0) => Err(tree.wrong(&app.at(key), "must be above 0")),
-        Size::Segments(n) if n <= 0.0 => Err(tree.wrong(&app.at(key), "must be above 0")),
-        _ => Ok(()),
-    };
-    match &flow.app {
-        AppSpec::Bulk {} => {}
-        AppSpec::Transfer { size } => positive(*size, "size")?,
-        AppSpec::Session { .. } => sessions::check(&flow.app, &app, tree)?,
-        AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
-        AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
-            return Err(tree.wrong(&app.at("mean_on"), "must be above 0 s"));
-        }
-        AppSpec::OnOff { rate: Some(Rate(0)), .. } => {
-            return Err(tree.wrong(&app.at("rate"), "must be above 0"));
-        }
-        AppSpec::OnOff { .. } => {}
-        AppSpec::ParetoOnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
-            return Err(tree.wrong(&app.at("mean_on"), "must be above 0 s"));
-        }
-        AppSpec::Cbr { rate }
-        | AppSpec::Pareto { rate, .. }
-        | AppSpec::ParetoOnOff { rate, .. }
-            if *rate == Rate(0) =>
-        {
-            return Err(tree.wrong(&app.at("rate"), "must be above 0"));
-        }
-        AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. } => {}
-    }
-    if let AppSpec::Web { shape, .. }
-    | AppSpec::Pareto { shape, .. }
-    | AppSpec::ParetoOnOff { shape, .. } = flow.app
-        && !(shape.is_finite() && shape > 1.0)
-    {
-        return Err(tree.wrong(
-            &app.at("shape"),
-            format!("the shape must be above 1, else there is no mean; found {shape}"),
-        ));
-    }
+    apps::check(&flow.app, &at.at("app"), tree)?;
     for (loss, key) in [(&flow.loss, "loss"), (&flow.ack_loss, "ack_loss")] {
         let Some(loss) = loss else { continue };
         check_loss(loss).map_err(|e| tree.error(&at.at(key), e))?;
-        if matches!(
-            flow.app,
-            AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. }
-        ) {
+        if flow.app.is_datagrams() {
             return Err(tree.conflict(
                 &at.at(key),
                 "bit errors of a flow are for TCP connections; this flow sends datagrams",

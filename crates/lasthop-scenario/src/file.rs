@@ -7,13 +7,13 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::apps::AppSpec;
 use crate::cells::CellSpec;
 use crate::endpoints::NodeNames;
 use crate::flow_roles::{FlowRole, StartTimes};
 use crate::network::Role;
 use crate::outages::{OutageForm, outages};
 use crate::queues::QueueForm;
-use crate::sessions::PageSpec;
 use crate::shorthand::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
 use lasthop_channel::link::arq::ArqConfig;
@@ -352,91 +352,6 @@ fn one() -> u32 {
 
 fn is_one(n: &u32) -> bool {
     *n == 1
-}
-
-/// An application: when it writes how much.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum AppSpec {
-    /// Always has data to send.
-    Bulk {},
-    /// A given amount of payload; the connection then ends.
-    Transfer {
-        /// Payload: bytes or segments.
-        size: Size,
-    },
-    /// A sequence of pages with pauses between them.
-    Web {
-        /// Mean size of a page.
-        mean_size: Size,
-        /// Pareto shape of the sizes, above 1.
-        #[serde(default = "pareto_shape")]
-        shape: f64,
-        /// Mean pause (exponential) between the end of one page and the click for the next.
-        mean_pause: Duration,
-    },
-    /// A user who clicks; each click requests a page.
-    Session {
-        /// The pages in order: the size of each, or a list of the sizes of its objects, which are
-        /// requested at the same time. Each object has a separate connection.
-        pages: Vec<PageSpec>,
-        /// Time between two clicks. Either this or `think`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        every: Option<Duration>,
-        /// Time from the end of a page to the next click.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        think: Option<Duration>,
-        /// If true, a click aborts the incomplete page before it. Default: false.
-        #[serde(default)]
-        abort: bool,
-    },
-    /// Alternates between writing and pauses; both are exponential.
-    OnOff {
-        /// Mean length of a burst.
-        mean_on: Duration,
-        /// Mean length of a pause.
-        mean_off: Duration,
-        /// Rate of writing in a burst, segment by segment; data that TCP has not sent when the
-        /// burst ends is sent later. Default: unlimited, and data that TCP has not sent when the
-        /// burst ends is withdrawn.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rate: Option<Rate>,
-    },
-    /// Datagrams at a constant rate; not TCP.
-    Cbr {
-        /// Rate of the payload.
-        rate: Rate,
-    },
-    /// Datagrams in bursts; bursts and pauses have Pareto lengths.
-    ParetoOnOff {
-        /// Rate of the payload within a burst.
-        rate: Rate,
-        /// Mean length of a burst.
-        mean_on: Duration,
-        /// Mean length of a pause.
-        mean_off: Duration,
-        /// Pareto shape of both, above 1.
-        #[serde(default = "pareto_shape")]
-        shape: f64,
-    },
-    /// Datagrams with Pareto spacings.
-    Pareto {
-        /// Mean rate of the payload.
-        rate: Rate,
-        /// Pareto shape of the spacings, above 1.
-        #[serde(default = "pareto_shape")]
-        shape: f64,
-    },
-}
-
-fn pareto_shape() -> f64 {
-    1.5
-}
-
-impl Default for AppSpec {
-    fn default() -> Self {
-        AppSpec::Bulk {}
-    }
 }
 
 /// The receiver's buffer, and whether the window that it advertises grows up to it.

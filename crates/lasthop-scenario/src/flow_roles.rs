@@ -8,7 +8,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::errors::{ErrorKind, ScenarioError};
-use crate::file::{AppSpec, File, FlowSpec};
+use crate::file::{File, FlowSpec};
 use crate::network::{Network, Session};
 use crate::tree::{Path, Tree};
 use lasthop_core::units::{Duration, Quantity};
@@ -108,13 +108,6 @@ impl<'de> Visitor<'de> for StartVisitor {
 impl<'de> Deserialize<'de> for StartTimes {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<StartTimes, D::Error> {
         d.deserialize_any(StartVisitor)
-    }
-}
-
-impl AppSpec {
-    /// True if the application sends datagrams and not over TCP.
-    pub fn is_datagrams(&self) -> bool {
-        matches!(self, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. })
     }
 }
 

@@ -12,6 +12,7 @@
     clippy::partial_pub_fields
 )]
 
+mod apps;
 pub mod bounds;
 mod brace_expansion;
 mod cells;
@@ -38,13 +39,13 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use apps::AppSpec;
 pub use cells::{CellSpec, DirectionSpec, StationSpec};
 pub use endpoints::NodeNames;
 pub use errors::{ErrorKind, Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
 pub use file::{
-    AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec,
-    TcpSpec,
+    ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec,
 };
 pub use flow_roles::{FlowOptions, FlowRole, StartTimes};
 pub use lasthop_core::diagnostics::Mistake;

@@ -1,13 +1,14 @@
 //! Turns a filled scenario into a network: names into indices, files into traces; checks the
 //! conditions between its parts.
 
+use crate::apps::{self, AppSpec};
 use crate::cells;
 use crate::check::{MAX_NODES, MAX_WINDOW};
 use crate::defaults::{Filled, Traces};
 use crate::endpoints::NodeNames;
 use crate::errors::{ErrorKind, ScenarioError};
-use crate::file::{AppSpec, FlowSpec, HandoverState, LinkSpec, PathSpec};
-use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
+use crate::file::{FlowSpec, HandoverState, LinkSpec, PathSpec};
+use crate::network::{Flow, Handover, Link, Network, Node, Role};
 use crate::routes::next_hops;
 use crate::sessions;
 use crate::tree::{Path, Tree};
@@ -233,7 +234,7 @@ fn add_flows(
         role: spec.role(),
         from: 0,
         to: 0,
-        app: app(&spec.app, segment),
+        app: apps::resolve(&spec.app, segment),
         start: spec.start.first(),
         stop: spec.stop,
         segment,
@@ -270,24 +271,6 @@ fn add_flows(
         }
     }
     Ok(())
-}
-
-fn app(spec: &AppSpec, segment: u32) -> App {
-    match *spec {
-        AppSpec::Bulk {} => App::Bulk,
-        AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
-        // `sessions` sets the sizes of the objects.
-        AppSpec::Session { .. } => App::Transfer { size: 1 },
-        AppSpec::Web { mean_size, shape, mean_pause } => {
-            App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause }
-        }
-        AppSpec::OnOff { mean_on, mean_off, rate } => App::OnOff { mean_on, mean_off, rate },
-        AppSpec::Cbr { rate } => App::Cbr { rate },
-        AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => {
-            App::ParetoOnOff { rate, mean_on, mean_off, shape }
-        }
-        AppSpec::Pareto { rate, shape } => App::Pareto { rate, shape },
-    }
 }
 
 /// Checks that windows are above zero and fit TCP, also those given in segments.

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::apps::AppSpec;
 use crate::errors::ScenarioError;
-use crate::file::AppSpec;
 use crate::network::{App, Flow, Network, Session};
 use crate::tree::{Path, Tree};
 use lasthop_core::units::{Duration, Quantity, Size};

@@ -9,7 +9,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::file::{AppSpec, ReceiveWindow};
+use crate::apps::AppSpec;
+use crate::file::ReceiveWindow;
 use lasthop_channel::air::config::{
     DelayConfig, LossConfig, RandomStart, RateConfig, RateStep, TraceStart,
 };

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::file::AppSpec;
+use crate::apps::AppSpec;
 use crate::shorthand::Form;
 use crate::{ErrorKind, Mistake, keys};
 

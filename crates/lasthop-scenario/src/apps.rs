@@ -1,0 +1,166 @@
+//! Applications of flows in a scenario file: their keys, their checks, and the traffic models that
+//! they select.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::errors::ScenarioError;
+use crate::sessions::{self, PageSpec};
+use crate::tree::{Path, Tree};
+use lasthop_core::traffic::App;
+use lasthop_core::units::{Duration, Rate, Size};
+
+/// An application: when it writes how much.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum AppSpec {
+    /// Always has data to send.
+    Bulk {},
+    /// A given amount of payload; the connection then ends.
+    Transfer {
+        /// Payload: bytes or segments.
+        size: Size,
+    },
+    /// A sequence of pages with pauses between them.
+    Web {
+        /// Mean size of a page.
+        mean_size: Size,
+        /// Pareto shape of the sizes, above 1.
+        #[serde(default = "pareto_shape")]
+        shape: f64,
+        /// Mean pause (exponential) between the end of one page and the click for the next.
+        mean_pause: Duration,
+    },
+    /// A user who clicks; each click requests a page.
+    Session {
+        /// The pages in order: the size of each, or a list of the sizes of its objects, which are
+        /// requested at the same time. Each object has a separate connection.
+        pages: Vec<PageSpec>,
+        /// Time between two clicks. Either this or `think`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
+        /// Time from the end of a page to the next click.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        think: Option<Duration>,
+        /// If true, a click aborts the incomplete page before it. Default: false.
+        #[serde(default)]
+        abort: bool,
+    },
+    /// Alternates between writing and pauses; both are exponential.
+    OnOff {
+        /// Mean length of a burst.
+        mean_on: Duration,
+        /// Mean length of a pause.
+        mean_off: Duration,
+        /// Rate of writing in a burst, segment by segment; data that TCP has not sent when the
+        /// burst ends is sent later. Default: unlimited, and data that TCP has not sent when the
+        /// burst ends is withdrawn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
+    },
+    /// Datagrams at a constant rate; not TCP.
+    Cbr {
+        /// Rate of the payload.
+        rate: Rate,
+    },
+    /// Datagrams in bursts; bursts and pauses have Pareto lengths.
+    ParetoOnOff {
+        /// Rate of the payload within a burst.
+        rate: Rate,
+        /// Mean length of a burst.
+        mean_on: Duration,
+        /// Mean length of a pause.
+        mean_off: Duration,
+        /// Pareto shape of both, above 1.
+        #[serde(default = "pareto_shape")]
+        shape: f64,
+    },
+    /// Datagrams with Pareto spacings.
+    Pareto {
+        /// Mean rate of the payload.
+        rate: Rate,
+        /// Pareto shape of the spacings, above 1.
+        #[serde(default = "pareto_shape")]
+        shape: f64,
+    },
+}
+
+fn pareto_shape() -> f64 {
+    1.5
+}
+
+impl Default for AppSpec {
+    fn default() -> Self {
+        AppSpec::Bulk {}
+    }
+}
+
+impl AppSpec {
+    /// True if the application sends datagrams and not over TCP.
+    pub fn is_datagrams(&self) -> bool {
+        matches!(self, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. })
+    }
+}
+
+/// Checks the values of an application; `at` is the place of its table.
+pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let positive = |size: Size, key: &str| match size {
+        Size::Bytes(0) => Err(tree.wrong(&at.at(key), "must be above 0")),
+        Size::Segments(n) if n <= 0.0 => Err(tree.wrong(&at.at(key), "must be above 0")),
+        _ => Ok(()),
+    };
+    match app {
+        AppSpec::Bulk {} => {}
+        AppSpec::Transfer { size } => positive(*size, "size")?,
+        AppSpec::Session { .. } => sessions::check(app, at, tree)?,
+        AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
+        AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
+            return Err(tree.wrong(&at.at("mean_on"), "must be above 0 s"));
+        }
+        AppSpec::OnOff { rate: Some(Rate(0)), .. } => {
+            return Err(tree.wrong(&at.at("rate"), "must be above 0"));
+        }
+        AppSpec::OnOff { .. } => {}
+        AppSpec::ParetoOnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
+            return Err(tree.wrong(&at.at("mean_on"), "must be above 0 s"));
+        }
+        AppSpec::Cbr { rate }
+        | AppSpec::Pareto { rate, .. }
+        | AppSpec::ParetoOnOff { rate, .. }
+            if *rate == Rate(0) =>
+        {
+            return Err(tree.wrong(&at.at("rate"), "must be above 0"));
+        }
+        AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. } => {}
+    }
+    if let AppSpec::Web { shape, .. }
+    | AppSpec::Pareto { shape, .. }
+    | AppSpec::ParetoOnOff { shape, .. } = *app
+        && !(shape.is_finite() && shape > 1.0)
+    {
+        return Err(tree.wrong(
+            &at.at("shape"),
+            format!("the shape must be above 1, else there is no mean; found {shape}"),
+        ));
+    }
+    Ok(())
+}
+
+/// The traffic model of an application; `segment`: payload of a full segment, bytes.
+pub fn resolve(spec: &AppSpec, segment: u32) -> App {
+    match *spec {
+        AppSpec::Bulk {} => App::Bulk,
+        AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
+        // `sessions` sets the sizes of the objects.
+        AppSpec::Session { .. } => App::Transfer { size: 1 },
+        AppSpec::Web { mean_size, shape, mean_pause } => {
+            App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause }
+        }
+        AppSpec::OnOff { mean_on, mean_off, rate } => App::OnOff { mean_on, mean_off, rate },
+        AppSpec::Cbr { rate } => App::Cbr { rate },
+        AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => {
+            App::ParetoOnOff { rate, mean_on, mean_off, shape }
+        }
+        AppSpec::Pareto { rate, shape } => App::Pareto { rate, shape },
+    }
+}
