@@ -253,7 +253,9 @@ def test_python_snippets_run(block: Block, folder: Path) -> None:
             assert_shows(shown.text, done.stdout)
 
 
-SCENARIOS = [b for b in all_of("toml") if b.page.name in ("scenario.md", "validation.md")]
+SCENARIOS = [
+    b for b in all_of("toml") if b.page.name in ("scenario.md", "traffic.md", "validation.md")
+]
 
 
 @pytest.mark.parametrize("block", SCENARIOS, ids=ids(SCENARIOS))
@@ -300,7 +302,7 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
     assert where == {
         "toml": {
             *("scenario.md", "CONTRIBUTING.md", "figures.md", "inspect.md", "sweeps.md"),
-            "validation.md",
+            *("traffic.md", "validation.md"),
         },
         "python": {
             *("README.md", "own-schemes.md", "traces.md", "figures.md", "inspect.md", "sweeps.md")

@@ -275,7 +275,7 @@ def _inspect(
         raise InputError(f"--shortest must be longer than 0 s, found {shortest}")
     runs = []
     for scenario in scenarios:
-        index = inspection.flow_index(scenario.flows, flow)
+        index = inspection.flow_index(scenario.flows(seed), flow)
         label = str(json.loads(scenario.scheme)["label"])
         folder: AbstractContextManager[Path | None] = nullcontext()
         if pcap is not None:

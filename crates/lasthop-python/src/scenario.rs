@@ -208,11 +208,11 @@ impl Scenario {
         self.loaded.network.flows.iter().map(Flow::slots).collect()
     }
 
-    /// Name of each flow, and whether it is a TCP flow.
-    #[getter]
-    fn flows(&self) -> Vec<(String, bool)> {
+    /// Name of each flow of the run with this seed, and whether it is a TCP flow.
+    fn flows(&self, seed: u64) -> Vec<(String, bool)> {
         let tcp = |f: &Flow| f.app.datagrams().is_none();
-        self.loaded.network.flows.iter().map(|f| (f.name.clone(), tcp(f))).collect()
+        let network = self.loaded.network.for_seed(seed);
+        network.flows.iter().map(|f| (f.name.clone(), tcp(f))).collect()
     }
 
     /// Name and number of flows of each `[[flow]]` entry with at least one flow.
@@ -386,8 +386,8 @@ impl Scenario {
         // Release the GIL: opening or writing a pipe may block until its reader, possibly a Python
         // thread, runs.
         let open = |path: PathBuf| {
-            Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network)
-                .map_err(write_error)
+            let network = self.loaded.network.for_seed(seed);
+            Capture::new(BufWriter::new(File::create(path)?), &network).map_err(write_error)
         };
         let capture = py.detach(|| pcap.map(open).transpose())?;
         let (json, (columns, capture)) = self.simulate(py, seed, cancel, (columns, capture))?;
@@ -428,7 +428,7 @@ impl Scenario {
         let network = &self.loaded.network;
         let open = |folder: PathBuf| {
             let mut used = BTreeSet::new();
-            Capture::per_interface(network, snaplen, |name| {
+            Capture::per_interface(&network.for_seed(seed), snaplen, |name| {
                 let path = folder.join(capture_file(name, &mut used));
                 File::create_new(path).map(BufWriter::new)
             })

@@ -4,10 +4,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::arrivals::{self, Load, SizesForm, SizesSpec};
 use crate::errors::ScenarioError;
 use crate::sessions::{self, PageSpec};
+use crate::shorthand::{form, some_form};
 use crate::tree::{Path, Tree};
-use lasthop_core::traffic::App;
+use lasthop_core::traffic::{App, Sizes};
 use lasthop_core::units::{Duration, Rate, Size};
 
 /// An application: when it writes how much.
@@ -20,6 +22,20 @@ pub enum AppSpec {
     Transfer {
         /// Payload: bytes or segments.
         size: Size,
+    },
+    /// Transfers that arrive as a Poisson process, each over its own connection; drawn per seed.
+    Poisson {
+        /// Sizes of the transfers: "150 kB", "web-search", "data-mining" or a table.
+        #[serde(deserialize_with = "form")]
+        #[schemars(with = "SizesForm")]
+        size: SizesSpec,
+        /// Mean time between two arrivals. Either this or `load`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
+        /// Offered payload: a rate, or a share of the rate of the path's narrowest link.
+        #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
+        load: Option<Load>,
     },
     /// A sequence of pages with pauses between them.
     Web {
@@ -113,6 +129,7 @@ pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioEr
         AppSpec::Bulk {} => {}
         AppSpec::Transfer { size } => positive(*size, "size")?,
         AppSpec::Session { .. } => sessions::check(app, at, tree)?,
+        AppSpec::Poisson { size, every, load } => arrivals::check(size, (*every, *load), at, tree)?,
         AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
         AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
             return Err(tree.wrong(&at.at("mean_on"), "must be above 0 s"));
@@ -151,6 +168,10 @@ pub fn resolve(spec: &AppSpec, segment: u32) -> App {
     match *spec {
         AppSpec::Bulk {} => App::Bulk,
         AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
+        // `arrivals` sets the time between arrivals, which may depend on the path.
+        AppSpec::Poisson { .. } => {
+            App::Poisson { sizes: Sizes::Constant(1), mean_gap: Duration::ZERO }
+        }
         // `sessions` sets the sizes of the objects.
         AppSpec::Session { .. } => App::Transfer { size: 1 },
         AppSpec::Web { mean_size, shape, mean_pause } => {

@@ -83,6 +83,11 @@ fn capacity(network: &Network, flow: &Flow) -> Option<PathCapacity> {
     Some(PathCapacity { rate, one_way, rtt: one_way + back })
 }
 
+/// Rate of the narrowest link of a flow's path; `None` if no rate is known.
+pub fn narrowest_rate(network: &Network, flow: &Flow) -> Option<Rate> {
+    capacity(network, flow).map(|path| path.rate)
+}
+
 /// See [`Network::empty_path_s`].
 pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
     let App::Transfer { size } = flow.app else { return None };

@@ -26,7 +26,7 @@ const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
 /// More nodes are a mistake, or need another simulator.
 pub const MAX_NODES: usize = 2_000;
 /// Maximum number of flows.
-const MAX_FLOWS: u64 = 10_000;
+pub const MAX_FLOWS: u64 = 10_000;
 /// The shortest slot of a random process.
 const MIN_SLOT: Duration = Duration(1_000);
 

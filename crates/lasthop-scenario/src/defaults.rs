@@ -17,6 +17,7 @@ use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
 use lasthop_channel::air::trace::Trace;
 use lasthop_channel::queue::QueueConfig;
+use lasthop_core::traffic::Sizes;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
 use lasthop_schemes::catalogue::{ProfileKeys, SchemeChoice, SchemeText};
 use lasthop_tcp::profile::{Profile, ProfileName};
@@ -64,6 +65,20 @@ impl<'f> Traces<'f> {
         let trace = Arc::new(trace);
         self.read.push((path.to_path_buf(), trace.clone()));
         Ok(trace)
+    }
+
+    /// The sizes of transfers in a file.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Value`] if the file cannot be opened or has no sizes.
+    pub fn sizes(&self, path: &FilePath) -> Result<Sizes, ErrorKind> {
+        let name = path.display().to_string();
+        let reader = self
+            .files
+            .open(path)
+            .map_err(|e| ErrorKind::Value(format!("cannot open the sizes {name}: {e}")))?;
+        Sizes::read(reader, &name).map_err(ErrorKind::Value)
     }
 }
 

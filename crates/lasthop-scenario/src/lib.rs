@@ -13,6 +13,7 @@
 )]
 
 mod apps;
+mod arrivals;
 pub mod bounds;
 mod brace_expansion;
 mod cells;
@@ -40,6 +41,7 @@ mod tree;
 mod tests;
 
 pub use apps::AppSpec;
+pub use arrivals::{Load, SizesSpec};
 pub use cells::{CellSpec, DirectionSpec, StationSpec};
 pub use endpoints::NodeNames;
 pub use errors::{ErrorKind, Place, ScenarioError};

@@ -1,10 +1,12 @@
 //! The checked scenario from which a host builds a network: indices instead of names, every default
 //! filled in.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::arrivals;
 use crate::bounds::{self, FlowBound};
 use crate::flow_roles;
 use crate::routes;
@@ -124,6 +126,16 @@ impl Network {
         flow_roles::without_candidates(self)
     }
 
+    /// The network of the run with this seed: the transfers that arrive replace each Poisson
+    /// process. A network without such processes, and the result of this method, do not change.
+    /// The flows do not depend on schemes, so runs of different schemes with one seed can be
+    /// paired.
+    ///
+    /// An observer of a run is made from this network, because it has the flows of the run.
+    pub fn for_seed(&self, seed: u64) -> Cow<'_, Network> {
+        arrivals::for_seed(self, seed)
+    }
+
     /// Time that a finite transfer takes on the empty path with a sender that knows the rate, in
     /// seconds: a round trip for the handshake, the delay of the path, and all segments with their
     /// headers at the rate of the narrowest link. `None` for other applications, and if no rate is
@@ -208,6 +220,8 @@ pub struct Flow {
     pub loss: LossConfig,
     /// As `loss`, for what the receiver sends.
     pub ack_loss: LossConfig,
+    /// True for a transfer of a Poisson process.
+    pub is_arrival: bool,
 }
 
 impl Flow {

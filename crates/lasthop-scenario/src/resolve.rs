@@ -1,14 +1,17 @@
 //! Turns a filled scenario into a network: names into indices, files into traces; checks the
 //! conditions between its parts.
 
+use std::collections::HashSet;
+
 use crate::apps::{self, AppSpec};
+use crate::arrivals;
 use crate::cells;
 use crate::check::{MAX_NODES, MAX_WINDOW};
 use crate::defaults::{Filled, Traces};
 use crate::endpoints::NodeNames;
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{FlowSpec, HandoverState, LinkSpec, PathSpec};
-use crate::network::{Flow, Handover, Link, Network, Node, Role};
+use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::routes::next_hops;
 use crate::sessions;
 use crate::tree::{Path, Tree};
@@ -77,7 +80,7 @@ pub fn resolve(
     let arcs: Vec<(NodeId, NodeId)> = network.links.iter().map(|l| (l.from, l.to)).collect();
     network.next_hop = next_hops(network.nodes.len(), &arcs);
     for (i, flow) in file.flow.iter().enumerate() {
-        add_flows(&mut network, flow, i, filled, tree)?;
+        add_flows(&mut network, flow, i, filled, tree, traces)?;
     }
     for (i, spec) in file.handover.iter().enumerate() {
         let at = Path::key("handover").at(i);
@@ -104,14 +107,26 @@ pub fn resolve(
             moved: spec.state == HandoverState::Moved,
         });
     }
-    for (i, flow) in network.flows.iter().enumerate() {
-        if let Some(other) = network.flows[..i].iter().find(|f| f.name == flow.name) {
-            let kind = ErrorKind::DuplicateName { what: "flow", name: other.name.clone() };
-            return Err(tree.error(&Path::key("flow"), kind));
-        }
+    if let Some(name) = duplicate_name(&network) {
+        return Err(tree.error(&Path::key("flow"), ErrorKind::DuplicateName { what: "flow", name }));
     }
     cells::prune(&mut network);
     Ok(network)
+}
+
+/// A name that two flows have, or that a transfer of a Poisson process may get.
+fn duplicate_name(network: &Network) -> Option<String> {
+    let is_process = |f: &&Flow| matches!(f.app, App::Poisson { .. });
+    let processes: Vec<&Flow> = network.flows.iter().filter(is_process).collect();
+    let is_of = |process: &&Flow, name: &str| {
+        let number = name.strip_prefix(&process.name).and_then(|rest| rest.strip_prefix(' '));
+        number.is_some_and(|n| n.chars().all(|c| c.is_ascii_digit()))
+    };
+    let mut names = HashSet::new();
+    let mut names = network.flows.iter().map(|f| &f.name).filter(|name| {
+        !names.insert(*name) || processes.iter().any(|process| is_of(process, name))
+    });
+    names.next().cloned()
 }
 
 /// Adds both directions of a link.
@@ -213,6 +228,7 @@ fn add_flows(
     i: usize,
     filled: &Filled,
     tree: &Tree<'_>,
+    traces: &Traces<'_>,
 ) -> Result<(), ScenarioError> {
     let at = Path::key("flow").at(i);
     let (froms, tos) = (
@@ -248,6 +264,7 @@ fn add_flows(
         scheme: own.clone().unwrap_or_else(|| filled.scheme.clone()),
         loss: spec.loss.clone().unwrap_or_default(),
         ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
+        is_arrival: false,
     };
     check_windows(&flow, &at, tree)?;
     for n in 1..=spec.count {
@@ -265,6 +282,9 @@ fn add_flows(
             Some(name) if spec.count == 1 => name.clone(),
             Some(name) => format!("{name} {n}"),
         };
+        if let Some(app) = arrivals::resolve(network, &flow, &spec.app, &at, tree, traces)? {
+            flow.app = app;
+        }
         match &spec.app {
             app @ AppSpec::Session { .. } => sessions::add(network, &flow, app, &at, tree)?,
             _ => network.flows.push(flow.clone()),

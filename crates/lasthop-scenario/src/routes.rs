@@ -103,6 +103,9 @@ fn wanted_frames(network: &Network, flow: &Flow, through: f64) -> f64 {
     through.min(match flow.app {
         // A factor for retransmissions.
         App::Transfer { size } => 2.0 * frames(size as f64).ceil(),
+        App::Poisson { ref sizes, mean_gap } => {
+            2.0 * seconds / mean_gap.as_secs() * frames(sizes.mean()).ceil()
+        }
         App::Web { mean_size, mean_pause, .. } => {
             (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil()
         }

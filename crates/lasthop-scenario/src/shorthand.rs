@@ -206,8 +206,8 @@ impl Form for TraceStart {
 impl Form for AppSpec {
     type Table = AppSpec;
     const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \
-                                    \"150 kB\" } (kinds: bulk, transfer, web, session, on-off, \
-                                    cbr, pareto, pareto-on-off)";
+                                    \"150 kB\" } (kinds: bulk, transfer, poisson, web, \
+                                    session, on-off, cbr, pareto, pareto-on-off)";
     fn short(text: &str) -> Result<Self, Mistake> {
         match text.trim() {
             "bulk" => Ok(AppSpec::Bulk {}),

@@ -160,6 +160,14 @@ impl<'a> Tree<'a> {
         if let Some(table) = last_hop {
             join(table, &["down", "up"], folder, &file);
         }
+        if let Some(DeValue::Array(flows)) = self.root().get_mut("flow").map(|i| i.get_mut()) {
+            for flow in flows.iter_mut().filter_map(table_mut) {
+                let app = flow.get_mut("app").and_then(|i| table_mut(i));
+                if let Some(size) = app.and_then(|t| t.get_mut("size")).and_then(|i| table_mut(i)) {
+                    join(size, &["file"], folder, &file);
+                }
+            }
+        }
         let Some(DeValue::Array(links)) = self.root().get_mut("link").map(|i| i.get_mut()) else {
             return;
         };

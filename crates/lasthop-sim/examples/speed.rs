@@ -68,6 +68,7 @@ fn main() {
             scheme: SchemeChoice::parse(scheme).unwrap(),
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
+            is_arrival: false,
         })
         .collect();
     let in_cell = |from, to, l: Link| {

@@ -63,7 +63,9 @@ use build::plan::Plan;
 use events::{AnyObserver, Event, Observer};
 use simulation::Simulation;
 
-/// Simulates a scenario with a seed. Another thread may set `cancel` to stop the run. Without
+/// Simulates a scenario with a seed. A network with Poisson processes runs with the flows that
+/// arrive with this seed; an observer that has state per flow is made from
+/// [`Network::for_seed`]. Another thread may set `cancel` to stop the run. Without
 /// events: pass `()` as `reader`.
 ///
 /// # Errors
@@ -92,6 +94,7 @@ pub fn run_with<R: Observer>(
     options: Options,
 ) -> Result<RunResult, RunError> {
     let mut reader = reader;
+    let network = &*network.for_seed(seed);
     if R::ACTIVE {
         observed(network, seed, AnyObserver::new(&mut reader), cancel, options)
     } else {
@@ -159,6 +162,7 @@ fn finish<R: Observer>(
 pub fn explain(network: &Network, observed: bool) -> Result<Plan, RunError> {
     // The choice does not depend on the seed.
     let (seed, options) = (1, Options::default());
+    let network = &*network.for_seed(seed);
     Ok(if observed {
         Simulation::new(network, seed, AnyObserver::new(&mut Unread), options)?.plan().clone()
     } else {

@@ -475,7 +475,10 @@ def _slowdown(flow: Mapping[str, Any]) -> float:
 def _of_flows(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> _Values:
     """`GROUP_METRICS` of these flows, without harm."""
     delivered = sum(f["delivered_bytes"] for f in run["flows"])
-    transfers = [f for f in flows if f["app"] == "transfer"]
+    # A Poisson process without an arrival in the run has one transfer, which has not started.
+    transfers = [
+        f for f in flows if f["app"] == "transfer" and f.get("arrived_s", 0) < run["duration_s"]
+    ]
     # An incomplete transfer takes longer than every complete one.
     times = [math.inf if f["completed_s"] is None else f["completed_s"] for f in transfers]
     slowdowns = [_slowdown(f) for f in transfers]

@@ -72,7 +72,8 @@ def _flow() -> Schema:
         "one_way_delay_s": _SPREAD,
     }
     notices = _counts("ersn", "eln", "ignored", "held_timeouts")
-    return _object(required, {"acknowledged_undelivered_bytes": _COUNT, "notices": notices})
+    more = {"acknowledged_undelivered_bytes": _COUNT, "notices": notices, "arrived_s": _POSITIVE}
+    return _object(required, more)
 
 
 def _link() -> Schema:

@@ -71,6 +71,68 @@ def _distribution(d: Mapping[str, Any]) -> str:
     )
 
 
+def _flow(flow: Mapping[str, Any]) -> list[str]:
+    """The block of a flow."""
+    retransmissions, timeouts, fast = (
+        flow["retransmissions"],
+        flow["timeouts"],
+        flow["fast_retransmits"],
+    )
+    done = f", complete at {time(flow['completed_s'])}" if flow["completed_s"] is not None else ""
+    return [
+        f"\n{flow['id']}: {flow['from']} → {flow['to']}",
+        (
+            f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes"
+            f" delivered{done})"
+        ),
+        (
+            f"  sent            {flow['sent_segments']} segments,"
+            f" {count(retransmissions['total'], 'retransmission')}"
+            f" ({retransmissions['spurious']} spurious)"
+        ),
+        (
+            f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious,"
+            f" {timeouts['ack_loss']} caused by ACK loss)"
+        ),
+        (
+            f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced"
+            f" {count(flow['cwnd_reductions'], 'time')}"
+        ),
+        f"  limited by      {limits.describe(flow)}",
+        f"  RTT             {_distribution(flow['rtt_s'])}",
+        f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
+    ]
+
+
+def _arrivals(
+    result: Mapping[str, Any], group: str, flows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """The block of the transfers of a Poisson process."""
+    arrived = [f for f in flows if f["arrived_s"] < result["duration_s"]]
+    complete = sum(f["completed_s"] is not None for f in arrived)
+    values = metrics.of_groups(result)
+    value = {key: values[f"groups.{group}.{key}"] for key in metrics.GROUP_METRICS}
+    sent = sum(f["sent_segments"] for f in flows)
+    again = sum(f["retransmissions"]["total"] for f in flows)
+    times, slowdowns = (
+        ", ".join(
+            f"{'–' if value[f'{key}_p{p}'] is None else text(value[f'{key}_p{p}'])} {word}"
+            for p, word in ((50, "median"), (95, "p95"), (99, "p99"))
+        )
+        for key, text in (("completed_s", time), ("slowdown", "{:.2f}".format))
+    )
+    return [
+        (
+            f"\n{group}: {count(len(arrived), 'transfer')} from {flows[0]['from']} to"
+            f" {flows[0]['to']}, {complete} complete"
+        ),
+        f"  goodput         {rate(value['goodput_bps'])}",
+        f"  sent            {count(sent, 'segment')}, {count(again, 'retransmission')}",
+        f"  completion time {times}",
+        f"  slowdown        {slowdowns}",
+    ]
+
+
 def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str]) -> str:
     """What `lasthop run` prints."""
     out = [
@@ -79,38 +141,13 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     ]
     out += [f"  warning: {line}" for line in result["warnings"]]
     out += [f"  {line}" for line in _slots(result["flows"], slots)]
-    for flow in result["flows"]:
-        retransmissions, timeouts, fast = (
-            flow["retransmissions"],
-            flow["timeouts"],
-            flow["fast_retransmits"],
+    groups = itertools.groupby(result["flows"], key=lambda f: (f["group"], "arrived_s" in f))
+    for (group, is_process), flows in groups:
+        out += (
+            _arrivals(result, group, list(flows))
+            if is_process
+            else [line for flow in flows for line in _flow(flow)]
         )
-        done = (
-            f", complete at {time(flow['completed_s'])}" if flow["completed_s"] is not None else ""
-        )
-        out += [
-            f"\n{flow['id']}: {flow['from']} → {flow['to']}",
-            (
-                f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes"
-                f" delivered{done})"
-            ),
-            (
-                f"  sent            {flow['sent_segments']} segments,"
-                f" {count(retransmissions['total'], 'retransmission')}"
-                f" ({retransmissions['spurious']} spurious)"
-            ),
-            (
-                f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious,"
-                f" {timeouts['ack_loss']} caused by ACK loss)"
-            ),
-            (
-                f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced"
-                f" {count(flow['cwnd_reductions'], 'time')}"
-            ),
-            f"  limited by      {limits.describe(flow)}",
-            f"  RTT             {_distribution(flow['rtt_s'])}",
-            f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
-        ]
     if result.get("clicks"):
         out += [
             "",
@@ -166,8 +203,8 @@ def _slots(flows: Sequence[Mapping[str, Any]], slots: Sequence[str]) -> list[str
     if len(set(slots)) < 2:
         return list(slots[:1])
     lines = []
-    for line, same in itertools.groupby(zip(flows, slots, strict=True), key=lambda pair: pair[1]):
-        names = [str(flow["id"]) for flow, _ in same]
+    for line, same in itertools.groupby(flows, key=lambda flow: str(flow["slots"])):
+        names = [str(flow["id"]) for flow in same]
         lines.append(f"{names[0] if len(names) == 1 else f'{names[0]} … {names[-1]}'}: {line}")
     return lines
 

@@ -1,7 +1,11 @@
 //! Traffic sources: what applications write, and when.
 
+mod sizes;
+
 use crate::random::Stream;
 use crate::units::{Duration, Rate, Time};
+
+pub use sizes::{Cdf, DATA_MINING, Sizes, WEB_SEARCH};
 
 /// The traffic model of an application.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +16,14 @@ pub enum App {
     Transfer {
         /// Payload bytes.
         size: u64,
+    },
+    /// Transfers that arrive as a Poisson process, each over its own connection. A run replaces
+    /// it with the transfers that arrive with its seed.
+    Poisson {
+        /// Sizes of the transfers.
+        sizes: Sizes,
+        /// Mean time between two arrivals.
+        mean_gap: Duration,
     },
     /// Consecutive transfers with pauses between them (page views).
     Web {
@@ -63,6 +75,7 @@ impl App {
         match self {
             App::Bulk => "bulk",
             App::Transfer { .. } => "transfer",
+            App::Poisson { .. } => "poisson",
             App::Web { .. } => "web",
             App::OnOff { .. } => "on-off",
             App::Cbr { .. } => "cbr",
@@ -78,7 +91,11 @@ impl App {
             App::ParetoOnOff { rate, mean_on, mean_off, .. } => {
                 Some(rate.0 as f64 * (mean_on.0 as f64 / (mean_on.0 + mean_off.0) as f64))
             }
-            App::Bulk | App::Transfer { .. } | App::Web { .. } | App::OnOff { .. } => None,
+            App::Bulk
+            | App::Transfer { .. }
+            | App::Poisson { .. }
+            | App::Web { .. }
+            | App::OnOff { .. } => None,
         }
     }
 }
@@ -169,6 +186,8 @@ impl AppState {
                 self.writing = true;
                 (first.then_some(Do::Write(*size)), stop)
             }
+            // Each of its transfers is a separate flow.
+            App::Poisson { .. } => (None, None),
             App::Web { mean_size, shape, .. } => {
                 let size = self.stream.pareto(2 * self.step, *mean_size as f64, *shape).max(1.0);
                 (Some(Do::Write(size as u64)), None)
@@ -290,7 +309,11 @@ impl AppState {
     pub fn is_random(app: &App) -> bool {
         matches!(
             app,
-            App::Web { .. } | App::OnOff { .. } | App::ParetoOnOff { .. } | App::Pareto { .. }
+            App::Poisson { .. }
+                | App::Web { .. }
+                | App::OnOff { .. }
+                | App::ParetoOnOff { .. }
+                | App::Pareto { .. }
         )
     }
 }

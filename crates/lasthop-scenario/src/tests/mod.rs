@@ -1,5 +1,6 @@
 //! Tests of scenario files as a whole.
 
+mod arrivals;
 mod bounds;
 mod cells;
 mod flow_roles;
@@ -21,6 +22,7 @@ impl Files for Memory {
         let text = match path.to_string_lossy().as_ref() {
             "my.down" | "lab/my.down" => "1\n2\n3\n4\n",
             "my.up" | "lab/my.up" => "10\n20\n",
+            "lab/sizes" => "700\n900\n",
             "empty.down" => "",
             "garbled.down" => "1\n2\nthree\n",
             _ => return Err(Error::new(ErrorKind::NotFound, "no such file")),

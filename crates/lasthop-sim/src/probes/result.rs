@@ -205,6 +205,10 @@ pub struct FlowResult {
     /// at the end. If the relay's node fails permanently, they are lost without either end knowing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledged_undelivered_bytes: Option<u64>,
+    /// Arrival of a transfer of a Poisson process, seconds; at or after the end of the run if none
+    /// arrived in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrived_s: Option<f64>,
     /// From the start of a finite transfer to the delivery of its last byte, seconds.
     pub completed_s: Option<f64>,
     /// For a finite transfer: the time from its start to its last byte on the empty path, seconds,

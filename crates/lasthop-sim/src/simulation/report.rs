@@ -99,6 +99,7 @@ impl<R: Observer> Simulation<R> {
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
             acknowledged_undelivered_bytes: self.undelivered(flow),
+            arrived_s: config.is_arrival.then(|| start.decimal_secs()),
             completed_s: completed.map(|t| (t - start).decimal_secs()),
             empty_path_s: network.empty_path_s(config),
             first_byte_s: stats.first_byte.map(|t| (t - start).decimal_secs()),

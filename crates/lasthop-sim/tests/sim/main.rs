@@ -3,6 +3,7 @@
 mod support;
 
 mod arq;
+mod arrivals;
 mod balakrishnan_eln;
 mod cells;
 mod classifier;

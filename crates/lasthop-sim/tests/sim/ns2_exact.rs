@@ -139,6 +139,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
             scheme: SchemeChoice::parse(scheme).unwrap(),
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
+            is_arrival: false,
         }],
         assumed: vec![],
     }

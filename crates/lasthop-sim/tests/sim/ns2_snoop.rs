@@ -67,6 +67,7 @@ fn network(f: &Fixture, sender: &str) -> Network {
         scheme: scheme(&format!("{SETTINGS}:tick={}s:sender={sender}", f.text("snooptick_s"))),
         loss: LossConfig::None,
         ack_loss: LossConfig::None,
+        is_arrival: false,
     };
     let mut net = last_hop(vec![flow], Duration::secs(2000));
     let after_start = |link: &Link, bytes: u64| {
