@@ -6,6 +6,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::chain::Chain;
+use crate::device::Device;
+use crate::device::sender::{OwnSender, SenderReport};
 use crate::place::child::{Bound, code, drop_privileges, spawn};
 use crate::place::{Addresses, Ends, Site, addresses};
 use crate::pump::{Pump, PumpCounters, Watcher};
@@ -70,33 +72,59 @@ pub fn run<W: Watcher>(
 ) -> io::Result<Done<W>> {
     let (server, mobile) = ends();
     let processor = wait::processor();
-    let mut server_site = Site::new(server, &commands.ends, processor)?;
-    let mut mobile_site = Site::new(mobile, &commands.ends, processor)?;
-    let environment = [
-        (LEVEL, level().saturating_add(1).to_string()),
-        ("LASTHOP_SERVER", server.v4.to_string()),
-        ("LASTHOP_MOBILE", mobile.v4.to_string()),
-        ("LASTHOP_SERVER6", server.v6.to_string()),
-        ("LASTHOP_MOBILE6", mobile.v6.to_string()),
-        ("MAHIMAHI_BASE", server.v4.to_string()),
-    ];
-    let start = |command: &[OsString], site: &Site, quiet: bool| {
-        let expanded: Vec<OsString> =
-            command.iter().map(|word| expand(word, &environment)).collect();
-        spawn(&expanded, site.namespace.fd(), &environment, quiet).map(Bound)
-    };
+    let server_site = Site::new(server, &commands.ends, processor)?;
+    let mobile_site = Site::new(mobile, &commands.ends, processor)?;
     let server_child = match commands.server.as_slice() {
         [] => None,
         command => {
             let mut child = start(command, &server_site, true)?;
-            wait_for_server(&mut child, &mut || watch(None))?;
+            wait_for_listener(&mut child, &mut || watch(None))?;
             Some(child)
         }
     };
-    let mut child = start(&commands.mobile, &mobile_site, false)?;
+    let child = start(&commands.mobile, &mobile_site, false)?;
+    let Site { tun, mut statistics, .. } = server_site;
+    let (mut done, _tun) = drive(chain, tun, mobile_site, child, watcher, watch, processor)?;
+    drop(server_child);
+    done.counters.own_drops += statistics.dropped()?;
+    Ok(done)
+}
+
+/// As [`run`], with the core's own sender instead of a server. It opens its connection when the
+/// mobile's command accepts connections.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_sender<W: Watcher>(
+    chain: Chain,
+    sender: OwnSender,
+    commands: &Commands,
+    watcher: W,
+    mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
+) -> io::Result<(Done<W>, SenderReport)> {
+    let processor = wait::processor();
+    let site = Site::new(ends().1, &commands.ends, processor)?;
+    let mut child = start(&commands.mobile, &site, false)?;
+    wait_for_listener(&mut child, &mut || watch(None))?;
+    let (done, sender) = drive(chain, sender, site, child, watcher, watch, processor)?;
+    Ok((done, sender.report()))
+}
+
+/// Runs the pump until the command at the mobile has ended.
+fn drive<S: Device, W: Watcher>(
+    chain: Chain,
+    server: S,
+    mobile: Site,
+    mut child: Bound,
+    watcher: W,
+    mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
+    processor: usize,
+) -> io::Result<(Done<W>, S)> {
+    let Site { tun, mut statistics, namespace: _namespace } = mobile;
     let real_time = RealTime::begin(processor);
     drop_privileges()?;
-    let mut pump = Pump::new(chain, server_site.tun, mobile_site.tun, watcher);
+    let mut pump = Pump::new(chain, server, tun, watcher);
     let mut status = None;
     let result = pump.run(|counters| {
         watch(Some(counters))?;
@@ -106,13 +134,28 @@ pub fn run<W: Watcher>(
     let was_real_time = real_time.is_some();
     drop(real_time);
     result?;
-    drop(server_child);
     let duration = Duration::from_nanos(pump.now().0);
     let mut counters = pump.counters().clone();
-    counters.own_drops += server_site.statistics.dropped()? + mobile_site.statistics.dropped()?;
-    let (chain, watcher) = pump.into_parts();
+    counters.own_drops += statistics.dropped()?;
+    let (chain, server, watcher) = pump.into_parts();
     let exit_status = status.map_or(1, code);
-    Ok(Done { exit_status, duration, chain, counters, watcher, real_time: was_real_time })
+    let done = Done { exit_status, duration, chain, counters, watcher, real_time: was_real_time };
+    Ok((done, server))
+}
+
+/// Starts a command at an end of the link.
+fn start(command: &[OsString], site: &Site, quiet: bool) -> io::Result<Bound> {
+    let (server, mobile) = ends();
+    let environment = [
+        (LEVEL, level().saturating_add(1).to_string()),
+        ("LASTHOP_SERVER", server.v4.to_string()),
+        ("LASTHOP_MOBILE", mobile.v4.to_string()),
+        ("LASTHOP_SERVER6", server.v6.to_string()),
+        ("LASTHOP_MOBILE6", mobile.v6.to_string()),
+        ("MAHIMAHI_BASE", server.v4.to_string()),
+    ];
+    let expanded: Vec<OsString> = command.iter().map(|word| expand(word, &environment)).collect();
+    spawn(&expanded, site.namespace.fd(), &environment, quiet).map(Bound)
 }
 
 /// Replaces `$LASTHOP_SERVER` and its relatives in a word of a command, for the caller's shell does
@@ -130,8 +173,8 @@ fn expand(word: &OsString, environment: &[(&str, String)]) -> OsString {
         .into()
 }
 
-/// Waits until a process in the server's namespace accepts TCP connections.
-fn wait_for_server(
+/// Waits until a process in the namespace of `child` accepts TCP connections.
+fn wait_for_listener(
     child: &mut Bound,
     interrupted: &mut impl FnMut() -> io::Result<()>,
 ) -> io::Result<()> {

@@ -85,10 +85,10 @@ pub struct PumpCounters {
 }
 
 /// A chain between two devices.
-pub struct Pump<D, W> {
+pub struct Pump<S, M, W> {
     chain: Chain,
-    server: D,
-    mobile: D,
+    server: S,
+    mobile: M,
     watcher: W,
     start: Instant,
     /// End of the last rest.
@@ -98,9 +98,9 @@ pub struct Pump<D, W> {
     out: Vec<Release>,
 }
 
-impl<D: Device, W: Watcher> Pump<D, W> {
+impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
     /// A pump whose time begins now.
-    pub fn new(chain: Chain, server: D, mobile: D, watcher: W) -> Self {
+    pub fn new(chain: Chain, server: S, mobile: M, watcher: W) -> Self {
         Pump {
             chain,
             server,
@@ -147,9 +147,9 @@ impl<D: Device, W: Watcher> Pump<D, W> {
         &self.counters
     }
 
-    /// The chain and the watcher; the devices are closed.
-    pub fn into_parts(self) -> (Chain, W) {
-        (self.chain, self.watcher)
+    /// The chain, the server's device and the watcher; the mobile's device is closed.
+    pub fn into_parts(self) -> (Chain, S, W) {
+        (self.chain, self.server, self.watcher)
     }
 
     /// Reads what has come and writes what is due.
@@ -167,12 +167,12 @@ impl<D: Device, W: Watcher> Pump<D, W> {
 
     fn read(&mut self, end: End) -> io::Result<()> {
         for _ in 0..BATCH {
-            let device = match end {
+            let now = self.now();
+            let device: &mut dyn Device = match end {
                 End::Server => &mut self.server,
                 End::Mobile => &mut self.mobile,
             };
-            let Some(packet) = device.read()? else { break };
-            let now = Time(self.start.elapsed().as_nanos() as u64);
+            let Some(packet) = device.read(now)? else { break };
             self.watcher.packet(now, end, true, packet)?;
             self.chain.packet(now, end, packet, &mut self.out);
         }
@@ -182,11 +182,12 @@ impl<D: Device, W: Watcher> Pump<D, W> {
     fn write(&mut self) -> io::Result<()> {
         let mut out = std::mem::take(&mut self.out);
         for Release { due, entered, end, bytes } in out.drain(..) {
-            let device = match end {
+            let now = self.now();
+            let device: &mut dyn Device = match end {
                 End::Server => &mut self.server,
                 End::Mobile => &mut self.mobile,
             };
-            let sent = device.write(&bytes);
+            let sent = device.write(now, &bytes);
             let now = self.now();
             match sent {
                 Sent::Sent => {}
@@ -218,7 +219,7 @@ impl<D: Device, W: Watcher> Pump<D, W> {
             self.rested = Instant::now();
             return Ok(());
         }
-        let next = self.chain.next();
+        let next = self.chain.next().min(self.server.next()).min(self.mobile.next());
         let left = |now: Time| Duration::from_nanos(next.since(now).0);
         let fds: Vec<_> = [self.server.fd(), self.mobile.fd()].into_iter().flatten().collect();
         let sleep = left(self.now()).saturating_sub(SPIN).min(TICK);

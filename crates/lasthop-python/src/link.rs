@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::Direction;
-use lasthop::units::Time;
+use lasthop::units::{Duration, Time};
 use lasthop_live::chain::{Chain, End, draw_by_frame};
+use lasthop_live::device::sender::{OwnSender, SenderReport};
 use lasthop_live::host::{self, Commands, Done};
 use lasthop_live::place::abilities::abilities;
 use lasthop_live::place::{Ends, user};
@@ -53,10 +55,12 @@ impl Watcher for Capture {
 
 /// Runs commands at both ends of a live link. If the scheme of the scenario has an agent, it runs
 /// on the link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits
-/// per second downlink and uplink, and packets queued, about twice per second. Returns JSON.
+/// per second downlink and uplink, and packets queued, about twice per second. `own_sender` (port,
+/// bytes): instead of a server, the core's own sender, with the scheme and profile of the first
+/// flow, opens a connection to this port of the mobile and sends these bytes. Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (scenario, command, server, needs_agent=false, seed=1, congestion_control=None,
-    sack=None, pcap=None, progress=None))]
+    sack=None, pcap=None, progress=None, own_sender=None))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
 pub fn link(
     py: Python<'_>,
@@ -69,6 +73,7 @@ pub fn link(
     sack: Option<bool>,
     pcap: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    own_sender: Option<(u16, u64)>,
 ) -> PyResult<String> {
     // The scheme of the flows, with the settings derived from their path.
     let mut network = scenario.network().clone();
@@ -99,12 +104,32 @@ pub fn link(
             io::ErrorKind::Interrupted.into()
         })
     };
-    let done = host::run(chain, &commands, capture, watch);
+    let sender = own_sender.zip(network.flows.first()).map(|((port, bytes), flow)| {
+        let (server, mobile) = host::ends();
+        let address = |ip| SocketAddrV4::new(ip, port);
+        OwnSender::new(flow, bytes, address(server.v4), address(mobile.v4))
+    });
+    let done = match sender {
+        None => host::run(chain, &commands, capture, watch).map(|done| (done, None)),
+        Some(sender) => host::run_sender(chain, sender, &commands, capture, watch)
+            .map(|(done, sender)| (done, Some(sender))),
+    };
     if let Some(error) = failure {
         return Err(error);
     }
-    let done = done?;
-    let json = report(&done, delay.as_secs(), choice, seed);
+    let (done, sender) = done?;
+    let mut json = report(&done, delay.as_secs(), choice, seed);
+    if let (Some(SenderReport { completed, counters }), Some(report)) =
+        (sender, json.as_object_mut())
+    {
+        let sender = json!({
+            "acked_s": completed.map(Duration::as_secs),
+            "retransmissions": counters.retransmissions,
+            "fast_retransmits": counters.fast_retransmits,
+            "timeouts": counters.timeouts,
+        });
+        report.insert("own_sender".into(), sender);
+    }
     done.watcher.finish()?;
     Ok(json.to_string())
 }

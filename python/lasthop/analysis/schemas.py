@@ -295,7 +295,15 @@ def _validate() -> Schema:
         "ratio": {**_or_null(_POSITIVE), "description": "goodput, real / simulated"},
         "ci95": _INTERVAL,
     }
-    return _object({"schema_version": _VERSION, "cells": _list(_object(cell))})
+    counters = _counts("retransmissions", "fast_retransmits", "timeouts")
+    pairs = _list(_object({"real": counters, "simulated": counters}), "by seed")
+    return _object(
+        {
+            "schema_version": _VERSION,
+            "cells": _list(_object(cell), "the kernel's senders"),
+            "controls": _list(_object({**cell, "counters": pairs}), "lasthop's own sender"),
+        }
+    )
 
 
 _OUTPUTS = {

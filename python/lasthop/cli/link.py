@@ -64,6 +64,8 @@ def add_parser(commands: Any) -> None:
             " that is more)"
         ),
     )
+    # For `lasthop validate`: PORT:BYTES.
+    link.add_argument("--own-sender", default="", help=argparse.SUPPRESS)
     link.add_argument("--pcap", metavar="FILE", help="write the packets at both ends (pcapng)")
     link.add_argument("--out", metavar="DIR", help="write the report and a picture to DIR")
     common.add_json(link)
@@ -106,6 +108,7 @@ def link(options: argparse.Namespace, words: list[str]) -> int:
             bound=options.bound,
             pcap=options.pcap,
             progress=live.print_progress if show else None,
+            own_sender=_own_sender(options.own_sender),
         )
     finally:
         progress.clear_line()
@@ -119,6 +122,16 @@ def link(options: argparse.Namespace, words: list[str]) -> int:
     if not data["valid"]:
         raise CheckFailed(live.verdict(data))
     return int(data["exit_status"])
+
+
+def _own_sender(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    try:
+        port, size = text.split(":")
+        return int(port), int(size)
+    except ValueError:
+        raise InputError(f"--own-sender {text}: expected PORT:BYTES") from None
 
 
 def _write(data: dict[str, Any], folder: Path) -> None:

@@ -66,7 +66,7 @@ def validate(options: argparse.Namespace, words: list[str]) -> int:
         raise InputError(f"--size: expected a size such as `3 MB`, found `{options.size}`")
     senders = common.split_list(options.senders, "--senders")
     schemes = common.split_list(options.schemes, "--schemes")
-    runs = len(senders) * len(schemes) * options.seeds
+    runs = validation.runs(len(senders), len(schemes), options.seeds)
     with Progress("transfers", runs) as progress:
         cells = list(
             validation.validate(
@@ -81,7 +81,9 @@ def validate(options: argparse.Namespace, words: list[str]) -> int:
             )
         )
     if options.json:
-        common.print_json({"schema_version": 1, "cells": [cell.document() for cell in cells]})
+        cells_of = {own: [c.document() for c in cells if c.own == own] for own in (False, True)}
+        document = {"schema_version": 1, "cells": cells_of[False], "controls": cells_of[True]}
+        common.print_json(document)
     else:
         print(validation.table(cells))
     return 0

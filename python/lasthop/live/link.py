@@ -53,12 +53,15 @@ def link(
     bound: str | None = None,
     pcap: str | Path | None = None,
     progress: Progress | None = None,
+    own_sender: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """Run `command` at the mobile and `server` at the server of a live link; return the report.
 
     The link is described as for `lasthop.run`. `scheme` is one with an agent, or "none". `ends`
     sets up the kernels' TCP: "reno", "cubic,sack=off". `bound` is the largest 99th percentile of
-    the lateness of packets with which the run is valid.
+    the lateness of packets with which the run is valid. `own_sender` (port, bytes): instead of a
+    server, lasthop's own sender with the flow's scheme sends these bytes to `command`, which
+    accepts a connection at this port; the report then has `own_sender`.
 
     Raises `InputError` if the scenario cannot carry real packets, and `OSError` if the machine
     cannot make the link or run the commands.
@@ -76,12 +79,13 @@ def link(
         scenario,
         [str(word) for word in command],
         [str(word) for word in server],
-        needs_agent=requested is not None,
+        needs_agent=requested is not None and own_sender is None,
         seed=seed,
         congestion_control=congestion_control,
         sack=sack,
         pcap=None if pcap is None else str(pcap),
         progress=progress,
+        own_sender=own_sender,
     )
     data: dict[str, Any] = {"schema_version": 1, "scenario": scenario.title, **json.loads(text)}
     if limit is None:

@@ -2,6 +2,7 @@
 
     serve PORT BYTES [CONGESTION_CONTROL]   sends BYTES to each client
     fetch ADDRESS PORT                      prints seconds and bytes
+    receive PORT                            receives from one client; prints seconds and bytes
 
 Only the standard library is imported: a server starts in some 30 ms.
 """
@@ -9,6 +10,9 @@ Only the standard library is imported: a server starts in some 30 ms.
 import socket
 import sys
 import time
+
+#: First byte of TCP_INFO after the acknowledgment of a FIN (linux/tcp_states.h).
+CLOSED = b"\x07"
 
 
 def serve(port: int, size: int, congestion_control: str) -> None:
@@ -36,9 +40,26 @@ def fetch(address: str, port: int) -> tuple[float, int]:
     return time.monotonic() - start, size
 
 
+def receive(port: int) -> tuple[float, int]:
+    """Receive all that one client sends: seconds from its connect to the end, and bytes."""
+    client, _ = socket.create_server(("", port)).accept()
+    start, size = time.monotonic(), 0
+    with client:
+        while data := client.recv(65536):
+            size += len(data)
+        seconds = time.monotonic() - start
+        # The link ends with this process: until then the sender learns that all has arrived.
+        client.shutdown(socket.SHUT_WR)
+        while client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != CLOSED:
+            time.sleep(0.005)
+    return seconds, size
+
+
 if __name__ == "__main__":
     words = sys.argv[1:]
     if words[0] == "serve":
         serve(int(words[1]), int(words[2]), words[3] if len(words) > 3 else "")
+    elif words[0] == "receive":
+        print(*receive(int(words[1])))
     else:
         print(*fetch(words[1], int(words[2])))

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,25 @@ MARGIN, MARGIN_BBR = 0.05, 0.10
 PORT = 8000
 
 
+#: What the control counts, in the report of a link and in a simulated run.
+COUNTERS = ("retransmissions", "fast_retransmits", "timeouts")
+#: Transfers of the control.
+CONTROL_SEEDS = 3
+
+
 @dataclass(frozen=True)
 class Cell:
     """Transfers with one sender and one scheme."""
 
     sender: str
     scheme: str
+    #: True for the control, in which lasthop's own sender runs over the live link.
+    own: bool
     #: Seconds per seed, real and simulated.
     real: list[float]
     simulated: list[float]
+    #: Counters per seed, real and simulated, by name; only in the control.
+    counters: list[tuple[dict[str, int], dict[str, int]]]
     #: Runs that were late twice and are not counted.
     late: int
 
@@ -43,7 +53,7 @@ class Cell:
         _, interval = self.ratio()
         margin = MARGIN_BBR if self.sender.startswith("bbr") else MARGIN
         if interval is None:
-            return "undecided: machine too busy" if self.late else "undecided: one run"
+            return "undecided: machine too busy" if self.late else "undecided: too few runs"
         low, high = interval
         if 1 - margin <= low and high <= 1 + margin:
             return "agrees"
@@ -52,7 +62,7 @@ class Cell:
     def document(self) -> dict[str, Any]:
         """The cell for JSON."""
         ratio, interval = self.ratio()
-        return {
+        document = {
             "sender": self.sender,
             "scheme": self.scheme,
             "n": len(self.real),
@@ -63,6 +73,11 @@ class Cell:
             "ci95": interval,
             "verdict": self.verdict(),
         }
+        if self.own:
+            document["counters"] = [
+                {"real": real, "simulated": simulated} for real, simulated in self.counters
+            ]
+        return document
 
 
 def validate(
@@ -77,54 +92,97 @@ def validate(
     progress: Callable[[], None] = lambda: None,
 ) -> Iterator[Cell]:
     """Carry transfers of `size` bytes over a live link and in the simulator, with seeds 1 to
-    `seeds`; yield a cell for each sender and scheme.
+    `seeds`; yield a cell for each sender and scheme. The first cell of each is the control: with
+    lasthop's own sender on the live link, which tells deviations of links and receivers from those
+    of the kernel's sender.
 
     Raises `InputError` as `link`.
     """
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, found {seeds}")
-    where = _words(file, settings, last_hop)
-    for scheme in schemes:
-        for sender in senders:
-            app = f'{{kind = "transfer", size = "{size} B"}}'
-            chosen = sender if scheme == "none" else f"{scheme}:sender={sender}"
-            source = plan.source(file, settings=[*settings, ("flow.1.app", app)], last_hop=last_hop)
-            loaded: Any = plan.load(source, chosen)
-            scenario = loaded.draw_by_frame()
-            cell = Cell(sender, scheme, [], [], 0)
-            late = 0
-            for seed in range(1, seeds + 1):
-                simulated = json.loads(scenario.run(seed))["flows"][0]["completed_s"]
-                real = _transfer(where, sender, scheme, seed, size)
-                progress()
-                if real is None or simulated is None:
-                    late += 1
+    for own in (True, False):
+        for scheme in schemes:
+            for sender in senders:
+                app = f'{{kind = "transfer", size = "{size} B"}}'
+                chosen = sender if scheme == "none" else f"{scheme}:sender={sender}"
+                source = plan.source(
+                    file, settings=[*settings, ("flow.1.app", app)], last_hop=last_hop
+                )
+                loaded: Any = plan.load(source, chosen)
+                cell = Cell(sender, scheme, own, [], [], [], 0)
+                words = _words(file, settings, last_hop)
+                program = f"{sys.executable} -I -m lasthop.live.transfer"
+                if own:
+                    words += ["--scheme", chosen, "--own-sender", f"{PORT}:{size}"]
+                    command = [*program.split(), "receive", str(PORT)]
                 else:
-                    cell.real.append(real)
-                    cell.simulated.append(simulated)
-            yield Cell(sender, scheme, cell.real, cell.simulated, late)
+                    words += ["--scheme", scheme]
+                    words += ["--server", f"{program} serve {PORT} {size} {sender}"]
+                    command = [*program.split(), "fetch", "$LASTHOP_SERVER", str(PORT)]
+                yield _fill(cell, loaded.draw_by_frame(), words, command, size, seeds, progress)
 
 
-def _transfer(where: Sequence[str], sender: str, scheme: str, seed: int, size: int) -> float | None:
-    """Seconds of a real transfer; None if the machine was too busy, twice."""
-    program = f"{sys.executable} -I -m lasthop.live.transfer"
+def runs(senders: int, schemes: int, seeds: int) -> int:
+    """Number of transfers of a validation."""
+    return senders * schemes * (seeds + min(seeds, CONTROL_SEEDS))
+
+
+def _fill(
+    cell: Cell,
+    scenario: Any,
+    words: list[str],
+    command: list[str],
+    size: int,
+    seeds: int,
+    progress: Callable[[], None],
+) -> Cell:
+    """The cell with its transfers."""
+    late = 0
+    for seed in range(1, (min(seeds, CONTROL_SEEDS) if cell.own else seeds) + 1):
+        flow = json.loads(scenario.run(seed))["flows"][0]
+        found = _transfer([*words, "--seed", str(seed)], command, size)
+        progress()
+        if found is None or flow["completed_s"] is None:
+            late += 1
+            continue
+        seconds, report = found
+        if cell.own:
+            own = report["own_sender"]
+            # The sender learns of the last byte when its acknowledgment has come back.
+            seconds = own["acked_s"] - report["one_way_delay_s"]
+            simulated = {name: _total(flow[name]) for name in COUNTERS}
+            cell.counters.append(({name: own[name] for name in COUNTERS}, simulated))
+        cell.real.append(seconds)
+        cell.simulated.append(flow["completed_s"])
+    return replace(cell, late=late)
+
+
+def _total(counter: int | Mapping[str, int]) -> int:
+    return counter if isinstance(counter, int) else sum(counter.values())
+
+
+def _transfer(
+    words: Sequence[str], command: Sequence[str], size: int
+) -> tuple[float, dict[str, Any]] | None:
+    """Seconds of a real transfer, and the report of the link; None if the machine was too busy,
+    twice.
+    """
     # A process for each link: it gives up its privileges for good.
-    words = [sys.executable, "-m", "lasthop", "link", *where, "--scheme", scheme, "--json"]
-    words += ["--seed", str(seed), "--server", f"{program} serve {PORT} {size} {sender}"]
-    words += ["--", *program.split(), "fetch", "$LASTHOP_SERVER", str(PORT)]
+    link = [sys.executable, "-m", "lasthop", "link", *words, "--json", "--", *command]
     for _ in range(2):
         done = subprocess.run(
-            words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+            link, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
         measured, _, document = done.stdout.partition("\n")
         if not document:
             raise InputError(done.stderr.strip().removeprefix("lasthop: "))
         report = json.loads(document)
         seconds, received = measured.split()
-        if report["exit_status"] != 0 or int(received) != size:
-            raise InputError(f"the transfer with {sender} failed: {done.stderr[-300:]}")
+        unfinished = "own_sender" in report and report["own_sender"]["acked_s"] is None
+        if report["exit_status"] != 0 or int(received) != size or unfinished:
+            raise InputError(f"a transfer failed: {done.stderr[-300:]}")
         if report["valid"]:
-            return float(seconds)
+            return float(seconds), report
     return None
 
 
@@ -141,17 +199,31 @@ def _words(
 
 def table(cells: Sequence[Cell]) -> str:
     """The cells as text."""
-    head = f"{'sender':<8}{'scheme':<18}{'n':>3}{'real s':>9}{'simulated s':>13}"
-    lines = [f"{head}  real / simulated goodput [95 % CI]   verdict"]
-    for cell in cells:
-        ratio, interval = cell.ratio()
-        n = len(cell.real)
-        if ratio is None:
-            lines.append(f"{cell.sender:<8}{cell.scheme:<18}{n:>3}{'':>22}  {cell.verdict()}")
-            continue
-        shown = "" if interval is None else f"[{interval[0]:.3f}, {interval[1]:.3f}]"
-        lines.append(
-            f"{cell.sender:<8}{cell.scheme:<18}{n:>3}{sum(cell.real) / n:>9.2f}"
-            f"{sum(cell.simulated) / n:>13.2f}  {ratio:.3f} {shown:<29} {cell.verdict()}"
-        )
-    return "\n".join(lines)
+    heads = {
+        True: "Control: lasthop's own sender on the live link, before the kernel's receiver",
+        False: "The kernel's senders",
+    }
+    lines = []
+    for own, head in heads.items():
+        columns = f"{'sender':<8}{'scheme':<18}{'n':>3}{'real s':>9}{'simulated s':>13}"
+        lines += ["", head, f"{columns}  real / simulated goodput [95 % CI]   verdict"]
+        lines += [_row(cell) for cell in cells if cell.own == own]
+        equal = [real == simulated for c in cells if c.own == own for real, simulated in c.counters]
+        if equal:
+            lines.append(
+                f"retransmissions, fast retransmits and timeouts are those of the simulation in"
+                f" {sum(equal)} of {len(equal)} transfers"
+            )
+    return "\n".join(lines[1:])
+
+
+def _row(cell: Cell) -> str:
+    ratio, interval = cell.ratio()
+    n = len(cell.real)
+    if ratio is None:
+        return f"{cell.sender:<8}{cell.scheme:<18}{n:>3}{'':>22}  {cell.verdict()}"
+    shown = "" if interval is None else f"[{interval[0]:.3f}, {interval[1]:.3f}]"
+    return (
+        f"{cell.sender:<8}{cell.scheme:<18}{n:>3}{sum(cell.real) / n:>9.2f}"
+        f"{sum(cell.simulated) / n:>13.2f}  {ratio:.3f} {shown:<29} {cell.verdict()}"
+    )

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use lasthop::units::Time;
+
 use super::{Device, Sent};
 
 /// Packets to be read, and packets that were written.
@@ -20,13 +22,13 @@ pub struct Memory {
 }
 
 impl Device for Memory {
-    fn read(&mut self) -> io::Result<Option<&[u8]>> {
+    fn read(&mut self, _: Time) -> io::Result<Option<&[u8]>> {
         let Some(packet) = self.incoming.pop_front() else { return Ok(None) };
         self.last = packet;
         Ok(Some(&self.last))
     }
 
-    fn write(&mut self, packet: &[u8]) -> Sent {
+    fn write(&mut self, _: Time, packet: &[u8]) -> Sent {
         if self.room.is_some_and(|room| self.written.len() >= room) {
             return Sent::Dropped;
         }

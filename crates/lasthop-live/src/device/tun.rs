@@ -13,6 +13,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use lasthop::units::Time;
 use lasthop_wire::offload::{PLAIN, Splitter};
 
 use super::{Device, Sent};
@@ -62,7 +63,7 @@ impl Tun {
 }
 
 impl Device for Tun {
-    fn read(&mut self) -> io::Result<Option<&[u8]>> {
+    fn read(&mut self, _: Time) -> io::Result<Option<&[u8]>> {
         if !self.splitter.has_packet() {
             match self.file.read(self.splitter.buffer()) {
                 Ok(length) => self.splitter.accept(length),
@@ -73,7 +74,7 @@ impl Device for Tun {
         Ok(self.splitter.next())
     }
 
-    fn write(&mut self, packet: &[u8]) -> Sent {
+    fn write(&mut self, _: Time, packet: &[u8]) -> Sent {
         match self.file.write_vectored(&[IoSlice::new(&PLAIN), IoSlice::new(packet)]) {
             Ok(_) => Sent::Sent,
             Err(e) if e.raw_os_error() == Some(libc::EBADFD) => Sent::Gone,
