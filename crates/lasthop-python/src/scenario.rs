@@ -215,14 +215,16 @@ impl Scenario {
         network.flows.iter().map(|f| (f.name.clone(), tcp(f))).collect()
     }
 
-    /// Name and number of flows of each `[[flow]]` entry with at least one flow.
+    /// Name and number of flows of each `[[flow]]` entry with at least one flow; of a Poisson
+    /// process the mean number of transfers.
     #[getter]
     fn groups(&self) -> Vec<(String, usize)> {
         let mut groups: Vec<(String, usize)> = Vec::new();
         for flow in &self.loaded.network.flows {
+            let number = self.loaded.network.expected_flows(flow);
             match groups.iter_mut().find(|(name, _)| *name == flow.group) {
-                Some((_, count)) => *count += 1,
-                None => groups.push((flow.group.clone(), 1)),
+                Some((_, count)) => *count += number,
+                None => groups.push((flow.group.clone(), number)),
             }
         }
         groups

@@ -79,6 +79,23 @@ pub enum AppSpec {
         /// Rate of the payload.
         rate: Rate,
     },
+    /// A call: datagrams (of `segment`, default 160 B) at a constant interval. Those that take
+    /// longer than `deadline` are late.
+    Call {
+        /// Time between two datagrams. Default: 20 ms.
+        #[serde(default = "packet_interval")]
+        every: Duration,
+        /// Time from sending to playing. Default: 150 ms.
+        #[serde(default = "deadline")]
+        deadline: Duration,
+    },
+    /// Datagrams (of `segment`, default 60 B) that the receiver answers; measures the round-trip
+    /// time.
+    Ping {
+        /// Time between two datagrams. Default: 100 ms.
+        #[serde(default = "ping_interval")]
+        every: Duration,
+    },
     /// Datagrams in bursts; bursts and pauses have Pareto lengths.
     ParetoOnOff {
         /// Rate of the payload within a burst.
@@ -101,6 +118,20 @@ pub enum AppSpec {
     },
 }
 
+/// G.711 in packets of 20 ms (RFC 3551).
+fn packet_interval() -> Duration {
+    Duration::millis(20)
+}
+
+/// One-way delay that most applications bear without loss of quality (ITU-T G.114).
+fn deadline() -> Duration {
+    Duration::millis(150)
+}
+
+fn ping_interval() -> Duration {
+    Duration::millis(100)
+}
+
 fn pareto_shape() -> f64 {
     1.5
 }
@@ -114,7 +145,23 @@ impl Default for AppSpec {
 impl AppSpec {
     /// True if the application sends datagrams and not over TCP.
     pub fn is_datagrams(&self) -> bool {
-        matches!(self, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. })
+        matches!(
+            self,
+            AppSpec::Cbr { .. }
+                | AppSpec::Call { .. }
+                | AppSpec::Ping { .. }
+                | AppSpec::Pareto { .. }
+                | AppSpec::ParetoOnOff { .. }
+        )
+    }
+
+    /// Default payload of a datagram; `None`: as for a segment.
+    pub fn default_payload(&self) -> Option<Size> {
+        match self {
+            AppSpec::Call { .. } => Some(Size::Bytes(160)),
+            AppSpec::Ping { .. } => Some(Size::Bytes(60)),
+            _ => None,
+        }
     }
 }
 
@@ -134,6 +181,17 @@ pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioEr
         AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
             return Err(tree.wrong(&at.at("mean_on"), "must be above 0 s"));
         }
+        AppSpec::Call { every, deadline } => {
+            for (key, time) in [("every", every), ("deadline", deadline)] {
+                if *time == Duration::ZERO {
+                    return Err(tree.wrong(&at.at(key), "must be above 0 s"));
+                }
+            }
+        }
+        AppSpec::Ping { every: Duration::ZERO } => {
+            return Err(tree.wrong(&at.at("every"), "must be above 0 s"));
+        }
+        AppSpec::Ping { .. } => {}
         AppSpec::OnOff { rate: Some(Rate(0)), .. } => {
             return Err(tree.wrong(&at.at("rate"), "must be above 0"));
         }
@@ -179,6 +237,10 @@ pub fn resolve(spec: &AppSpec, segment: u32) -> App {
         }
         AppSpec::OnOff { mean_on, mean_off, rate } => App::OnOff { mean_on, mean_off, rate },
         AppSpec::Cbr { rate } => App::Cbr { rate },
+        AppSpec::Call { every, deadline } => {
+            App::Call { interval: every, payload: segment, deadline }
+        }
+        AppSpec::Ping { every } => App::Ping { interval: every, payload: segment },
         AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => {
             App::ParetoOnOff { rate, mean_on, mean_off, shape }
         }

@@ -258,7 +258,7 @@ pub fn resolve(
 }
 
 /// Mean number of flows that a flow of the scenario stands for.
-fn expected(network: &Network, flow: &Flow) -> f64 {
+pub(crate) fn expected(network: &Network, flow: &Flow) -> f64 {
     match flow.app {
         App::Poisson { mean_gap, .. } => {
             window(network, flow).as_secs() / mean_gap.as_secs().max(1e-9)

@@ -90,8 +90,17 @@ pub fn narrowest_rate(network: &Network, flow: &Flow) -> Option<Rate> {
 
 /// See [`Network::empty_path_s`].
 pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
-    let App::Transfer { size } = flow.app else { return None };
     let path = capacity(network, flow)?;
+    let size = match flow.app {
+        App::Transfer { size } => size,
+        App::Ping { .. } => {
+            let back = Flow { from: flow.to, to: flow.from, ..flow.clone() };
+            let frame = u64::from(flow.segment + flow.headers);
+            let sending = [path.rate, capacity(network, &back)?.rate].map(|r| r.time_for(frame));
+            return Some((path.rtt + sending[0] + sending[1]).as_secs());
+        }
+        _ => return None,
+    };
     let headers = size.div_ceil(u64::from(flow.segment.max(1))) * u64::from(flow.headers);
     let sending = (size + headers) as f64 * 8.0 / path.rate.0 as f64;
     Some(path.rtt.as_secs() + path.one_way.as_secs() + sending)

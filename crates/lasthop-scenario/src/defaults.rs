@@ -377,7 +377,8 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let tcp = file.tcp.clone();
     for (i, flow) in file.flow.iter_mut().enumerate() {
         let profile = flow.keys.over(&tcp.keys).profile();
-        flow.segment.get_or_insert(Size::Bytes(if profile.profile.is_ns2() { 1000 } else { 1448 }));
+        let segment = Size::Bytes(if profile.profile.is_ns2() { 1000 } else { 1448 });
+        flow.segment.get_or_insert(flow.app.default_payload().unwrap_or(segment));
         flow.headers.get_or_insert(Size::Bytes(40));
         if flow.receive_window.is_none() && tcp.receive_window.is_none() {
             flow.receive_window = Some(ReceiveWindow::of(default_window(profile.profile)));

@@ -136,10 +136,16 @@ impl Network {
         arrivals::for_seed(self, seed)
     }
 
+    /// Number of flows that a flow stands for: of a Poisson process the mean number of transfers,
+    /// rounded, at least 1.
+    pub fn expected_flows(&self, flow: &Flow) -> usize {
+        arrivals::expected(self, flow).round().max(1.0) as usize
+    }
+
     /// Time that a finite transfer takes on the empty path with a sender that knows the rate, in
     /// seconds: a round trip for the handshake, the delay of the path, and all segments with their
-    /// headers at the rate of the narrowest link. `None` for other applications, and if no rate is
-    /// known.
+    /// headers at the rate of the narrowest link. For a ping, its round-trip time. `None` for other
+    /// applications, and if no rate is known.
     pub fn empty_path_s(&self, flow: &Flow) -> Option<f64> {
         bounds::empty_path_s(self, flow)
     }
@@ -233,10 +239,10 @@ impl Flow {
     /// The components that fill the slots of the flow's scheme, in one line.
     pub fn slots(&self) -> String {
         if let Some(rate) = self.app.datagrams() {
-            let what = if matches!(self.app, App::Cbr { .. }) {
-                "datagrams at"
-            } else {
-                "bursts of datagrams, in the mean"
+            let what = match self.app {
+                App::Cbr { .. } | App::Call { .. } => "datagrams at",
+                App::Ping { .. } => "datagrams that the receiver answers, at",
+                _ => "bursts of datagrams, in the mean",
             };
             return format!("{what} {}", Rate(rate as u64));
         }

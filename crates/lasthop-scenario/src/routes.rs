@@ -69,8 +69,8 @@ pub fn estimated_frames(network: &Network) -> f64 {
         .iter()
         .map(|f| {
             let there = network.path(f.from, f.to).into_iter().map(|l| (l, bits(f, l, f.segment)));
-            let back =
-                if f.app.datagrams().is_none() { network.path(f.to, f.from) } else { Vec::new() };
+            let is_answered = f.app.datagrams().is_none() || matches!(f.app, App::Ping { .. });
+            let back = if is_answered { network.path(f.to, f.from) } else { Vec::new() };
             there.chain(back.into_iter().map(|l| (l, bits(f, l, 0)))).collect()
         })
         .collect();

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lasthop.analysis import limits
+from lasthop.analysis import experience, limits
 
 _Values = dict[str, float | None]
 
@@ -145,7 +145,7 @@ HARM: Final[dict[str, tuple[str, bool]]] = {
 # Metrics that are shares, so at most 1.
 SHARES: Final = (
     *("spurious_share", "jain", "utilisation", "contention_loss_ratio", "bit_error_loss_ratio"),
-    *("classifier_accuracy", "goodput_share", "completed_share", *HARM),
+    *("classifier_accuracy", "goodput_share", "completed_share", *experience.SHARES, *HARM),
 )
 
 # Metrics of a group of flows, one group per [[flow]] table: key -> as above.
@@ -204,6 +204,7 @@ GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
         )
         for p, words in ((50, "median"), (95, "95th percentile"))
     },
+    **experience.METRICS,
     **{
         f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean over its flows")
         for key, what in limits.NAMES.items()
@@ -500,6 +501,7 @@ def _of_flows(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> _Va
         **{f"completed_s_p{p}": _percentile(times, p / 100) for p in (50, 95, 99)},
         **{f"slowdown_p{p}": _percentile(slowdowns, p / 100) for p in (50, 95, 99)},
         **{f"click_s_p{p}": _percentile(clicks, p / 100) for p in (50, 95)},
+        **experience.of_flows(flows),
         **limits.mean_shares(flows),
     }
 

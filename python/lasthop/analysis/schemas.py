@@ -52,7 +52,8 @@ _VERSION: Schema = {"const": VERSION, "description": "version of this schema"}
 
 def _flow() -> Schema:
     required = {
-        **dict.fromkeys(("id", "group", "role", "app", "from", "to", "scheme", "slots"), _TEXT),
+        **dict.fromkeys(("id", "group", "role", "app", "from", "to", "slots"), _TEXT),
+        "scheme": {**_or_null(_TEXT), "description": "null for datagrams"},
         "goodput_bps": _or_null(_POSITIVE),
         "delivered_bytes": _COUNT,
         "completed_s": _or_null(_POSITIVE),
@@ -67,12 +68,23 @@ def _flow() -> Schema:
         "limited_by": _or_null(
             _object({key: {**_POSITIVE, "maximum": 1} for key in limits.NAMES}, about="shares")
         ),
-        "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
         "rtt_s": _SPREAD,
         "one_way_delay_s": _SPREAD,
     }
     notices = _counts("ersn", "eln", "ignored", "held_timeouts")
-    more = {"acknowledged_undelivered_bytes": _COUNT, "notices": notices, "arrived_s": _POSITIVE}
+    call = {
+        **dict.fromkeys(("sent", "late", "lost"), _COUNT),
+        "deadline_s": _POSITIVE,
+        "late_or_lost_share": _or_null({**_POSITIVE, "maximum": 1}),
+        "mos": _or_null(_POSITIVE),
+    }
+    more = {
+        "acknowledged_undelivered_bytes": _COUNT,
+        "notices": notices,
+        "arrived_s": _POSITIVE,
+        "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
+        "call": _object(call),
+    }
     return _object(required, more)
 
 

@@ -101,7 +101,24 @@ def _flow(flow: Mapping[str, Any]) -> list[str]:
         f"  limited by      {limits.describe(flow)}",
         f"  RTT             {_distribution(flow['rtt_s'])}",
         f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
+        *_experience(flow),
     ]
+
+
+def _experience(flow: Mapping[str, Any]) -> list[str]:
+    """What a user of the flow feels."""
+    lines = []
+    if flow["app"] == "ping" and flow["empty_path_s"] is not None:
+        lines.append(f"  RTT, empty path {time(flow['empty_path_s'])}")
+    if call := flow.get("call"):
+        share = call["late_or_lost_share"]
+        score = "–" if call["mos"] is None else f"{call['mos']:.2f}"
+        lines.append(
+            f"  call            {'–' if share is None else f'{100 * share:.2f} %'} of"
+            f" {call['sent']} packets late or lost (deadline {time(call['deadline_s'])}),"
+            f" mean opinion score {score}"
+        )
+    return lines
 
 
 def _arrivals(
@@ -355,6 +372,11 @@ TRANSFERS_SHOWN = (
     ("click_s_p95", "p95 s"),
     ("harm_completion", "harm %"),
 )
+EXPERIENCE_SHOWN = (
+    ("rtt_increase_s_p95", "RTT increase p95 ms"),
+    ("late_or_lost_share", "late or lost %"),
+    ("mos", "MOS"),
+)
 HARM_NOTE = (
     "  harm: share lost by a group to the candidates, relative to runs without them (negative: it"
     " gains)"
@@ -502,7 +524,8 @@ def comparison(result: Comparison) -> str:
             if plan.groups:
                 cases = [c for c in plan.cases if c.point == number]
                 found = {c.label: result.groups(c) for c in cases}
-                tables = [_groups(found, shown) for shown in (GROUPS_SHOWN, TRANSFERS_SHOWN)]
+                shown = (GROUPS_SHOWN, TRANSFERS_SHOWN, EXPERIENCE_SHOWN)
+                tables = [_groups(found, metrics_shown) for metrics_shown in shown]
                 out += [line for rows in tables if rows for line in ("", columns(rows))]
             if plan.roles and any(c.solo is not None for c in plan.cases):
                 out.append(HARM_NOTE)

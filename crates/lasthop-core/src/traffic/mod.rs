@@ -49,6 +49,23 @@ pub enum App {
         /// Rate of the payload.
         rate: Rate,
     },
+    /// A call: datagrams at a constant interval, each of which is useless after a deadline.
+    Call {
+        /// Time between two datagrams.
+        interval: Duration,
+        /// Payload of a datagram, bytes.
+        payload: u32,
+        /// Time from sending to playing.
+        deadline: Duration,
+    },
+    /// Datagrams at a constant interval, which the receiver answers at once with a datagram of the
+    /// same size.
+    Ping {
+        /// Time between two datagrams.
+        interval: Duration,
+        /// Payload of a datagram, bytes.
+        payload: u32,
+    },
     /// Datagrams in bursts; the lengths of bursts and pauses are Pareto distributed.
     ParetoOnOff {
         /// Rate of the payload within a burst.
@@ -79,6 +96,8 @@ impl App {
             App::Web { .. } => "web",
             App::OnOff { .. } => "on-off",
             App::Cbr { .. } => "cbr",
+            App::Call { .. } => "call",
+            App::Ping { .. } => "ping",
             App::ParetoOnOff { .. } => "pareto-on-off",
             App::Pareto { .. } => "pareto",
         }
@@ -88,6 +107,9 @@ impl App {
     pub fn datagrams(&self) -> Option<f64> {
         match *self {
             App::Cbr { rate } | App::Pareto { rate, .. } => Some(rate.0 as f64),
+            App::Call { interval, payload, .. } | App::Ping { interval, payload } => {
+                Some(8.0 * f64::from(payload) / interval.as_secs())
+            }
             App::ParetoOnOff { rate, mean_on, mean_off, .. } => {
                 Some(rate.0 as f64 * (mean_on.0 as f64 / (mean_on.0 + mean_off.0) as f64))
             }
@@ -209,6 +231,9 @@ impl AppState {
                 let next = now + rate.time_for(u64::from(self.segment));
                 (Some(Do::Datagram(self.segment)), Some(next))
             }
+            App::Call { interval, .. } | App::Ping { interval, .. } => {
+                (Some(Do::Datagram(self.segment)), Some(now + *interval))
+            }
             App::Pareto { rate, shape } => {
                 let mean = rate.time_for(u64::from(self.segment));
                 (Some(Do::Datagram(self.segment)), Some(now + self.draw(self.step, mean, *shape)))
@@ -303,6 +328,11 @@ impl AppState {
     /// write.
     pub fn endless(&self) -> bool {
         matches!(self.app, App::Bulk | App::OnOff { rate: None, .. })
+    }
+
+    /// True if the receiver answers each datagram.
+    pub fn is_answered(&self) -> bool {
+        matches!(self.app, App::Ping { .. })
     }
 
     /// True if the traffic model uses random draws.

@@ -9,7 +9,7 @@ use lasthop::segment::{Flags, NodeId, Payload, Segment};
 use lasthop::tcp::profile::{ClockKind, Profile};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig};
-use lasthop::traffic::AppState;
+use lasthop::traffic::{App, AppState};
 use lasthop::units::{Duration, Time};
 
 use super::{Builder, RunError, no_role};
@@ -20,6 +20,7 @@ use crate::hosts::endpoint::Connection;
 use crate::hosts::flow::FlowHost;
 use crate::hosts::relay::{CAPABILITIES, RelayHost};
 use crate::network::paths::{Path, nodes_on_path};
+use crate::probes::calls::CallStats;
 use crate::probes::limits::FlowLimits;
 
 /// One connection of a flow.
@@ -41,7 +42,13 @@ impl<R: Observer> Builder<'_, R> {
         let source = self.add_source(Timer::App(f));
         let start = Time::ZERO + flow.start;
         let stop = flow.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
-        self.net.probes.add_flow(FlowLimits::new(self.measure_from.max(start), stop));
+        let call = match flow.app {
+            App::Call { interval, deadline, .. } => {
+                Some(CallStats::new(interval, deadline, (self.measure_from, self.end)))
+            }
+            _ => None,
+        };
+        self.net.probes.add_flow(FlowLimits::new(self.measure_from.max(start), stop), call);
         let app = AppState::new(&flow.app, flow.stop, flow.segment, self.seed, &flow.name);
         let datagram = flow.app.datagrams().is_some().then(|| datagram(flow, f));
         let is_tcp = datagram.is_none();

@@ -138,8 +138,11 @@ impl<R: Observer> Builder<'_, R> {
             [(from, to), (to, from)]
         };
         let mut routes: Vec<Route> = self.hosts.connections.iter().flat_map(both_ways).collect();
-        let datagrams = self.hosts.flows.iter().filter_map(|f| f.datagram());
-        routes.extend(datagrams.map(|(node, datagram)| (node, datagram.to)));
+        for flow in &self.hosts.flows {
+            let Some((node, datagram)) = flow.datagram() else { continue };
+            routes.push((node, datagram.to));
+            routes.extend(flow.is_answered().then_some((datagram.to, node)));
+        }
         for path in self.net.paths.all() {
             let ends = [path.from, path.to].into_iter().chain(path.agents.iter().map(|w| w.node));
             let sending = path.agents.iter().filter(|w| self.may_send(w));

@@ -129,6 +129,11 @@ impl FlowHost {
         self.datagrams
     }
 
+    /// Returns true if the receiver answers each datagram.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.app.is_answered()
+    }
+
     /// The datagram that the flow sends, and the node that sends it; `None` for TCP.
     pub(crate) fn datagram(&self) -> Option<(NodeId, &Segment)> {
         Some((self.node, self.datagram.as_ref()?))
@@ -210,5 +215,17 @@ impl FlowHost {
         self.datagrams += 1;
         net.probes.datagram_sent(net.now, self.node, &segment);
         Some((self.node, segment))
+    }
+
+    /// The receiver's answer to a datagram, if it answers. It carries the time at which the
+    /// datagram was sent.
+    pub(crate) fn answer<P: Probe>(&self, datagram: &Segment, net: &mut Net<P>) -> Option<Segment> {
+        if !datagram.forward || !self.app.is_answered() {
+            return None;
+        }
+        let (id, attempt) = (net.new_id(), 1);
+        let answer = Segment { id, attempt, to: self.node, forward: false, ..*datagram };
+        net.probes.datagram_sent(net.now, datagram.to, &answer);
+        Some(answer)
     }
 }

@@ -212,7 +212,12 @@ impl Hosts {
     fn deliver_other<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) {
         match segment.notice() {
             Some(notice) => self.deliver_notice(segment, &notice, net),
-            None => net.probes.datagram_received(net.now, segment),
+            None => {
+                net.probes.datagram_received(net.now, segment);
+                if let Some(answer) = self.flows[segment.flow as usize].answer(segment, net) {
+                    transmit(net, &mut self.agents, segment.to, answer);
+                }
+            }
         }
     }
 

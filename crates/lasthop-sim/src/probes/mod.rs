@@ -4,6 +4,7 @@
 //! private state; the observer of the run receives what it reads as [`Event`]s.
 
 pub mod bursts;
+pub mod calls;
 pub mod capture;
 pub mod flow_stats;
 pub mod gaps;
@@ -23,6 +24,7 @@ use lasthop::units::{Duration, Time};
 use crate::events::probe::{Content, Fate, Offer, Probe, Seen, reason_name};
 use crate::events::{Event, Kind, Observer, SenderState};
 use bursts::Burst;
+use calls::CallStats;
 use flow_stats::FlowStats;
 use gaps::DeliveryGap;
 use ground_truth::{GroundTruth, GroundTruthCounts};
@@ -56,6 +58,7 @@ struct FlowProbes {
     stats: FlowStats,
     write_times: WriteTimes,
     limits: FlowLimits,
+    call: Option<CallStats>,
 }
 
 impl<R> Probes<R> {
@@ -71,10 +74,10 @@ impl<R> Probes<R> {
         }
     }
 
-    /// Adds the next flow.
-    pub(crate) fn add_flow(&mut self, limits: FlowLimits) {
+    /// Adds the next flow; `call` if it is one.
+    pub(crate) fn add_flow(&mut self, limits: FlowLimits, call: Option<CallStats>) {
         let (stats, write_times) = (FlowStats::default(), WriteTimes::default());
-        self.flows.push(FlowProbes { stats, write_times, limits });
+        self.flows.push(FlowProbes { stats, write_times, limits, call });
     }
 
     /// Adds the next connection, which belongs to `flow`. `written_when_sent`: the write time of a
@@ -123,6 +126,11 @@ impl<R> Probes<R> {
         &self.flows[flow].stats
     }
 
+    /// What was counted of a call; `None` for other flows.
+    pub(crate) fn call(&self, flow: usize) -> Option<&CallStats> {
+        self.flows[flow].call.as_ref()
+    }
+
     /// The shares of what limited a flow; of its relay's sender if `relay`.
     pub(crate) fn limits(&self, flow: usize, relay: bool) -> Option<LimitShares> {
         let limits = &self.flows[flow].limits;
@@ -160,6 +168,7 @@ impl<R: Observer> Probes<R> {
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names = vec!["ground truth", "traffic ledger", "bursts", "write times"];
         names.extend(["flow statistics", "limits"]);
+        names.extend(self.flows.iter().any(|f| f.call.is_some()).then_some("calls"));
         names.extend((!self.gaps.is_empty()).then_some("delivery gaps"));
         names.extend(R::ACTIVE.then_some("observer"));
         names
@@ -377,18 +386,33 @@ impl<R: Observer> Probe for Probes<R> {
     #[inline]
     fn datagram_sent(&mut self, now: Time, node: NodeId, segment: &Segment) {
         self.ledger.now.offered += u64::from(segment.size);
-        let stats = &mut self.flows[segment.flow as usize].stats;
+        if !segment.forward {
+            return self.read(now, Kind::AckSent, node, segment, "", 0.0);
+        }
+        let FlowProbes { stats, call, .. } = &mut self.flows[segment.flow as usize];
         stats.datagrams += u64::from(now >= self.measure_from);
+        if let Some(call) = call {
+            call.sent(now);
+        }
         self.read(now, Kind::DataSent, node, segment, "new", 0.0);
     }
 
     #[inline]
     fn datagram_received(&mut self, now: Time, segment: &Segment) {
+        let sent_at = Time(segment.ack);
+        if !segment.forward {
+            self.ledger.now.control += u64::from(segment.size);
+            self.rtt(now, segment.flow, now - sent_at);
+            return self.read(now, Kind::AckReceived, segment.to, segment, "", 0.0);
+        }
         self.ledger.now.data += u64::from(segment.size);
+        let FlowProbes { stats, call, .. } = &mut self.flows[segment.flow as usize];
+        if let Some(call) = call {
+            call.received(now, sent_at);
+        }
         if now >= self.measure_from {
-            let stats = &mut self.flows[segment.flow as usize].stats;
             stats.delivered += u64::from(segment.len);
-            stats.delay.record(now - Time(segment.ack), u64::from(segment.len));
+            stats.delay.record(now - sent_at, u64::from(segment.len));
         }
         self.read(now, Kind::DataReceived, segment.to, segment, "", 0.0);
     }

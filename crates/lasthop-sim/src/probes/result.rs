@@ -8,6 +8,7 @@ use lasthop::units::Quantity;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::probes::calls::CallResult;
 use crate::probes::ledger::Traffic;
 use crate::probes::limits::LimitShares;
 
@@ -230,6 +231,9 @@ pub struct FlowResult {
     /// serialization time of a segment on the narrowest link of their path. `null` if that link's
     /// rate is unknown.
     pub burst_segments: Option<u64>,
+    /// For a call: its packets by whether they arrived in time, and the quality of speech.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallResult>,
     /// Notices of the link layer, if the sender accepts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<Notices>,
@@ -239,7 +243,7 @@ pub struct FlowResult {
     /// The settings that set these limits, with their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<BoundResult>,
-    /// Round-trip time samples of the sender, seconds.
+    /// Round-trip time samples of the sender, or of the answers to a ping, seconds.
     pub rtt_s: Summary,
     /// Delay of each delivered byte, from the write (endless flows: the first transmission) to
     /// in-order delivery, seconds.

@@ -8,6 +8,7 @@ use serde_json::Map;
 use crate::events::Observer;
 use crate::hosts::flow::FlowHost;
 use crate::hosts::handover::HandoverHost;
+use crate::probes::calls::CallStats;
 use crate::probes::ground_truth::{Confusion, GroundTruthCounts};
 use crate::probes::result::*;
 use crate::simulation::Simulation;
@@ -119,6 +120,7 @@ impl<R: Observer> Simulation<R> {
             },
             cwnd_reductions: counters.reductions,
             burst_segments: flow.first().and_then(|c| probes.burst(c)),
+            call: probes.call(f).map(CallStats::result),
             notices: self.notices(flow, &counters),
             limited_by: probes.limits(f, false).filter(|_| is_tcp(config)),
             bounds: config.bounds().into_iter().map(BoundResult::from).collect(),

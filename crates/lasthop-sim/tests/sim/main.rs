@@ -5,6 +5,7 @@ mod support;
 mod arq;
 mod arrivals;
 mod balakrishnan_eln;
+mod calls_and_pings;
 mod cells;
 mod classifier;
 mod completion;

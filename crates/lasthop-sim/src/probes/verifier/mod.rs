@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use lasthop::link::cell::config::Place as InCell;
 use lasthop::queue::drop_reason;
-use lasthop::scenario::network::{App, Network};
+use lasthop::scenario::network::Network;
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::units::Time;
 
@@ -111,13 +111,13 @@ impl Verifier {
                     links[l].framings[first] = Some(framing);
                 }
             }
-            match flow.app {
-                App::Cbr { .. } | App::Pareto { .. } | App::ParetoOnOff { .. } => {}
-                _ if flow.scheme.scheme.relay().is_some() => {
+            match flow.app.datagrams() {
+                Some(_) => {}
+                None if flow.scheme.scheme.relay().is_some() => {
                     connections.push(ConnectionModel::new(flow, None, measure_from));
                     connections.push(ConnectionModel::new(flow, Some(first), measure_from));
                 }
-                _ => connections.push(ConnectionModel::new(flow, None, measure_from)),
+                None => connections.push(ConnectionModel::new(flow, None, measure_from)),
             }
             flows.push(FlowModel {
                 connections: (first..connections.len()).collect(),

@@ -89,7 +89,11 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
             mean_off: ms(off),
             rate: (on % 3 == 0).then_some(Rate(200_000)),
         }),
-        1 => (10_000u64..1_000_000).prop_map(|r| App::Cbr { rate: Rate(r) }),
+        1 => (10_000u64..1_000_000).prop_map(|r| match r % 3 {
+            0 => App::Cbr { rate: Rate(r) },
+            1 => App::Call { interval: ms(5 + r % 199), payload: 160, deadline: ms(r % 401 + 1) },
+            _ => App::Ping { interval: ms(5 + r % 199), payload: 60 },
+        }),
         1 => (10_000u64..1_000_000).prop_map(|r| App::Pareto { rate: Rate(r), shape: 1.5 }),
         1 => (50_000u64..3_000_000, 10u64..800, 10u64..800)
             .prop_map(|(r, on, off)| App::ParetoOnOff {
