@@ -22,6 +22,8 @@ ON_REQUEST = {
     "marks": {"marks"},
     "pacing": {"pacing"},
     "burst": {"pacing"},
+    "deadline": {"timer"},
+    "on_timer": {"timer"},
     "is_app_limited_by_rule": {"rate_samples"},
 }
 #: Flags that switch something else on than methods.

@@ -254,6 +254,8 @@ pub struct Needs {
     pub marks: bool,
     /// `pacing` is asked.
     pub pacing: bool,
+    /// `deadline` is asked, and `on_timer` is called.
+    pub timer: bool,
 }
 
 /// The window component of a sender. Only `on_ack` is required; the other defaults are Reno's.
@@ -367,6 +369,15 @@ pub trait WindowRule: Send {
     fn burst(&self) -> Option<u32> {
         None
     }
+
+    /// When `on_timer` is to be called; `NEVER` if the rule waits for nothing (`Needs::timer`).
+    fn deadline(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time of `deadline` has come (`Needs::timer`). Afterwards `deadline` must be later than
+    /// `now`. While the receive window is closed or the sender is frozen, the call waits.
+    fn on_timer(&mut self, _window: &mut Window, _now: Time) {}
 
     /// New data wait because cwnd has no room for the whole of the next frame (profile key
     /// `segmentation_offload`).

@@ -4,7 +4,7 @@
 use crate::pacing::Pacer;
 use crate::rate::{RateSample, RateSampler};
 use crate::scoreboard::Sent;
-use crate::window::{Ack, Loss, LossClass, Report, Start, Window, WindowRule};
+use crate::window::{Ack, Loss, LossClass, Needs, Report, Start, Window, WindowRule};
 use lasthop_core::segment::{Flags, Notice};
 use lasthop_core::units::{Duration, Rate, Time};
 
@@ -17,6 +17,8 @@ pub struct Congestion<W> {
     /// Only for flows whose rule needs them.
     rate: Option<Box<RateSampler>>,
     pacer: Option<Box<Pacer>>,
+    /// The rule has a timer.
+    has_timer: bool,
     /// Bytes that duplicate ACKs have counted as delivered, where there is no SACK.
     dup_delivered: u64,
     /// No reduction by ECN before this byte is acknowledged.
@@ -27,13 +29,16 @@ pub struct Congestion<W> {
 
 impl<W: WindowRule> Congestion<W> {
     /// The state before the connection is established.
-    pub fn new(rule: W, window: Window, paced: bool) -> Self {
+    pub fn new(rule: W, window: Window, needs: &Needs) -> Self {
         Congestion {
             window,
             inflation: 0.0,
             rule,
             rate: None,
-            pacer: paced.then(Box::default),
+            // With a pacer, sending sets the deadline besides the retransmission timer, which a
+            // timer of the rule needs as well.
+            pacer: (needs.pacing || needs.timer).then(Box::default),
+            has_timer: needs.timer,
             dup_delivered: 0,
             ecn_until: 0,
             cwr: false,
@@ -257,6 +262,23 @@ impl<W: WindowRule> Congestion<W> {
         if let Some(rate) = &mut self.rate {
             rate.lose_nothing();
         }
+    }
+
+    // The rule's timer.
+
+    /// When the rule's timer expires; `NEVER` without one.
+    #[inline]
+    pub fn rule_deadline(&self) -> Time {
+        if self.has_timer { self.rule.deadline() } else { Time::NEVER }
+    }
+
+    /// Calls the rule if its timer has expired; returns true if it has.
+    pub fn on_timer(&mut self, now: Time) -> bool {
+        let due = now >= self.rule_deadline();
+        if due {
+            self.rule.on_timer(&mut self.window, now);
+        }
+        due
     }
 
     // Pacing.

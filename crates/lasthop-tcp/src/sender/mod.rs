@@ -196,6 +196,9 @@ impl<W: WindowRule> Sender<W> {
         let (stream, recovery) = (&mut self.stream, &mut self.recovery);
         if stream.timers_mut().take_aux(now) {
             stream.check_app_limited();
+            if stream.congestion_mut().on_timer(now) {
+                recovery.fill(stream, now, SendReason::Recovery, out);
+            }
             // Behind a closed window no loss is looked for or probed for; the ACK that opens it
             // sets these timers again.
             if !stream.is_shut_out() {

@@ -57,7 +57,7 @@ impl<W: WindowRule> Stream<W> {
         let window = Window::initial(profile, config.mss, config.receive_window);
         Stream {
             timers: Timers::new(profile, config.clock_phase),
-            congestion: Congestion::new(rule, window, needs.pacing),
+            congestion: Congestion::new(rule, window, &needs),
             rwnd: config.receive_window,
             max_rwnd: config.receive_window,
             profile: profile.clone(),
@@ -237,10 +237,12 @@ impl<W: WindowRule> Stream<W> {
         self.special
     }
 
-    /// The earliest deadline of pacing and of a frozen sender.
+    /// The earliest deadline of pacing, of the rule's timer and of a frozen sender.
     #[inline]
     pub fn other_deadline(&self) -> Time {
-        self.congestion.pacing_deadline().min(self.timers.frozen_until())
+        let congestion = &self.congestion;
+        let sending = congestion.pacing_deadline().min(congestion.rule_deadline());
+        sending.min(self.timers.frozen_until())
     }
 
     /// F-RTO, step 3a: the timeout was not spurious. Two round trips have passed, so the window is
