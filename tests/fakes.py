@@ -136,12 +136,17 @@ class FakeScenario:
         self.label = (
             scheme if isinstance(scheme, str) else "none" if scheme is None else scheme.__name__
         )
+        self.of_class = [scheme] if isinstance(scheme, type) else []
         self.settings = dict(source.settings)
         self.random = random
         self.before = before
         self.done: list[int] = []
         if self.label == "wrong":
             raise InputError("there is no scheme `wrong`")
+
+    @property
+    def classes(self) -> list[Any]:
+        return self.of_class
 
     def without_candidates(self) -> None:
         return None

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pages import PAGES, ROOT, SCENARIO_PAGE, Block, all_of, blocks, commands, ids, inline_code, of
 
-from lasthop import _native, congestion, quantities
+from lasthop import _native, own_schemes, quantities
 from lasthop.cli import arguments
 from lasthop.experiments import experiment, plan, sweep_table
 from lasthop.live import link as live
@@ -161,7 +161,7 @@ def read(line: str) -> None:
             [options.scheme] if options.command == "run" else (options.schemes or "reno").split(",")
         )
         for scheme in named:
-            plan.load(source, None if scheme is None else congestion.load_scheme(scheme))
+            plan.load(source, None if scheme is None else own_schemes.load_scheme(scheme))
 
 
 def shell(text: str, folder: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import lasthop
 from lasthop import CongestionControl, InputError, Interrupted, _native
-from lasthop._native import Ack, Loss, Window
+from lasthop._native import Ack, Context, Loss, Segment, Verdict, Window
 
 HOP = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}
 TEXT = 'duration = "5 s"\n[last_hop]\n'
@@ -275,6 +275,23 @@ def test_capture_and_replay(tmp_path: Path) -> None:
         lasthop.replay(capture, mobile="phone", scheme="snoop", out=out)
     assert not (tmp_path / "none.pcapng").exists()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_replay_takes_an_agent_in_python(tmp_path: Path) -> None:
+    class Thin(lasthop.Agent):
+        def on_segment(self, ctx: Context, segment: Segment) -> Verdict | None:
+            return Verdict.drop("thinned") if segment.is_pure_ack and segment.id % 2 else None
+
+    class Broken(lasthop.Agent):
+        def on_segment(self, ctx: Context, segment: Segment) -> None:
+            raise KeyError("no such flow")
+
+    capture, out = tmp_path / "run.pcapng", tmp_path / "out.pcapng"
+    lasthop.run(last_hop=HOP, settings={"duration": "5 s"}, scheme="snoop", pcap=capture)
+    _, counts = lasthop.replay(capture, mobile="10.0.0.3", scheme=Thin, out=out)
+    assert counts["tcp"] > sum(counts["dropped"].values()) > 50
+    with pytest.raises(KeyError, match="no such flow"):
+        lasthop.replay(capture, mobile="10.0.0.3", scheme=Broken, out=tmp_path / "none.pcapng")
 
 
 def test_results_of_a_run(tmp_path: Path) -> None:

@@ -12,13 +12,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from lasthop.agents import Agent
 from lasthop.congestion import CongestionControl
 from lasthop.errors import CheckFailed, InputError, Interrupted
 
 if TYPE_CHECKING:
+    from lasthop._native import Verdict
     from lasthop.api import RunResult, compare, inspect, replay, reproduce, run
     from lasthop.experiments.comparison import Comparison
     from lasthop.inspection.inspection import Inspection
+    from lasthop.own_schemes import configure
     from lasthop.reproduction.figures import Reproduction
 
 # Imported at first use, so that `lasthop --help` answers at once.
@@ -29,6 +32,7 @@ _LAZY = {
     "replay": "api",
     "reproduce": "api",
     "RunResult": "api",
+    "configure": "own_schemes",
     "Inspection": "inspection.inspection",
     "Comparison": "experiments.comparison",
     "Reproduction": "reproduction.figures",
@@ -55,6 +59,10 @@ def __getattr__(name: str) -> Any:
         from lasthop import _native
 
         return _native.version()
+    if name == "Verdict":
+        from lasthop import _native
+
+        return _native.Verdict
     if name in _LAZY:
         from importlib import import_module
 
@@ -63,6 +71,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Agent",
     "CheckFailed",
     "Comparison",
     "CongestionControl",
@@ -71,7 +80,9 @@ __all__ = [
     "Interrupted",
     "Reproduction",
     "RunResult",
+    "Verdict",
     "compare",
+    "configure",
     "inspect",
     "replay",
     "reproduce",

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import extras, quantities
+from lasthop import extras, own_schemes, quantities
 from lasthop.analysis import metrics
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import experiment, plan, pool
@@ -69,6 +69,33 @@ class RunResult:
         import polars
 
         return polars.DataFrame([_flat(x) for x in self.data["links"]])
+
+    def series(self) -> polars.DataFrame:
+        """What schemes in Python recorded by `window.record` and `ctx.record`.
+
+        One row per number, in order of time: t_s (seconds), flow (its id), series (the name),
+        value. The run is repeated to record them.
+        """
+        extras.require("tables")
+        import polars
+
+        _, columns = self.scenario.run_series(self.data["seed"], [])
+        found = columns["series"]
+        flows, names = [f["id"] for f in self.data["flows"]], found["names"]
+        return polars.DataFrame(
+            {
+                "t_s": found["t_ns"] / 1e9,
+                "flow": [flows[i] if i >= 0 else None for i in found["flow"]],
+                "series": [names[i] for i in found["series"]],
+                "value": found["value"],
+            },
+            schema={
+                "t_s": polars.Float64,
+                "flow": polars.String,
+                "series": polars.String,
+                "value": polars.Float64,
+            },
+        )
 
     def plot(
         self,
@@ -322,14 +349,19 @@ def explain(
 
 
 def replay(
-    capture: str | Path, *, mobile: str, scheme: str, out: str | Path, interface: str | None = None
+    capture: str | Path,
+    *,
+    mobile: str,
+    scheme: Scheme,
+    out: str | Path,
+    interface: str | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """Feed the packets of a capture to the agent of `scheme`.
 
-    `capture` was taken at the base station; the packets that leave the base station are written to
-    `out`. `mobile` is the address or network of the mobile side: "10.0.0.2" or "10.0.0.0/24".
-    `interface` names the interface of the capture to use, if it has several. Returns a report as
-    text, and its counters.
+    `scheme` is a name or a subclass of `lasthop.Agent`. `capture` was taken at the base station;
+    the packets that leave the base station are written to `out`. `mobile` is the address or network
+    of the mobile side: "10.0.0.2" or "10.0.0.0/24". `interface` names the interface of the capture
+    to use, if it has several. Returns a report as text, and its counters.
     """
     from lasthop import _native
     from lasthop.experiments import store
@@ -339,7 +371,8 @@ def replay(
     except OSError as error:
         raise InputError(f"{capture}: {error.strerror}") from None
     with store.partial(Path(out)) as temporary:
-        text, counts = _native.replay(str(capture), str(temporary), mobile, scheme, interface)
+        agent = own_schemes.with_settings(scheme, {})
+        text, counts = _native.replay(str(capture), str(temporary), mobile, agent, interface)
     return text, json.loads(counts)
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from lasthop.errors import InputError
-
 if TYPE_CHECKING:
-    from lasthop._native import Ack, Loss, Window
+    from lasthop._native import Ack, Loss, Lost, Start, Window
 
 
 class CongestionControl:
     """Base class of window rules. The sender creates one object per flow and calls its methods.
 
-    `window.cwnd` and `window.ssthresh` are in bytes and may be changed. Only `on_ack` is required.
-    Without `on_loss` the rule reacts to loss as Reno does (RFC 5681, section 3.1). `recovery` names
-    the loss recovery.
+    `window.cwnd` and `window.ssthresh` are in bytes and may be changed. Only `on_ack` is required,
+    and only the methods that a subclass defines are called. Without `on_loss` the rule reacts to
+    loss as Reno does (RFC 5681, section 3.1). `recovery` names the loss recovery.
+
+    Class attributes that are numbers, texts, true or false are settings: with `beta = 0.7` in the
+    class, `mine.py:Gentle:beta=0.9` sets another value. Fields of a dataclass are settings, too.
 
     >>> class Gentle(CongestionControl):
     ...     def on_ack(self, window, ack):
@@ -28,6 +29,11 @@ class CongestionControl:
     #: Loss recovery, such as "newreno" or "rack+prr+f-rto"; if empty, that of the profile, or
     #: NewReno.
     recovery: ClassVar[str] = ""
+    #: What the rule needs of the sender: "pacing" (`window.pacing_bps`), "rate-samples"
+    #: (`ack.rate`), "timestamps" (RFC 7323), "ecn" (RFC 3168).
+    needs: ClassVar[tuple[str, ...]] = ()
+    #: True if the rule sets cwnd in recovery, too, in `on_any_ack`, as BBR does.
+    steers_recovery: ClassVar[bool] = False
 
     def on_ack(self, window: Window, ack: Ack) -> None:
         """Handle an ACK of new data outside of recovery."""
@@ -51,66 +57,36 @@ class CongestionControl:
         Recovery ends when all data outstanding at the loss is acknowledged.
         """
 
+    def on_established(self, window: Window, start: Start) -> None:
+        """Handle the establishment of the connection. Default: nothing."""
 
-def load_scheme(scheme: str) -> str | type[CongestionControl]:
-    """Load the class that `FILE.py:CLASS` names; return any other text, a catalogue name,
-    unchanged.
+    def on_any_ack(self, window: Window, ack: Ack) -> None:
+        """Handle every ACK, duplicates and those in recovery, too, before `on_ack`.
 
-    Raises `InputError` if the file or the class does not exist or cannot be loaded.
-    """
-    file, colon, name = scheme.rpartition(":")
-    if not colon or not file.endswith(".py"):
-        if scheme.endswith(".py"):
-            raise InputError(
-                f"{scheme}: which class? Write {scheme}:CLASS, a subclass of"
-                " lasthop.CongestionControl"
-            )
-        return scheme
-    # Imported here, so that runs without a Python rule start faster.
-    import importlib.util
-    import sys
-    import traceback
-    from pathlib import Path
+        Default: nothing. `ack.rtt_s` is then a sample of each ACK that covers new data sent once.
+        """
 
-    path = Path(file)
-    if not path.is_file():
-        raise InputError(f"{scheme}: there is no file {file}")
-    key = f"lasthop_scheme_{path.resolve().as_posix()}"
-    module = sys.modules.get(key)
-    if module is None:
-        spec = importlib.util.spec_from_file_location(key, path)
-        if spec is None or spec.loader is None:
-            raise InputError(f"{scheme}: {file} cannot be loaded as Python")
-        module = importlib.util.module_from_spec(spec)
-        # The file can import modules from its folder, as if Python ran it.
-        if str(path.resolve().parent) not in sys.path:
-            sys.path.append(str(path.resolve().parent))
-        # `inspect` looks up the source of a class by its module.
-        sys.modules[key] = module
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            del sys.modules[key]
-            lines = [
-                frame.lineno
-                for frame in traceback.extract_tb(error.__traceback__)
-                if frame.filename == str(path)
-            ]
-            line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-            raise InputError(
-                f"{scheme}: line {line or '?'} of {file}: {type(error).__name__}: {error}"
-            ) from error
-    rule = getattr(module, name, None)
-    if not isinstance(rule, type) or not issubclass(rule, CongestionControl):
-        rules = [
-            n
-            for n, v in vars(module).items()
-            if isinstance(v, type)
-            and issubclass(v, CongestionControl)
-            and v is not CongestionControl
-        ]
-        raise InputError(
-            f"{scheme}: {file} has no subclass `{name}` of lasthop.CongestionControl; it has:"
-            f" {', '.join(rules) or 'none'}"
-        )
-    return rule
+    def on_lost(self, window: Window, lost: Lost) -> None:
+        """Handle a segment that is newly considered lost. Default: nothing."""
+
+    def on_undo(self, window: Window, now_s: float, cwnd: float, ssthresh: float) -> None:
+        """Handle the discovery that the last reduction was spurious.
+
+        `cwnd` and `ssthresh` are the values before it, bytes. Default: both are restored, unless
+        they are larger now.
+        """
+
+    def on_sent(self, window: Window, now_s: float, bytes: int, flight: int) -> None:
+        """Handle the departure of new data: `bytes` of payload, `flight` bytes in flight with them.
+
+        Default: nothing.
+        """
+
+    def on_timer(self, window: Window, now_s: float) -> None:
+        """Handle the time that the rule set as `window.timer_s`, which is None now.
+
+        Default: nothing. While the receive window is closed, the call waits.
+        """
+
+
+__all__ = ["CongestionControl"]

@@ -272,6 +272,8 @@ fn busy() -> SchemeChoice {
         label: "busy".into(),
         scheme: Scheme::ForeignAgent(ForeignAgent {
             name: "busy".into(),
+            settings: Default::default(),
+            sender: None,
             roles: vec![Role::BaseStation],
             make,
         }),

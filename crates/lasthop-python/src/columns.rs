@@ -33,6 +33,27 @@ pub const KINDS: [Kind; 24] = [
     Kind::Spurious,
 ];
 
+/// The flow of each connection, by its index.
+#[derive(Default)]
+pub struct ConnectionFlows(Vec<u32>);
+
+impl ConnectionFlows {
+    /// Takes down the flow of an event with a segment.
+    pub fn note(&mut self, event: &Event<'_>) {
+        let Some(segment) = event.segment else { return };
+        let connection = segment.flow as usize;
+        if connection >= self.0.len() {
+            self.0.resize(connection + 1, u32::MAX);
+        }
+        self.0[connection] = event.flow;
+    }
+
+    /// The index of the flow of a connection; `None` if it has sent nothing.
+    pub fn of(&self, connection: u32) -> Option<u32> {
+        self.0.get(connection as usize).copied().filter(|flow| *flow != u32::MAX)
+    }
+}
+
 /// An observer that records events of selected kinds.
 pub struct Columns {
     /// The recorded kinds; the code of an event is its index in this list.
@@ -45,6 +66,7 @@ pub struct Columns {
     ack: Vec<i64>,
     value: Vec<f64>,
     link: Vec<i64>,
+    flows: ConnectionFlows,
     /// Further columns, for the full event table only.
     table: Option<TableColumns>,
 }
@@ -70,8 +92,14 @@ impl Columns {
             ack: vec![],
             value: vec![],
             link: vec![],
+            flows: ConnectionFlows::default(),
             table: table.then(TableColumns::default),
         }
+    }
+
+    /// The flow of each connection that has sent a segment.
+    pub fn take_flows(&mut self) -> ConnectionFlows {
+        std::mem::take(&mut self.flows)
     }
 
     /// Converts the columns to a dict of numpy arrays. -1 means that the event has no such value.
@@ -108,6 +136,7 @@ impl Columns {
 
 impl Observer for Columns {
     fn on_event(&mut self, event: &Event<'_>) {
+        self.flows.note(event);
         let Some(code) = self.kinds.iter().position(|k| *k == event.kind) else { return };
         self.t_ns.push(event.t.0 as i64);
         self.event.push(code as i64);

@@ -8,6 +8,8 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::columns::ConnectionFlows;
+
 /// Kinds of events that are recorded; the code of an event is its index.
 const KINDS: [Kind; 20] = [
     Kind::DataSent,
@@ -63,6 +65,7 @@ pub struct Inspection {
     reason: Vec<i16>,
     value: Vec<f32>,
     reason_names: Vec<&'static str>,
+    flows: ConnectionFlows,
     sack: SackColumns,
     states: StateColumns,
     /// Packet number and options of the last frame that arrived anywhere: an ACK reaches the sender
@@ -100,6 +103,11 @@ impl Inspection {
     /// Records the flow with this index.
     pub fn new(flow: u32) -> Inspection {
         Inspection { flow, ..Inspection::default() }
+    }
+
+    /// The flow of each connection that has sent a segment.
+    pub fn take_flows(&mut self) -> ConnectionFlows {
+        std::mem::take(&mut self.flows)
     }
 
     fn reason_code(&mut self, reason: &'static str) -> i16 {
@@ -174,6 +182,7 @@ impl Inspection {
 
 impl Observer for Inspection {
     fn on_event(&mut self, event: &Event<'_>) {
+        self.flows.note(event);
         if event.flow != self.flow {
             return;
         }

@@ -7,8 +7,13 @@ mod answers;
 mod catalogue;
 mod columns;
 mod foreign;
+mod foreign_agent;
+mod foreign_run;
+mod foreign_segment;
+mod foreign_window;
 mod inspection;
 mod link;
+mod options;
 mod replay;
 mod scenario;
 
@@ -59,8 +64,15 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(link::run_in_user_namespace, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<scenario::CancelToken>()?;
-    m.add_class::<foreign::Window>()?;
-    m.add_class::<foreign::Ack>()?;
-    m.add_class::<foreign::Loss>()?;
+    m.add_class::<foreign_window::Window>()?;
+    m.add_class::<foreign_window::Ack>()?;
+    m.add_class::<foreign_window::Loss>()?;
+    m.add_class::<foreign_window::Lost>()?;
+    m.add_class::<foreign_window::RateSample>()?;
+    m.add_class::<foreign_window::Start>()?;
+    m.add_class::<foreign_agent::PyContext>()?;
+    m.add_class::<foreign_agent::PyVerdict>()?;
+    m.add_class::<foreign_agent::Queue>()?;
+    m.add_class::<foreign_segment::Segment>()?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::Direction;
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::InputError;
+use crate::foreign_run::RunContext;
 use crate::scenario::Scenario;
 
 /// A capture of the packets at both ends.
@@ -76,7 +78,8 @@ pub fn link(
     own_sender: Option<(u16, u64)>,
 ) -> PyResult<String> {
     // The scheme of the flows, with the settings derived from their path.
-    let mut network = scenario.network().clone();
+    let run = RunContext::new(Arc::default(), false);
+    let mut network = scenario.network_of(py, &run).into_owned();
     draw_by_frame(&mut network);
     let choice = network.flows.first().map(|f| &f.scheme);
     let choice = choice.filter(|c| needs_agent || c.scheme.agent().is_some());
@@ -89,7 +92,8 @@ pub fn link(
     let delay = chain.one_way_delay();
     // The chain stays on this thread: its packets are counted without atomics.
     let watch = |counters: Option<&PumpCounters>| {
-        let result = py.check_signals().and_then(|()| {
+        let result = run.take_error().map_or(Ok(()), Err);
+        let result = result.and_then(|()| py.check_signals()).and_then(|()| {
             let Some(samples) = counters.map(|c| &c.samples) else { return Ok(()) };
             let Some(report) = &progress else { return Ok(()) };
             if samples.len() < shown + 5 {

@@ -1,5 +1,6 @@
 //! Scenarios: loaded once, run any number of times, from any thread.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -13,21 +14,24 @@ use lasthop::air::config::{OutageConfig, OutageRule};
 use lasthop::air::trace::Trace;
 use lasthop::scenario::network::{Flow, Link, Network};
 
-use lasthop::scenario::{Files, FlowOptions, LastHopOptions, Loaded, Overrides, load};
-use lasthop::schemes::catalogue::{Scheme, SchemeChoice};
+use lasthop::scenario::{Files, Loaded, Overrides, load};
+use lasthop::schemes::catalogue::{ForeignSchemes, SchemeChoice};
 use lasthop::units::Duration;
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
 use lasthop_sim::events::Observer;
 use lasthop_sim::result::BoundResult;
 use lasthop_wire::WriteError;
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use serde_json::json;
 
-use crate::columns::{Columns, KINDS};
-use crate::foreign::{Failure, ForeignRule};
+use crate::columns::{Columns, ConnectionFlows, KINDS};
+use crate::foreign::{ForeignScheme, NamedSchemes};
+use crate::foreign_run::{RunContext, Sample};
 use crate::inspection::Inspection;
+use crate::options::{flow_options, last_hop_options};
 use crate::{InputError, Interrupted};
 
 /// Cancels runs from another thread.
@@ -70,13 +74,13 @@ impl CancelToken {
     }
 }
 
-/// Access to files on disk; records the opened paths.
-#[derive(Default)]
-struct Disk {
+/// Access to files on disk; records the opened paths, and the schemes in Python that were named.
+struct Disk<'py> {
     opened: RefCell<Vec<PathBuf>>,
+    schemes: NamedSchemes<'py>,
 }
 
-impl Files for Disk {
+impl Files for Disk<'_> {
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
         let file = File::open(path)?;
         let mut opened = self.opened.borrow_mut();
@@ -85,13 +89,18 @@ impl Files for Disk {
         }
         Ok(Box::new(file))
     }
+
+    fn schemes(&self) -> &dyn ForeignSchemes {
+        &self.schemes
+    }
 }
 
 /// A loaded and validated scenario.
 #[pyclass(module = "lasthop._native", frozen)]
 pub struct Scenario {
     loaded: Loaded,
-    foreign: Option<ForeignRule>,
+    /// The schemes in Python that it names.
+    foreign: Vec<Arc<ForeignScheme>>,
     /// The scheme that replaces the one in `[tcp]`; possibly no flow uses it.
     requested: Option<SchemeChoice>,
     inputs: Vec<String>,
@@ -102,11 +111,12 @@ pub struct Scenario {
 impl Scenario {
     /// Loads a scenario from TOML text. `origin` is the path of its file, `set` a list of KEY=VALUE
     /// overrides, `last_hop` the last-hop options. `scheme`, a name or a subclass of
-    /// CongestionControl, replaces the scheme in [tcp]. `flows` are the options about flows: a
-    /// dictionary with the keys against, flows, start, upload and duration.
+    /// CongestionControl or Agent, replaces the scheme in [tcp]. `flows` are the options about
+    /// flows: a dictionary with the keys against, flows, start, upload and duration.
     #[new]
     #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None, flows=None))]
     fn new(
+        py: Python<'_>,
         text: &str,
         origin: Option<PathBuf>,
         set: Option<Vec<(String, String)>>,
@@ -114,17 +124,15 @@ impl Scenario {
         last_hop: Option<BTreeMap<String, String>>,
         flows: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Scenario> {
-        let mut foreign = None;
+        let mut foreign = Vec::new();
         let choice = match scheme {
             None => None,
             Some(s) => match s.cast::<PyType>() {
                 Ok(class) => {
-                    let rule = ForeignRule::new(class)?;
-                    let choice = SchemeChoice {
-                        label: rule.label.clone(),
-                        scheme: placeholder(&rule, s.py()),
-                    };
-                    foreign = Some(rule);
+                    let scheme = Arc::new(ForeignScheme::new(class)?);
+                    let idle = RunContext::new(Arc::default(), false);
+                    let choice = scheme.choice(py, &idle);
+                    foreign.push(scheme);
                     Some(choice)
                 }
                 Err(_) => Some(
@@ -139,11 +147,13 @@ impl Scenario {
             last_hop: last_hop_options(last_hop.unwrap_or_default())?,
             flows: flows.as_ref().map(flow_options).transpose()?.unwrap_or_default(),
         };
-        let disk = Disk::default();
+        let disk = Disk { opened: RefCell::default(), schemes: NamedSchemes::new(py) };
         let mut loaded = load(text, origin.as_deref(), &overrides, &disk)
             .map_err(|e| InputError::new_err(e.to_string()))?;
         share_traces(&mut loaded.network);
-        let inputs = disk.opened.into_inner().iter().map(|p| p.display().to_string()).collect();
+        let Disk { opened, schemes } = disk;
+        let inputs = opened.into_inner().iter().map(|p| p.display().to_string()).collect();
+        foreign.extend(schemes.into_schemes());
         Ok(Scenario { loaded, foreign, requested, inputs, fingerprint: OnceLock::new() })
     }
 
@@ -252,7 +262,8 @@ impl Scenario {
         let loaded = Loaded { network, ..self.loaded.clone() };
         let inputs = self.inputs.clone();
         let fingerprint = OnceLock::new();
-        Some(Scenario { loaded, foreign: None, requested: None, inputs, fingerprint })
+        let foreign = self.foreign.clone();
+        Some(Scenario { loaded, foreign, requested: None, inputs, fingerprint })
     }
 
     /// Number that identifies the network that runs: equal networks have equal results.
@@ -265,14 +276,16 @@ impl Scenario {
     }
 
     /// Scheme and names of the counters of each agent and relay.
-    fn counters(&self) -> PyResult<Vec<(String, Vec<String>)>> {
-        let mut network = self.loaded.network.clone();
+    fn counters(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<String>)>> {
+        let run = RunContext::new(Arc::default(), false);
+        let mut network = self.network_of(py, &run).into_owned();
         network.duration = Duration(1);
         network.measure_from = Duration::ZERO;
-        if self.foreign.is_some() {
-            return Ok(Vec::new());
+        let result = py.detach(|| lasthop_sim::run(&network, 1, &mut (), &Arc::default()));
+        if let Some(error) = run.take_error() {
+            return Err(error);
         }
-        match lasthop_sim::run(&network, 1, &mut (), &Arc::default()) {
+        match result {
             Ok(result) => Ok(result
                 .agents
                 .into_iter()
@@ -281,6 +294,12 @@ impl Scenario {
             Err(RunError::Scenario(e)) => Err(InputError::new_err(e)),
             Err(RunError::Cancelled) => Ok(Vec::new()),
         }
+    }
+
+    /// The classes of the schemes in Python that the scenario names.
+    #[getter]
+    fn classes(&self, py: Python<'_>) -> Vec<Py<PyType>> {
+        self.foreign.iter().map(|scheme| scheme.class(py)).collect()
     }
 
     /// One line for each scheme that harms other flows, with the conditions under which it does.
@@ -322,7 +341,7 @@ impl Scenario {
         lasthop_live::chain::draw_by_frame(&mut loaded.network);
         Scenario {
             loaded,
-            foreign: None,
+            foreign: Vec::new(),
             requested: self.requested.clone(),
             inputs: self.inputs.clone(),
             fingerprint: self.fingerprint.clone(),
@@ -333,11 +352,10 @@ impl Scenario {
     /// whose events are written.
     #[pyo3(signature = (observed=false))]
     fn explain(&self, py: Python<'_>, observed: bool) -> PyResult<String> {
-        let failure = Arc::new(Failure::new(Arc::default()));
-        let foreign_network = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));
-        let network = foreign_network.as_ref().unwrap_or(&self.loaded.network);
-        let plan = py.detach(|| lasthop_sim::explain(network, observed));
-        if let Some(error) = failure.take() {
+        let run = RunContext::new(Arc::default(), false);
+        let network = self.network_of(py, &run);
+        let plan = py.detach(|| lasthop_sim::explain(&network, observed));
+        if let Some(error) = run.take_error() {
             return Err(error);
         }
         let plan = plan.map_err(|e| InputError::new_err(e.to_string()))?;
@@ -367,8 +385,10 @@ impl Scenario {
                 .ok_or_else(|| InputError::new_err(format!("unknown event `{name}`")))
         };
         let columns = Columns::new(kinds.iter().map(kind).collect::<PyResult<_>>()?, false);
-        let (json, columns) = self.simulate(py, seed, cancel, columns)?;
+        let (json, mut columns, samples) = self.record(py, seed, cancel, columns, true)?;
+        let flows = columns.take_flows();
         let out = columns.into_dict(py)?;
+        out.bind(py).set_item("series", series_columns(py, samples, &flows)?)?;
         out.bind(py).set_item("data_radio", self.data_radio())?;
         Ok((json, out))
     }
@@ -392,15 +412,18 @@ impl Scenario {
             Capture::new(BufWriter::new(File::create(path)?), &network).map_err(write_error)
         };
         let capture = py.detach(|| pcap.map(open).transpose())?;
-        let (json, (columns, capture)) = self.simulate(py, seed, cancel, (columns, capture))?;
+        let (json, (columns, capture), samples) =
+            self.record(py, seed, cancel, (columns, capture), events)?;
         let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
             capture.finish().map_err(write_error)?.into_inner().map_err(|e| e.into_error())?;
             Ok(())
         };
         py.detach(|| capture.map_or(Ok(()), close))?;
-        let Some(columns) = columns else { return Ok((json, None)) };
+        let Some(mut columns) = columns else { return Ok((json, None)) };
+        let flows = columns.take_flows();
         let out = columns.into_dict(py)?;
         let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
+        out.bind(py).set_item("series", series_columns(py, samples, &flows)?)?;
         out.bind(py).set_item("nodes", nodes)?;
         let link = |l: &Link| {
             format!(
@@ -437,8 +460,8 @@ impl Scenario {
             .map_err(write_error)
         };
         let capture = py.detach(|| pcap.map(open).transpose())?;
-        let (json, (record, capture)) =
-            self.simulate(py, seed, cancel, (Inspection::new(flow), capture))?;
+        let (json, (mut record, capture), samples) =
+            self.record(py, seed, cancel, (Inspection::new(flow), capture), true)?;
         let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
             for output in capture.finish_all().map_err(write_error)? {
                 output.into_inner().map_err(|e| e.into_error())?;
@@ -446,7 +469,9 @@ impl Scenario {
             Ok(())
         };
         py.detach(|| capture.map_or(Ok(()), close))?;
+        let flows = record.take_flows();
         let out = record.into_dict(py)?;
+        out.bind(py).set_item("series", series_columns(py, samples, &flows)?)?;
         let nodes: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
         out.bind(py).set_item("nodes", nodes)?;
         let outages = network.links.iter().enumerate().flat_map(|(l, link)| {
@@ -508,91 +533,83 @@ fn share_traces(network: &mut Network) {
     }
 }
 
-/// A placeholder for the Python rule. Each run replaces it with an instance that has a separate
-/// `Failure`.
-fn placeholder(rule: &ForeignRule, py: Python<'_>) -> Scheme {
-    Scheme::ForeignWindow(rule.for_run(py, &Arc::new(Failure::new(Arc::default()))))
-}
-
-/// Reads the options about flows.
-fn flow_options(options: &Bound<'_, PyDict>) -> PyResult<FlowOptions> {
-    let mut found = FlowOptions::default();
-    for (key, value) in options.iter() {
-        match key.extract::<String>()?.as_str() {
-            "against" => found.against = value.extract()?,
-            "flows" => found.flows = Some(value.extract()?),
-            "start" => found.starts = value.extract()?,
-            "upload" => found.upload = value.extract()?,
-            "duration" => found.duration = Some(value.extract()?),
-            other => {
-                return Err(InputError::new_err(format!(
-                    "unknown option about flows `{other}`; allowed: against, flows, start, upload, \
-                     duration"
-                )));
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn last_hop_options(mut options_by_name: BTreeMap<String, String>) -> PyResult<LastHopOptions> {
-    let options = LastHopOptions {
-        down: options_by_name.remove("down").map(PathBuf::from),
-        up: options_by_name.remove("up").map(PathBuf::from),
-        rtt: options_by_name.remove("rtt"),
-        loss: options_by_name.remove("loss"),
-        rate: options_by_name.remove("rate"),
-        queue: options_by_name.remove("queue"),
-    };
-    match options_by_name.keys().next() {
-        None => Ok(options),
-        Some(key) => Err(InputError::new_err(format!(
-            "unknown last-hop option `{key}`; allowed: down, up, rtt, loss, rate, queue"
-        ))),
-    }
-}
-
 impl Scenario {
-    /// The network that the scenario describes.
-    pub(crate) fn network(&self) -> &Network {
-        &self.loaded.network
-    }
-
     fn simulate<R: Observer + Send>(
         &self,
         py: Python<'_>,
         seed: u64,
         cancel: Option<&CancelToken>,
-        mut observer: R,
+        observer: R,
     ) -> PyResult<(String, R)> {
+        self.record(py, seed, cancel, observer, false).map(|(json, observer, _)| (json, observer))
+    }
+
+    /// Runs the scenario once; `records`: with the series that schemes in Python record.
+    fn record<R: Observer + Send>(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        cancel: Option<&CancelToken>,
+        mut observer: R,
+        records: bool,
+    ) -> PyResult<(String, R, Vec<Sample>)> {
         let flag = cancel.map_or_else(Arc::default, CancelToken::flag);
-        let failure = Arc::new(Failure::new(flag.clone()));
-        let foreign_network = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));
-        let network = foreign_network.as_ref().unwrap_or(&self.loaded.network);
+        let run = RunContext::new(flag.clone(), records);
+        let network = self.network_of(py, &run);
         let result = py.detach(|| {
-            let result = lasthop_sim::run(network, seed, &mut observer, &flag);
+            let result = lasthop_sim::run(&network, seed, &mut observer, &flag);
             // `run` drops the simulation, including the rules that are Python objects, before the
             // result is serialised.
             result.map(|r| serde_json::to_string(&r).map_err(|e| e.to_string()))
         });
-        if let Some(error) = failure.take() {
+        if let Some(error) = run.take_error() {
             return Err(error);
         }
         match result {
-            Ok(Ok(json)) => Ok((json, observer)),
+            Ok(Ok(json)) => Ok((json, observer, run.take_samples())),
             Ok(Err(e)) | Err(RunError::Scenario(e)) => Err(InputError::new_err(e)),
             Err(RunError::Cancelled) => Err(Interrupted::new_err("interrupted")),
         }
     }
 
-    /// The network with an instance of the Python rule whose failure ends only this run.
-    fn with_rule(&self, py: Python<'_>, rule: &ForeignRule, failure: &Arc<Failure>) -> Network {
-        let mut network = self.loaded.network.clone();
-        for flow in &mut network.flows {
-            if let Scheme::ForeignWindow(_) = flow.scheme.scheme {
-                flow.scheme.scheme = Scheme::ForeignWindow(rule.for_run(py, failure));
+    /// The network; its schemes in Python belong to `run`, whose failure ends only this run.
+    pub(crate) fn network_of(&self, py: Python<'_>, run: &Arc<RunContext>) -> Cow<'_, Network> {
+        let mut network = Cow::Borrowed(&self.loaded.network);
+        for foreign in &self.foreign {
+            for flow in &mut network.to_mut().flows {
+                if foreign.made(&flow.scheme.scheme) {
+                    flow.scheme.scheme = foreign.choice(py, run).scheme;
+                }
             }
         }
         network
     }
+}
+
+/// The series that schemes in Python recorded, as columns in order of time; `flow` is the index of
+/// the flow, -1 for a connection that has sent nothing.
+fn series_columns<'py>(
+    py: Python<'py>,
+    samples: Vec<Sample>,
+    flows: &ConnectionFlows,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let mut names: Vec<String> = Vec::new();
+    let (mut t, mut flow, mut series, mut value) = (vec![], vec![], vec![], vec![]);
+    for sample in samples {
+        let code = names.iter().position(|n| *n == sample.series).unwrap_or_else(|| {
+            names.push(sample.series);
+            names.len() - 1
+        });
+        t.push(sample.t.0 as i64);
+        flow.push(flows.of(sample.connection).map_or(-1, i64::from));
+        series.push(code as i64);
+        value.push(sample.value);
+    }
+    out.set_item("t_ns", t.into_pyarray(py))?;
+    out.set_item("flow", flow.into_pyarray(py))?;
+    out.set_item("series", series.into_pyarray(py))?;
+    out.set_item("value", value.into_pyarray(py))?;
+    out.set_item("names", names)?;
+    Ok(out)
 }

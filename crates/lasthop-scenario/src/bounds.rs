@@ -8,7 +8,7 @@ use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::RateConfig;
 use lasthop_channel::air::delay::DelayProcess;
 use lasthop_core::units::{Duration, Quantity, QueueLimit, Rate, Size, Time};
-use lasthop_schemes::catalogue::{Bound, Scheme, SchemeChoice};
+use lasthop_schemes::catalogue::{Bound, Scheme};
 use lasthop_tcp::profile::ProfileName;
 use lasthop_tcp::sender::Limit;
 
@@ -162,7 +162,7 @@ pub fn settle(network: &mut Network, file: &mut File, tree: &Tree<'_>) {
             let schemes =
                 network.flows.iter_mut().map(|f| &mut f.scheme).filter(|c| c.label == label);
             schemes.for_each(|c| set(&mut c.scheme, setting, value));
-            write(file, &label, setting, value);
+            write(file, tree, &label, setting, value);
             if !network.assumed.contains(&line) {
                 network.assumed.push(line);
             }
@@ -229,10 +229,10 @@ fn text(size: Size) -> String {
 }
 
 /// Writes the value of the setting into the file.
-fn write(file: &mut File, label: &str, setting: &str, value: Size) {
+fn write(file: &mut File, tree: &Tree<'_>, label: &str, setting: &str, value: Size) {
     let own = file.flow.iter_mut().filter_map(|f| f.scheme.as_mut());
     for written in file.tcp.scheme.iter_mut().chain(own) {
-        if let Ok(mut choice) = SchemeChoice::from_text(written)
+        if let Ok(mut choice) = tree.scheme(written)
             && choice.label == label
         {
             set(&mut choice.scheme, setting, value);

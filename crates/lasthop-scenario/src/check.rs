@@ -15,7 +15,6 @@ use lasthop_channel::link::arq::ArqKind;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Duration, Rate, Size};
-use lasthop_schemes::catalogue::SchemeChoice;
 
 /// RFC 7323: a window has at most 30 bits.
 pub const MAX_WINDOW: u64 = 1 << 30;
@@ -320,8 +319,7 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
 fn check_tcp(tcp: &TcpSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
     if let Some(scheme) = &tcp.scheme {
-        SchemeChoice::from_text(scheme)
-            .map_err(|e| tree.error(&at.at("scheme"), ErrorKind::Scheme(e)))?;
+        tree.scheme(scheme).map_err(|e| tree.error(&at.at("scheme"), ErrorKind::Scheme(e)))?;
     }
     let profile = tcp.keys.profile();
     for (key, time) in [

@@ -128,7 +128,8 @@ pub fn fill(
         || file.tcp.scheme.is_some()
         || file.flow.iter().all(|f| f.scheme.is_some());
     let of_file = match &file.tcp.scheme {
-        Some(text) => SchemeChoice::from_text(text)
+        Some(text) => tree
+            .scheme(text)
             .map_err(|e| tree.error(&Path::key("tcp").at("scheme"), ErrorKind::Scheme(e)))?,
         None => SchemeChoice::of_profile(&profile),
     };
@@ -386,8 +387,7 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
         if let Some(text) = &flow.scheme {
             let at = Path::key("flow").at(i).at("scheme");
             flow.scheme = Some(scheme_text(
-                &SchemeChoice::from_text(text)
-                    .map_err(|e| tree.error(&at, ErrorKind::Scheme(e)))?,
+                &tree.scheme(text).map_err(|e| tree.error(&at, ErrorKind::Scheme(e)))?,
             ));
         }
         // A flow that changes one value gets all of them, because `[tcp]` will have all of them.

@@ -37,8 +37,7 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
     let mut schemes: Vec<SchemeChoice> = Vec::new();
     for (i, text) in file.experiment.schemes.iter().enumerate() {
         let here = at.at("schemes").at(i);
-        let choice =
-            SchemeChoice::from_text(text).map_err(|e| tree.error(&here, ErrorKind::Scheme(e)))?;
+        let choice = tree.scheme(text).map_err(|e| tree.error(&here, ErrorKind::Scheme(e)))?;
         if schemes.iter().any(|s| s.label == choice.label) {
             let kind = ErrorKind::DuplicateLabel { label: choice.label };
             return Err(tree.error(&here, kind));

@@ -12,7 +12,7 @@ use crate::file::{File, FlowSpec};
 use crate::network::{Network, Session};
 use crate::tree::{Path, Tree};
 use lasthop_core::units::{Duration, Quantity};
-use lasthop_schemes::catalogue::{SchemeChoice, SchemeText};
+use lasthop_schemes::catalogue::SchemeText;
 
 /// The role of a flow in a comparison. It changes neither the flow nor the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -166,7 +166,7 @@ impl FlowOptions {
     /// # Errors
     ///
     /// If a value is not valid, or does not fit the flows of the file.
-    pub(crate) fn apply(&self, file: &mut File) -> Result<(), ScenarioError> {
+    pub(crate) fn apply(&self, file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
         if let Some(text) = &self.duration {
             let duration = Duration::parse(text).map_err(|e| wrong("--duration", e))?;
             if duration == Duration::ZERO {
@@ -186,7 +186,7 @@ impl FlowOptions {
         if let Some(count) = self.flows {
             set_count(file, &candidates, count)?;
         }
-        let competitors = self.add_competitors(file, &candidates)?;
+        let competitors = self.add_competitors(file, &candidates, tree)?;
         self.set_starts(file, candidates.iter().copied().chain(competitors).collect())
     }
 
@@ -195,10 +195,12 @@ impl FlowOptions {
         &self,
         file: &mut File,
         candidates: &[usize],
+        tree: &Tree<'_>,
     ) -> Result<std::ops::Range<usize>, ScenarioError> {
         let first = file.flow.len();
         for text in &self.against {
-            let choice = SchemeChoice::parse(text)
+            let choice = tree
+                .scheme(&SchemeText::Short(text.clone()))
                 .map_err(|e| ScenarioError::of_option("--against", ErrorKind::Scheme(e)))?;
             let Some(&like) = candidates.first() else {
                 return Err(wrong(

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use lasthop_schemes::catalogue::ForeignSchemes;
 use serde_json::Value;
 
 use crate::bounds;
@@ -20,6 +21,11 @@ use crate::tree::Tree;
 pub trait Files {
     /// Opens a file. A relative path is relative to the current folder.
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>>;
+
+    /// The schemes that the host has besides those of the catalogue.
+    fn schemes(&self) -> &dyn ForeignSchemes {
+        &()
+    }
 }
 
 /// A scenario, read and checked.
@@ -77,14 +83,14 @@ pub fn load(
     files: &dyn Files,
 ) -> Result<Loaded, ScenarioError> {
     let name = origin.map_or_else(|| "scenario".to_string(), |p| p.display().to_string());
-    let mut tree = Tree::parse(&name, text)?;
+    let mut tree = Tree::parse(&name, text, files.schemes())?;
     if let Some(folder) = origin.and_then(Path::parent) {
         tree.join_paths(folder);
     }
     let mut traces = Traces::new(files);
     overrides::apply(&mut tree, overrides, &mut traces)?;
     let mut file: File = tree.read(schema)?;
-    overrides.flows.apply(&mut file)?;
+    overrides.flows.apply(&mut file, &tree)?;
     check(&file, &tree)?;
     let experiment = experiment(&file, &tree)?;
     let mut filled = fill(file, overrides, &tree, &mut traces)?;

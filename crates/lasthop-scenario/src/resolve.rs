@@ -18,7 +18,6 @@ use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::RateConfig;
 use lasthop_core::segment::NodeId;
 use lasthop_core::units::{Duration, Quantity, Rate, Size};
-use lasthop_schemes::catalogue::SchemeChoice;
 use lasthop_tcp::profile::InitialSsthresh;
 
 /// The network of a filled scenario.
@@ -239,7 +238,7 @@ fn add_flows(
     let own = spec
         .scheme
         .as_ref()
-        .map(SchemeChoice::from_text)
+        .map(|text| tree.scheme(text))
         .transpose()
         .map_err(|e| tree.error(&at.at("scheme"), ErrorKind::Scheme(e)))?;
     let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };

@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use crate::errors::{ErrorKind, Place, ScenarioError};
 use crate::keys;
 use lasthop_core::diagnostics::Mistake;
+use lasthop_schemes::catalogue::{ForeignSchemes, SchemeChoice, SchemeText};
 
 /// A value of the tree with its place.
 pub type Item<'a> = Spanned<DeValue<'a>>;
@@ -65,9 +66,10 @@ struct Source {
 }
 
 /// The tree.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Tree<'a> {
     root: Item<'a>,
+    schemes: &'a dyn ForeignSchemes,
     name: String,
     text: &'a str,
     sources: Vec<Source>,
@@ -78,10 +80,15 @@ pub struct Tree<'a> {
 const SEARCHED_ITEMS: usize = 200;
 
 impl<'a> Tree<'a> {
-    /// Parses a file; messages contain `name`.
-    pub fn parse(name: &str, text: &'a str) -> Result<Tree<'a>, ScenarioError> {
+    /// Parses a file; messages contain `name`. `schemes` are those that the catalogue lacks.
+    pub fn parse(
+        name: &str,
+        text: &'a str,
+        schemes: &'a dyn ForeignSchemes,
+    ) -> Result<Tree<'a>, ScenarioError> {
         let tree = Tree {
             root: Spanned::new(0..0, DeValue::Table(DeTable::new())),
+            schemes,
             name: name.to_string(),
             text,
             sources: vec![Source { option: None, start: 0 }],
@@ -100,6 +107,15 @@ impl<'a> Tree<'a> {
                 span: e.span(),
             }),
         }
+    }
+
+    /// The scheme that a text names.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such scheme or setting; the message says what there is.
+    pub fn scheme(&self, text: &SchemeText) -> Result<SchemeChoice, String> {
+        SchemeChoice::from_text(text, self.schemes)
     }
 
     /// The name of the file.
@@ -152,10 +168,11 @@ impl<'a> Tree<'a> {
         walk(&self.root, &path.0)
     }
 
-    /// Makes the paths of trace files in the file relative to `folder`. Paths of the command line
-    /// do not change.
+    /// Makes the paths of trace files and of schemes in Python in the file relative to `folder`.
+    /// Paths of the command line do not change.
     pub fn join_paths(&mut self, folder: &FilePath) {
         let file = 0..self.text.len() + 1;
+        self.join_schemes(folder, &file);
         let last_hop = self.root().get_mut("last_hop").and_then(|i| table_mut(i));
         if let Some(table) = last_hop {
             join(table, &["down", "up"], folder, &file);
@@ -183,6 +200,32 @@ impl<'a> Tree<'a> {
                     join(rate, &["trace"], folder, &file);
                 }
             }
+        }
+    }
+
+    fn join_schemes(&mut self, folder: &FilePath, file: &Range<usize>) {
+        let root = self.root();
+        for (table, list) in [("experiment", "schemes"), ("", "flow")] {
+            let holder = match table {
+                "" => Some(&mut *root),
+                name => root.get_mut(name).and_then(table_mut),
+            };
+            let items = holder.and_then(|t| t.get_mut(list)).map(Spanned::get_mut);
+            let Some(DeValue::Array(items)) = items else { continue };
+            for item in items.iter_mut() {
+                let scheme = match list {
+                    "flow" => table_mut(item).and_then(|flow| flow.get_mut("scheme")),
+                    _ => Some(item),
+                };
+                if let Some(scheme) = scheme {
+                    join_scheme(scheme, folder, file);
+                }
+            }
+        }
+        if let Some(tcp) = root.get_mut("tcp").and_then(table_mut)
+            && let Some(scheme) = tcp.get_mut("scheme")
+        {
+            join_scheme(scheme, folder, file);
         }
     }
 
@@ -459,6 +502,20 @@ fn join(table: &mut DeTable<'_>, keys: &[&str], folder: &FilePath, file: &Range<
         if let (true, DeValue::String(path)) = (in_file, item.get_mut()) {
             *path = Cow::Owned(folder.join(path.as_ref()).to_string_lossy().into_owned());
         }
+    }
+}
+
+/// Makes the file of a scheme in Python relative to `folder`.
+fn join_scheme(item: &mut Item<'_>, folder: &FilePath, file: &Range<usize>) {
+    let name = match item.get_ref() {
+        DeValue::Table(_) => table_mut(item).and_then(|t| t.get_mut("name")),
+        _ => Some(item),
+    };
+    let Some(name) = name.filter(|n| file.contains(&n.span().start)) else { return };
+    if let DeValue::String(text) = name.get_mut()
+        && text.contains(".py:")
+    {
+        *text = Cow::Owned(folder.join(text.as_ref()).to_string_lossy().into_owned());
     }
 }
 

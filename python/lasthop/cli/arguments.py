@@ -92,7 +92,10 @@ def _add_inspect(commands: argparse._SubParsersAction[Parser]) -> None:
     inspect.add_argument(
         "--scheme",
         metavar="A[,B]",
-        help="schemes, at most four: NAME, NAME:key=value:… or FILE.py:CLASS (default: the file's)",
+        help=(
+            "schemes, at most four: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…] (default:"
+            " the file's)"
+        ),
     )
     inspect.add_argument(
         "--seed",
@@ -167,7 +170,10 @@ def parser() -> Parser:
     run.add_argument(
         "--scheme",
         metavar="S",
-        help="scheme to use instead of the one in [tcp]: NAME, NAME:key=value:… or FILE.py:CLASS",
+        help=(
+            "scheme to use instead of the one in [tcp]: NAME, NAME:key=value:… or"
+            " FILE.py:CLASS[:key=value:…]"
+        ),
     )
     run.add_argument(
         "--seed",
@@ -220,8 +226,8 @@ def parser() -> Parser:
         "--schemes",
         metavar="S1,S2,…",
         help=(
-            "schemes to compare: NAME, NAME:key=value:… or FILE.py:CLASS; the others are compared"
-            " with the first"
+            "schemes to compare: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…]; the others"
+            " are compared with the first"
         ),
     )
     compare.add_argument(

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import congestion, quantities
+from lasthop import own_schemes, quantities
 from lasthop.cli import check, link, report, schema, sweep, validate
 from lasthop.cli import options as common
+from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError, traceback_outside
 from lasthop.experiments import plan
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
     from lasthop import api
     from lasthop.analysis import summary
 
-    scheme = None if options.scheme is None else congestion.load_scheme(options.scheme)
+    scheme = None if options.scheme is None else own_schemes.load_scheme(options.scheme)
     try:
         if options.explain:
             _explain(options, scheme)
@@ -141,7 +142,7 @@ def _schemes(text: str | None, option: str) -> list[plan.Scheme] | None:
     return (
         None
         if text is None
-        else [congestion.load_scheme(s) for s in common.split_list(text, option)]
+        else [own_schemes.load_scheme(s) for s in common.split_list(text, option)]
     )
 
 
@@ -281,14 +282,15 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop replay`."""
     from lasthop import api
 
-    if isinstance(congestion.load_scheme(options.scheme), type):
+    scheme = own_schemes.load_scheme(options.scheme)
+    if isinstance(scheme, type) and issubclass(scheme, CongestionControl):
         raise InputError(
             f"--scheme {options.scheme} is a window rule; replay needs a scheme with an agent"
         )
     text, counts = api.replay(
         options.capture,
         mobile=options.mobile,
-        scheme=options.scheme,
+        scheme=scheme,
         out=options.out,
         interface=options.interface,
     )

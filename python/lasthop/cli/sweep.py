@@ -49,7 +49,9 @@ def add_parsers(commands: Any) -> None:
     common.add_scenario(sweep)
     common.add_flows(sweep)
     sweep.add_argument(
-        "--schemes", metavar="S1,S2,…", help="schemes: NAME, NAME:key=value:… or FILE.py:CLASS"
+        "--schemes",
+        metavar="S1,S2,…",
+        help="schemes: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…]",
     )
     sweep.add_argument(
         "--vary",
@@ -140,7 +142,7 @@ def _shard(text: str | None) -> tuple[int, int]:
 
 def _prepare(options: argparse.Namespace, words: Sequence[str]) -> tuple[Plan, Sweep, list[str]]:
     """Plan a sweep; returns the plan, its description, and the schemes as written."""
-    from lasthop import _native, congestion
+    from lasthop import _native, own_schemes
     from lasthop.experiments import axes, experiment, plan, provenance, stop_rule, sweep
     from lasthop.experiments import sweep_table as table
 
@@ -180,7 +182,7 @@ def _prepare(options: argparse.Namespace, words: Sequence[str]) -> tuple[Plan, S
     version, build = _native.version(), provenance.build_id()
     the_plan = plan.plan(
         where,
-        [congestion.load_scheme(s) for s in wanted.schemes],
+        [own_schemes.load_scheme(s) for s in wanted.schemes],
         seeds,
         wanted.vary,
         own=given.settings,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import congestion, quantities
+from lasthop import own_schemes, quantities
 from lasthop.analysis import metrics, statistics
 from lasthop.errors import InputError
 from lasthop.experiments import comparison, experiment, plan, provenance, store
@@ -98,7 +98,7 @@ class Setup:
         own = experiment.read(Path(self.file or "scenario"), text=self.text).experiment.settings
         return plan.plan(
             where,
-            [congestion.load_scheme(s) for s in self.schemes],
+            [own_schemes.load_scheme(s) for s in self.schemes],
             self.seeds,
             self.vary,
             own=own,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasthop import congestion
+from lasthop import own_schemes
 from lasthop.errors import InputError, Interrupted
 from lasthop.experiments import observing, plan, provenance
 
@@ -119,14 +119,14 @@ def _scenario(work: CaseWork, build: str) -> Scenario:
             return _scenarios[work.key]
     from lasthop import _native
 
-    scheme = congestion.load_scheme(work.scheme)
+    scheme = own_schemes.load_scheme(work.scheme)
     scenario = plan.load(work.source, scheme)
     if worker_build() != build:
         raise InputError(
             f"a worker has another build of lasthop ({worker_build()[:12]}) than this sweep"
             f" ({build[:12]}); install the same wheel on all machines"
         )
-    if plan.case_key(_native.version(), build, scenario, plan.rule_id(scheme)) != work.key:
+    if plan.case_key(_native.version(), build, scenario, plan.rules_id(scenario)) != work.key:
         raise InputError(
             f"{work.scheme}: a worker reads another scenario, trace or rule than this sweep; give"
             " all machines the same files, and do not change them while the sweep runs"

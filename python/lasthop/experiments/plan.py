@@ -8,7 +8,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from lasthop.experiments.scenario_source import (
     source,
     trace_path,
 )
+from lasthop.own_schemes import SchemeClass
 
 # With more schemes than the palette has colours, figures and tables are split by group.
 MAX_UNGROUPED = 7
@@ -255,13 +256,13 @@ def case_key(version: str, build: str, scenario: Scenario, code: str) -> str:
     return _digest(version, build, filled, _input_digest(scenario), code)[:16]
 
 
-def rule_id(scheme: Scheme) -> str:
-    """Identify the code of a Python rule: its class and a digest of its source and imports."""
-    return (
-        ""
-        if isinstance(scheme, str)
-        else f"{scheme.__qualname__} {provenance.source_id(scheme.__module__)}"
-    )
+def rules_id(scenario: Scenario) -> str:
+    """Identify the code of the schemes in Python: their classes, sources and imports."""
+    return " ".join(_class_id(scheme) for scheme in scenario.classes)
+
+
+def _class_id(scheme: SchemeClass) -> str:
+    return f"{scheme.__qualname__} {provenance.source_id(scheme.__module__)}"
 
 
 def _check_label(text: str, what: str) -> None:
@@ -319,11 +320,13 @@ def plan(
                 f"--vary {key}: a value must not begin with = or @, nor contain $ or control"
                 f" characters, found {value!r}"
             )
-    codes = [rule_id(scheme) for scheme in schemes]
+    class_id: Callable[[Any], str] = cache(_class_id)
     cases = []
     for number, point in enumerate(points):
-        here = where.with_settings(_settings(point))
-        for scheme, code in zip(schemes, codes, strict=True):
+        all_settings = where.with_settings(_settings(point))
+        sources = [all_settings.for_scheme(scheme) for scheme in schemes]
+        _check_scheme_settings(all_settings, sources)
+        for scheme, here in zip(schemes, sources, strict=True):
             scenario = _load_case(loader, here, scheme, point)
             entry = json.loads(scenario.scheme)
             _check_label(entry["label"], "the label")
@@ -331,8 +334,9 @@ def plan(
             source = here.with_settings(list(needs.items())) if needs else here
             if needs:
                 scenario = loader(source, scheme)
+            code = " ".join(class_id(c) for c in scenario.classes)
             key = case_key(version, build, scenario, code)
-            python_rule = not isinstance(scheme, str)
+            python_rule = bool(scenario.classes)
             section = (entry.get("family"), entry.get("group"))
             cases.append(
                 Case(
@@ -407,15 +411,26 @@ def _check_labels_unique(labels: list[str]) -> None:
 
 def _check_points_differ(cases: Sequence[Case], vary: Mapping[str, Sequence[str]]) -> None:
     """Raise `InputError` if two points are the same scenario."""
-    seen: dict[str, Case] = {}
-    for case in (c for c in cases if c.label == cases[0].label):
-        other = seen.setdefault(case.key, case)
+    at_point: dict[int, list[Case]] = {}
+    for case in cases:
+        at_point.setdefault(case.point, []).append(case)
+    seen: dict[tuple[str, ...], Case] = {}
+    for case, *others in at_point.values():
+        other = seen.setdefault((case.key, *(c.key for c in others)), case)
         if other is not case:
             keys = [k for k in vary if case.set[k] != other.set[k]] or list(vary)
             raise InputError(
                 f"varying {' and '.join(keys)} makes no difference: {dict(other.set)} and"
                 f" {dict(case.set)} are the same scenario"
             )
+
+
+def _check_scheme_settings(wanted: Source, sources: Sequence[Source]) -> None:
+    """Raise `InputError` for a setting of `tcp.scheme` that none of the schemes has."""
+    taken = {key for source in sources for key, _ in source.settings}
+    for key, _ in wanted.settings:
+        if key not in taken:
+            raise InputError(f"{key}: none of the schemes has this setting")
 
 
 def check_run_time(the_plan: Plan, workers: int, limit_s: float) -> None:

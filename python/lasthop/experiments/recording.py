@@ -16,6 +16,30 @@ def _numbers(column: Any) -> Any:
     return polars.Series(column).replace(-1, None)
 
 
+def _with_series(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the numbers that schemes in Python recorded, as events of the kind "series"."""
+    import numpy as np
+
+    series = columns["series"]
+    if len(series["t_ns"]) == 0:
+        return columns
+    causes = list(columns["causes"])
+    added = {
+        "t_ns": series["t_ns"],
+        "flow": series["flow"],
+        "value": series["value"],
+        "event": np.full(len(series["t_ns"]), len(columns["events"])),
+        "cause": series["series"] + len(causes),
+    }
+    none = np.full(len(series["t_ns"]), -1)
+    names = ("node", "link", "seq", "len", "ack", "attempt")
+    joined = {
+        name: np.concatenate([columns[name], added.get(name, none)]) for name in (*added, *names)
+    }
+    words = {"events": [*columns["events"], "series"], "causes": [*causes, *series["names"]]}
+    return {**columns, **joined, **words}
+
+
 def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> None:
     """Write events as Parquet: t_ns, node, link, flow, event, seq, len, ack, attempt, cause,
     value.
@@ -23,6 +47,7 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
     import numpy as np
     import polars
 
+    columns = _with_series(columns)
     flows = [f["id"] for f in run["flows"]]
 
     def words(name: str, names: list[str]) -> polars.Series:

@@ -6,17 +6,19 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from lasthop.congestion import CongestionControl
+from lasthop import own_schemes
 from lasthop.errors import InputError
 
-Scheme = str | type[CongestionControl]
+Scheme = str | own_schemes.SchemeClass
 
 # Separator of jointly varied keys, and of their values.
 JOINT_SEPARATOR = " & "
+# Prefix of the keys of the settings of the scheme in `[tcp]`.
+SCHEME_KEY = "tcp.scheme."
 # File name that stands for stdin.
 STDIN = "-"
 
@@ -66,6 +68,10 @@ class Scenario(Protocol):
         """Scheme and names of the counters of each agent and relay."""
 
     @property
+    def classes(self) -> Sequence[own_schemes.SchemeClass]:
+        """The classes of the schemes in Python that the scenario names."""
+
+    @property
     def warnings(self) -> list[str]:
         """Warnings about schemes that are unsafe in some networks, one line each."""
 
@@ -107,6 +113,19 @@ class Source:
         hop = tuple((k, v) for k, v in self.last_hop if f"last_hop.{k}" not in keys)
         return Source(self.text, self.origin, (*self.settings, *more), hop, self.flows)
 
+    def for_scheme(self, scheme: Scheme) -> Source:
+        """Return the source without those settings of a scheme that `scheme` does not have.
+
+        These are keys such as `tcp.scheme.beta`, of which each compared scheme takes its own.
+        """
+        keys = [k for k, _ in self.settings if k.startswith(SCHEME_KEY)]
+        if not keys:
+            return self
+        known = own_schemes.setting_names(scheme)
+        other = {k for k in keys if k.removeprefix(SCHEME_KEY) not in known}
+        kept = tuple((k, v) for k, v in self.settings if k not in other)
+        return replace(self, settings=kept)
+
 
 #: Folder of the traces shipped with lasthop.
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -115,13 +134,23 @@ Loader = Callable[[Source, Scheme | None], Scenario]
 
 
 def load(source: Source, scheme: Scheme | None = None) -> Scenario:
-    """Parse and check a scenario; raises `InputError`."""
+    """Parse and check a scenario; raises `InputError`.
+
+    `scheme` replaces the one of `[tcp]`: a class, or a name as on the command line. Settings of
+    `tcp.scheme` apply to it.
+    """
     from lasthop import _native
 
+    settings = list(source.settings)
+    if scheme is not None:
+        own = [(k, v) for k, v in settings if k.startswith(SCHEME_KEY)]
+        settings = [(k, v) for k, v in settings if not k.startswith(SCHEME_KEY)]
+        changed = {k.removeprefix(SCHEME_KEY): v for k, v in own}
+        scheme = own_schemes.with_settings(scheme, changed)
     return _native.Scenario(
         source.text,
         source.origin,
-        list(source.settings),
+        settings,
         scheme,
         dict(source.last_hop),
         {k: list(v) if isinstance(v, tuple) else v for k, v in source.flows},

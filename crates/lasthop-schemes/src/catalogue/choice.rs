@@ -27,6 +27,28 @@ impl Default for SchemeChoice {
     }
 }
 
+/// The schemes that a host has besides those of the catalogue, such as classes in Python.
+pub trait ForeignSchemes {
+    /// The scheme with this name and these settings; `None` if the host has none of this name. Its
+    /// label is used if the text gives none.
+    ///
+    /// # Errors
+    ///
+    /// A message if the name is one of the host's, but the scheme cannot be made.
+    fn find(
+        &self,
+        name: &str,
+        settings: &Map<String, Value>,
+    ) -> Option<Result<SchemeChoice, String>>;
+}
+
+/// No schemes but those of the catalogue.
+impl ForeignSchemes for () {
+    fn find(&self, _: &str, _: &Map<String, Value>) -> Option<Result<SchemeChoice, String>> {
+        None
+    }
+}
+
 /// The form of a scheme in a file: a short form or a table.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(
@@ -64,8 +86,23 @@ impl SchemeChoice {
     /// assert!(SchemeChoice::parse("newrino").unwrap_err().contains("newreno"));
     /// ```
     pub fn parse(text: &str) -> Result<SchemeChoice, String> {
+        SchemeChoice::parse_with(text, &())
+    }
+
+    /// Reads `name` or `name:key=value:key=value`, the name of a scheme of the catalogue or of
+    /// `foreign`; a name that begins with a file of Python contains a colon (`mine.py:Mine`).
+    ///
+    /// # Errors
+    ///
+    /// As [`SchemeChoice::parse`], or the error of `foreign`.
+    pub fn parse_with(text: &str, foreign: &dyn ForeignSchemes) -> Result<SchemeChoice, String> {
         let mut parts = split_short(text.trim()).into_iter();
-        let name = parts.next().unwrap_or_default();
+        let mut name = parts.next().unwrap_or_default();
+        if name.ends_with(".py")
+            && let Some(class) = parts.next()
+        {
+            name = format!("{name}:{class}");
+        }
         let mut settings = Map::new();
         for part in parts {
             let Some((key, value)) = part.split_once('=') else {
@@ -75,19 +112,26 @@ impl SchemeChoice {
             };
             settings.insert(key.trim().to_string(), value_of(value.trim()));
         }
-        SchemeChoice::build(&name, settings, Some(text.trim()))
+        SchemeChoice::build(&name, settings, Some(text.trim()), foreign)
     }
 
     /// Reads either form.
-    pub fn from_text(text: &SchemeText) -> Result<SchemeChoice, String> {
+    ///
+    /// # Errors
+    ///
+    /// As [`SchemeChoice::parse_with`].
+    pub fn from_text(
+        text: &SchemeText,
+        foreign: &dyn ForeignSchemes,
+    ) -> Result<SchemeChoice, String> {
         match text {
-            SchemeText::Short(s) => SchemeChoice::parse(s),
+            SchemeText::Short(s) => SchemeChoice::parse_with(s, foreign),
             SchemeText::Table(t) => {
                 let mut settings = t.clone();
                 let Some(Value::String(name)) = settings.shift_remove("name") else {
                     return Err("a scheme table needs `name = \"…\"`".into());
                 };
-                SchemeChoice::build(&name, settings, None)
+                SchemeChoice::build(&name, settings, None, foreign)
             }
         }
     }
@@ -96,12 +140,17 @@ impl SchemeChoice {
         name: &str,
         mut settings: Map<String, Value>,
         short: Option<&str>,
+        foreign: &dyn ForeignSchemes,
     ) -> Result<SchemeChoice, String> {
         let label = match settings.shift_remove("label") {
             Some(Value::String(s)) => Some(s),
             Some(v) => return Err(format!("scheme `{name}`: label must be a string, found {v}")),
             None => None,
         };
+        if let Some(found) = foreign.find(name, &settings) {
+            let found = found?;
+            return Ok(SchemeChoice { label: label.unwrap_or(found.label), ..found });
+        }
         let given = settings.clone();
         let Some(scheme) = by_name(name, Value::Object(settings)) else {
             let names: Vec<&'static str> =

@@ -7,7 +7,7 @@ mod scheme;
 mod slots;
 
 pub use choice::split_short;
-pub use choice::{SchemeChoice, SchemeText, SenderPart};
+pub use choice::{ForeignSchemes, SchemeChoice, SchemeText, SenderPart};
 pub use recovery::{DETECTORS, ProfileKeys, RecoveryKey, RecoverySetting};
 pub use scheme::{
     Bound, Entry, Family, Footprint, Group, Scheme, SchemeConfig, Setting, all, settings,

@@ -414,7 +414,7 @@ impl Scheme {
 
     /// The sender that the settings name.
     pub(super) fn base_sender(&self) -> Option<&str> {
-        each_scheme!(self, c => c.base_sender(), _ => None, _ => None)
+        each_scheme!(self, c => c.base_sender(), _ => None, a => a.sender.as_deref())
     }
 
     /// That sender has to accept notices of the link layer.
@@ -442,10 +442,12 @@ impl Scheme {
 
     /// The roles of the nodes that its agents stand at; none without an agent.
     pub fn agent_roles(&self) -> &[Role] {
-        if self.agent().is_none() {
-            return &[];
-        }
-        each_scheme!(self, c => c.agent_roles(), _ => &[], a => &a.roles)
+        each_scheme!(
+            self,
+            c => if c.agent().is_some() { c.agent_roles() } else { &[] },
+            _ => &[],
+            a => &a.roles
+        )
     }
 
     /// The fragmentation of its flows' data on the last hop, if the scheme requires it.
@@ -513,8 +515,8 @@ impl Scheme {
         let value = each_scheme!(
             self,
             c => serde_json::to_value(c).unwrap_or_default(),
-            _ => Value::Null,
-            _ => Value::Null
+            w => Value::Object(w.settings.clone()),
+            a => Value::Object(a.settings.clone())
         );
         match value {
             Value::Object(m) => m,

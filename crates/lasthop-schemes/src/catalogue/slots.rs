@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::recovery::RecoverySetting;
 use crate::shared::link_watch::LinkWatch;
 use lasthop_core::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict};
@@ -51,6 +53,8 @@ impl RecoverySlot {
 pub struct ForeignWindow {
     /// Its name in reports.
     pub name: String,
+    /// Its settings, for reports.
+    pub settings: Map<String, Value>,
     /// Makes one for each flow.
     pub make: Arc<dyn Fn() -> Box<dyn WindowRule> + Send + Sync>,
     /// What it needs of the connection.
@@ -61,7 +65,7 @@ pub struct ForeignWindow {
 
 impl fmt::Debug for ForeignWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ForeignWindow({})", self.name)
+        write!(f, "ForeignWindow({}, {:?})", self.name, self.settings)
     }
 }
 
@@ -152,6 +156,12 @@ impl WindowRule for AnyWindow {
     }
     fn burst(&self) -> Option<u32> {
         each_window!(self, w => w.burst())
+    }
+    fn deadline(&self) -> Time {
+        each_window!(self, w => w.deadline())
+    }
+    fn on_timer(&mut self, window: &mut Window, now: Time) {
+        each_window!(self, w => w.on_timer(window, now));
     }
     fn on_cwnd_limited(&mut self) {
         each_window!(self, w => w.on_cwnd_limited())
@@ -269,6 +279,10 @@ impl Agent for AnyAgent {
 pub struct ForeignAgent {
     /// Its name in reports.
     pub name: String,
+    /// Its settings, for reports.
+    pub settings: Map<String, Value>,
+    /// The sender to run over ("newreno"); `None`: the profile's.
+    pub sender: Option<String>,
     /// The roles of the nodes that it stands at; one of each on the path of a flow.
     pub roles: Vec<Role>,
     /// Makes one for a node.
@@ -277,6 +291,6 @@ pub struct ForeignAgent {
 
 impl fmt::Debug for ForeignAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ForeignAgent({})", self.name)
+        write!(f, "ForeignAgent({}, {:?}, {:?})", self.name, self.settings, self.sender)
     }
 }

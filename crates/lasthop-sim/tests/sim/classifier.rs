@@ -38,6 +38,7 @@ impl WindowRule for Classifier {
 fn network(classify: fn(u64) -> LossClass) -> Network {
     let make = ForeignWindow {
         name: "classifier".into(),
+        settings: Default::default(),
         make: Arc::new(move || Box::new(Classifier { classify })),
         needs: Needs::default(),
         recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),

@@ -29,6 +29,7 @@ fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack>
     let record = seen.clone();
     let make = ForeignWindow {
         name: "ack-recorder".into(),
+        settings: Default::default(),
         make: Arc::new(move || Box::new(AckRecorder(record.clone()))),
         needs: Needs { every_ack: true, ..Needs::default() },
         recovery: RecoverySlot::Fixed(recovery.parse().unwrap()),

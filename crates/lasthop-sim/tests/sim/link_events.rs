@@ -84,7 +84,13 @@ fn subscribe(network: &mut Network, roles: &[Role], to: Option<Destination>) -> 
             notices: notices.clone(),
         })
     });
-    let agent = ForeignAgent { name: "subscriber".into(), roles: roles.to_vec(), make };
+    let agent = ForeignAgent {
+        name: "subscriber".into(),
+        settings: Default::default(),
+        sender: None,
+        roles: roles.to_vec(),
+        make,
+    };
     network.flows[0].scheme =
         SchemeChoice { label: "subscriber".into(), scheme: Scheme::ForeignAgent(agent) };
     bench
@@ -217,6 +223,8 @@ fn link_state_changes_are_reported() {
     let make = Arc::new(move || -> Box<dyn Agent> { Box::new(LinkStateRecorder(to.clone())) });
     let agent = ForeignAgent {
         name: "link-state".into(),
+        settings: Default::default(),
+        sender: None,
         roles: vec![Role::BaseStation, Role::Station],
         make,
     };
@@ -299,7 +307,13 @@ fn damaged_frames_arrive_and_most_have_readable_headers() {
     let handed = seen.clone();
     let make =
         Arc::new(move || -> Box<dyn Agent> { Box::new(DamagedFrames { seen: handed.clone() }) });
-    let agent = ForeignAgent { name: "reader".into(), roles: vec![Role::Station], make };
+    let agent = ForeignAgent {
+        name: "reader".into(),
+        settings: Default::default(),
+        sender: None,
+        roles: vec![Role::Station],
+        make,
+    };
     network.flows[0].scheme =
         SchemeChoice { label: "reader".into(), scheme: Scheme::ForeignAgent(agent) };
     let run = watch(&network, 1);

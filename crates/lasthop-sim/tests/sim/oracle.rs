@@ -53,6 +53,7 @@ fn sent_notices(network: &mut Network) -> SentNotices {
     let record = notices.clone();
     let make = ForeignWindow {
         name: "notice-recorder".into(),
+        settings: Default::default(),
         make: Arc::new(move || Box::new(NoticeRecorder(record.clone()))),
         needs: Needs { oracle: true, ..Needs::default() },
         recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),

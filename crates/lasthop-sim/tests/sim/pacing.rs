@@ -65,6 +65,7 @@ fn run_over(recovery: Recovery, rate: Option<u64>, app: App, change: impl Fn(&mu
     let (s, l) = (samples.clone(), lost.clone());
     let make = ForeignWindow {
         name: "fixed".into(),
+        settings: Default::default(),
         make: Arc::new(move || {
             Box::new(Fixed { rate: rate.map(Rate), samples: s.clone(), lost: l.clone() })
         }),

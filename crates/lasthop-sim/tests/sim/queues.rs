@@ -311,6 +311,8 @@ impl Agent for EverySecondLow {
 fn low_priority_is_dropped_first() {
     let make = ForeignAgent {
         name: "every-second-low".into(),
+        settings: Default::default(),
+        sender: None,
         roles: vec![Role::BaseStation],
         make: Arc::new(|| Box::new(EverySecondLow::default())),
     };

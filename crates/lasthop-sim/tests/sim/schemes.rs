@@ -150,6 +150,7 @@ impl WindowRule for FourSegments {
 fn a_window_rule_from_outside_the_core_runs() {
     let make = ForeignWindow {
         name: "four".into(),
+        settings: Default::default(),
         make: Arc::new(|| Box::new(FourSegments)),
         needs: Needs::default(),
         recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
@@ -213,6 +214,8 @@ impl Agent for TenthLate {
 fn an_agent_from_outside_the_core_runs() {
     let make = ForeignAgent {
         name: "tenth-late".into(),
+        settings: Default::default(),
+        sender: None,
         roles: vec![Role::BaseStation],
         make: Arc::new(|| Box::new(TenthLate::default())),
     };

@@ -1,0 +1,524 @@
+//! Window rules written in Python.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot};
+use lasthop::schemes::reno::RenoWindow;
+use lasthop::tcp::rate;
+use lasthop::tcp::recovery::{Recovery, RecoveryKind};
+use lasthop::tcp::window::{self, LossClass, LossKind, Needs, WindowRule};
+use lasthop::units::{Duration, Rate, Time};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use serde_json::{Map, Value};
+
+use crate::InputError;
+use crate::foreign_run::{Hooks, RunContext, unknown_word, words};
+
+fn seconds(d: Duration) -> f64 {
+    d.0 as f64 * 1e-9
+}
+
+/// What a rule controls: the window in bytes, the pacing rate, a timer.
+#[pyclass(module = "lasthop._native")]
+pub struct Window {
+    /// Congestion window, bytes, without the inflation of fast recovery.
+    #[pyo3(get, set)]
+    cwnd: f64,
+    /// Slow start threshold, bytes; may be infinite.
+    #[pyo3(get, set)]
+    ssthresh: f64,
+    /// Pacing rate of the payload, bit/s; None: as the window allows. The rule must need "pacing".
+    #[pyo3(get, set)]
+    pacing_bps: Option<f64>,
+    /// When `on_timer` is called, seconds since the start of the run; None: not at all.
+    #[pyo3(get, set)]
+    timer_s: Option<f64>,
+    samples: Vec<(String, f64)>,
+    records: bool,
+}
+
+#[pymethods]
+impl Window {
+    /// Records a number of the series `name` at the current time, for `run --events` and
+    /// `RunResult.series`. Otherwise the call has no effect.
+    fn record(&mut self, name: &str, value: f64) {
+        if self.records {
+            self.samples.push((name.to_string(), value));
+        }
+    }
+}
+
+macro_rules! getters {
+    (
+        $(#[$doc:meta])* $name:ident($inner:ty) {
+            $($(#[$getter_doc:meta])* $getter:ident: $result:ty = $read:expr;)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[pyclass(module = "lasthop._native", frozen)]
+        pub struct $name($inner);
+
+        #[pymethods]
+        impl $name {
+            $($(#[$getter_doc])*
+            #[getter]
+            fn $getter(&self) -> $result {
+                let read: fn(&$inner) -> $result = $read;
+                read(&self.0)
+            })*
+        }
+    };
+}
+
+getters! {
+    /// What an ACK says.
+    Ack(window::Ack) {
+        /// Current time, seconds since the start of the run.
+        now_s: f64 = |a| a.now.as_secs();
+        /// Bytes newly acknowledged by the ACK number; for `on_ack` those for which the window may
+        /// open.
+        bytes: u64 = |a| a.bytes;
+        /// Bytes newly known to be delivered, SACK included.
+        delivered: u64 = |a| a.delivered;
+        /// RTT sample of this ACK, seconds; None if it gives none.
+        rtt_s: Option<f64> = |a| a.rtt.map(seconds);
+        /// Smoothed RTT, seconds; None before the first sample.
+        srtt_s: Option<f64> = |a| a.srtt.map(seconds);
+        /// Bytes in flight after this ACK.
+        flight: u64 = |a| a.flight;
+        /// Bytes in flight before this ACK.
+        prior_flight: u64 = |a| a.prior_flight;
+        /// First byte that is not acknowledged, as an offset in the stream.
+        snd_una: u64 = |a| a.snd_una;
+        /// Offset after the last byte ever sent.
+        snd_max: u64 = |a| a.snd_max;
+        /// Maximum segment size, bytes.
+        mss: u32 = |a| a.mss;
+        /// True if the sender was in recovery when the ACK came.
+        recovering: bool = |a| a.recovering;
+        /// True if the ACK carries an ECN echo (RFC 3168).
+        ece: bool = |a| a.ece;
+        /// Delivery-rate sample; None if the rule does not need "rate-samples" or this ACK gives
+        /// none.
+        rate: Option<RateSample> = |a| a.rate.map(RateSample);
+    }
+}
+
+getters! {
+    /// A delivery-rate sample (draft-ietf-ccwg-bbr, section 4.1).
+    RateSample(rate::RateSample) {
+        /// Delivery rate, bit/s.
+        rate_bps: f64 = |r| r.rate * 8.0;
+        /// Bytes delivered in the interval.
+        delivered: u64 = |r| r.delivered;
+        /// Length of the interval, seconds.
+        interval_s: f64 = |r| seconds(r.interval);
+        /// Bytes that the connection had delivered when the newest acknowledged segment was sent.
+        prior_delivered: u64 = |r| r.prior_delivered;
+        /// Bytes that the connection has delivered by now.
+        total_delivered: u64 = |r| r.total_delivered;
+        /// True if the application did not keep the pipe full.
+        app_limited: bool = |r| r.app_limited;
+        /// Bytes in flight when that segment had been sent, itself included.
+        tx_in_flight: u64 = |r| r.tx_in_flight;
+        /// Round-trip time of that segment, seconds; None if it was sent more than once.
+        rtt_s: Option<f64> = |r| r.rtt.map(seconds);
+        /// Bytes found lost between then and now.
+        lost: u64 = |r| r.lost;
+        /// Bytes found lost by this ACK.
+        newly_lost: u64 = |r| r.newly_lost;
+    }
+}
+
+getters! {
+    /// A connection that has just been established.
+    Start(window::Start) {
+        /// Current time, seconds since the start of the run.
+        now_s: f64 = |s| s.now.as_secs();
+        /// Number of the connection. Derive from it what would be drawn at random.
+        flow: u32 = |s| s.flow;
+        /// Maximum segment size, bytes.
+        mss: u32 = |s| s.mss;
+        /// Round-trip time of the handshake, seconds; None if it gave none.
+        rtt_s: Option<f64> = |s| s.rtt.map(seconds);
+        /// True if the connection uses SACK.
+        sack: bool = |s| s.sack;
+        /// The receive window that the receiver advertises first, bytes.
+        receive_window: u64 = |s| s.receive_window;
+    }
+}
+
+getters! {
+    /// A segment that is newly considered lost.
+    Lost(window::Lost) {
+        /// Current time, seconds since the start of the run.
+        now_s: f64 = |l| l.now.as_secs();
+        /// Offset of its first byte.
+        seq: u64 = |l| l.seq;
+        /// Its length, bytes.
+        bytes: u64 = |l| l.bytes;
+        /// Bytes in flight when it had been sent, itself included.
+        tx_in_flight: u64 = |l| l.tx_in_flight;
+        /// Bytes found lost since it was sent, itself included.
+        lost: u64 = |l| l.lost;
+        /// Bytes that the connection has delivered by now.
+        delivered: u64 = |l| l.delivered;
+        /// True if the application did not keep the pipe full when it was sent.
+        app_limited: bool = |l| l.app_limited;
+    }
+}
+
+/// A congestion signal: a detected loss, a timeout or an ECN echo.
+#[pyclass(module = "lasthop._native", frozen)]
+pub struct Loss {
+    loss: window::Loss,
+}
+
+#[pymethods]
+impl Loss {
+    /// Current time, seconds since the start of the run.
+    #[getter]
+    fn now_s(&self) -> f64 {
+        self.loss.now.as_secs()
+    }
+    /// The signal: "duplicate-acks" (also for SACK and RACK), "timeout" or "ecn".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.loss.kind {
+            LossKind::DuplicateAcks => "duplicate-acks",
+            LossKind::Timeout => "timeout",
+            LossKind::Ecn => "ecn",
+        }
+    }
+    /// Bytes in flight when the signal arrived.
+    #[getter]
+    fn flight(&self) -> u64 {
+        self.loss.flight
+    }
+    /// Bytes in flight that are neither SACKed nor deemed lost (RFC 6675, SetPipe); `flight`
+    /// without SACK.
+    #[getter]
+    fn pipe(&self) -> u64 {
+        self.loss.pipe
+    }
+    /// The value that the profile reduces from, bytes: bytes in flight or cwnd.
+    #[getter]
+    fn base(&self) -> f64 {
+        self.loss.base()
+    }
+    /// Maximum segment size, bytes.
+    #[getter]
+    fn mss(&self) -> u32 {
+        self.loss.mss
+    }
+    /// ssthresh for a reduced window of `bytes`: at least two segments, rounded to whole segments
+    /// if the profile requires it.
+    fn ssthresh(&self, bytes: f64) -> f64 {
+        self.loss.ssthresh(bytes)
+    }
+    /// Reno's reduction (RFC 5681): ssthresh becomes half of `base`, at least two segments. cwnd
+    /// becomes ssthresh, but is not increased; after a timeout it becomes one segment.
+    fn halve(&self, window: &mut Window) {
+        let mut w = window::Window { cwnd: window.cwnd, ssthresh: window.ssthresh };
+        window::halve(&mut w, &self.loss);
+        (window.cwnd, window.ssthresh) = (w.cwnd, w.ssthresh);
+    }
+}
+
+/// The methods of a rule in Python, and their indices.
+const HOOKS: [&str; 10] = [
+    "on_ack",
+    "on_established",
+    "on_any_ack",
+    "on_loss",
+    "on_lost",
+    "on_dupack",
+    "on_recovered",
+    "on_undo",
+    "on_sent",
+    "on_timer",
+];
+const ON_ACK: usize = 0;
+const ON_ESTABLISHED: usize = 1;
+const ON_ANY_ACK: usize = 2;
+const ON_LOSS: usize = 3;
+const ON_LOST: usize = 4;
+const ON_DUPACK: usize = 5;
+const ON_RECOVERED: usize = 6;
+const ON_UNDO: usize = 7;
+const ON_SENT: usize = 8;
+const ON_TIMER: usize = 9;
+
+/// What a subclass of `CongestionControl` says of itself.
+pub struct WindowClass {
+    hooks: Arc<BTreeSet<String>>,
+    needs: Needs,
+    recovery: RecoverySlot,
+    steers_recovery: bool,
+}
+
+impl WindowClass {
+    /// Reads the attributes of the class; it overrides `hooks`.
+    ///
+    /// # Errors
+    ///
+    /// `InputError` for an unknown word in `needs` or an unknown recovery.
+    pub fn new(class: &Bound<'_, PyType>, hooks: BTreeSet<String>) -> PyResult<WindowClass> {
+        let has = |hook: usize| HOOKS.get(hook).is_some_and(|name| hooks.contains(*name));
+        let mut needs = Needs {
+            every_ack: has(ON_ANY_ACK),
+            rate_samples: has(ON_LOST),
+            every_send: has(ON_SENT),
+            timer: has(ON_TIMER),
+            ..Needs::default()
+        };
+        for word in words(class, "needs")? {
+            match word.as_str() {
+                "pacing" => needs.pacing = true,
+                "rate-samples" => needs.rate_samples = true,
+                "timestamps" => needs.timestamps = true,
+                "ecn" => needs.ecn = true,
+                other => {
+                    let allowed = "pacing, rate-samples, timestamps, ecn";
+                    return Err(unknown_word(class, "needs", other, allowed));
+                }
+            }
+        }
+        let recovery: String = class.getattr("recovery")?.extract()?;
+        let recovery = match recovery.as_str() {
+            "" => RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno)),
+            recovery => RecoverySlot::Fixed(recovery.parse().map_err(InputError::new_err)?),
+        };
+        Ok(WindowClass {
+            hooks: Arc::new(hooks),
+            needs,
+            recovery,
+            steers_recovery: class.getattr("steers_recovery")?.extract()?,
+        })
+    }
+
+    /// The scheme whose rules belong to `run`.
+    pub fn scheme(
+        &self,
+        class: Py<PyType>,
+        name: String,
+        settings: Map<String, Value>,
+        run: &Arc<RunContext>,
+    ) -> ForeignWindow {
+        let WindowClass { needs, recovery, steers_recovery, .. } = *self;
+        let (hooks, run) = (self.hooks.clone(), run.clone());
+        let make = move || -> Box<dyn WindowRule> {
+            let made = Python::attach(|py| -> PyResult<Rule> {
+                let view = Window {
+                    cwnd: 0.0,
+                    ssthresh: 0.0,
+                    pacing_bps: None,
+                    timer_s: None,
+                    samples: Vec::new(),
+                    records: run.records(),
+                };
+                Ok(Rule {
+                    hooks: Hooks::new(&class.bind(py).call0()?, &HOOKS, &hooks)?,
+                    view: Py::new(py, view)?,
+                    run: run.clone(),
+                    connection: 0,
+                    pacing: None,
+                    timer: (None, Time::NEVER),
+                    needs,
+                    steers_recovery,
+                })
+            });
+            match made {
+                Ok(rule) => Box::new(rule),
+                Err(error) => {
+                    run.fail(error);
+                    Box::new(RenoWindow)
+                }
+            }
+        };
+        ForeignWindow { name, settings, make: Arc::new(make), needs, recovery }
+    }
+}
+
+struct Rule {
+    hooks: Hooks<10>,
+    /// What the methods get; one object for all calls.
+    view: Py<Window>,
+    run: Arc<RunContext>,
+    connection: u32,
+    pacing: Option<Rate>,
+    /// `timer_s` of the view after the last call, and the same as a time.
+    timer: (Option<f64>, Time),
+    needs: Needs,
+    steers_recovery: bool,
+}
+
+impl Rule {
+    /// Calls a method that the class overrides, and takes over what it set. Returns false if the
+    /// class does not override it.
+    fn call(
+        &mut self,
+        hook: usize,
+        now: Time,
+        window: &mut window::Window,
+        call: impl FnOnce(&Bound<'_, PyAny>, &Bound<'_, Window>) -> PyResult<()>,
+    ) -> bool {
+        if self.run.is_over() {
+            return true;
+        }
+        let Some(method) = self.hooks.get(hook) else { return false };
+        let result = Python::attach(|py| {
+            let view = self.view.bind(py);
+            {
+                let mut view = view.borrow_mut();
+                (view.cwnd, view.ssthresh) = (window.cwnd, window.ssthresh);
+            }
+            call(method.bind(py), view)?;
+            let mut view = view.borrow_mut();
+            if !view.samples.is_empty() {
+                self.run.record(now, self.connection, view.samples.drain(..));
+            }
+            let (cwnd, ssthresh) = (view.cwnd, view.ssthresh);
+            if !cwnd.is_finite() || cwnd < 0.0 || ssthresh.is_nan() || ssthresh < 0.0 {
+                return Err(PyValueError::new_err(format!(
+                    "window.cwnd must be a finite number of bytes and window.ssthresh a number, \
+                     both not negative, found {cwnd} and {ssthresh}"
+                )));
+            }
+            let pacing = pacing_rate(view.pacing_bps, self.needs)?;
+            let timer = if view.timer_s == self.timer.0 {
+                self.timer
+            } else {
+                (view.timer_s, deadline(view.timer_s, now, self.needs)?)
+            };
+            (window.cwnd, window.ssthresh) = (cwnd, ssthresh);
+            Ok((pacing, timer))
+        });
+        match result {
+            Ok((pacing, timer)) => (self.pacing, self.timer) = (pacing, timer),
+            Err(error) => {
+                self.run.fail(error);
+                self.timer = (None, Time::NEVER);
+            }
+        }
+        true
+    }
+}
+
+/// The pacing rate that a rule set.
+fn pacing_rate(bps: Option<f64>, needs: Needs) -> PyResult<Option<Rate>> {
+    let Some(bps) = bps else { return Ok(None) };
+    if !needs.pacing {
+        return Err(PyValueError::new_err(
+            "window.pacing_bps has no effect: give the class needs = (\"pacing\",)",
+        ));
+    }
+    if !(bps.is_finite() && bps >= 1.0) {
+        return Err(PyValueError::new_err(format!(
+            "window.pacing_bps must be at least 1 bit/s, or None, found {bps}"
+        )));
+    }
+    Ok(Some(Rate(bps as u64)))
+}
+
+/// The time of the timer that a rule set.
+fn deadline(at: Option<f64>, now: Time, needs: Needs) -> PyResult<Time> {
+    let Some(at) = at else { return Ok(Time::NEVER) };
+    if !needs.timer {
+        return Err(PyValueError::new_err(
+            "window.timer_s has no effect: define on_timer(window, now_s)",
+        ));
+    }
+    let time = Time::ZERO + Duration::from_secs_f64(at.max(0.0));
+    if !at.is_finite() || time <= now {
+        return Err(PyValueError::new_err(format!(
+            "window.timer_s must be later than now ({} s), or None, found {at}",
+            now.as_secs()
+        )));
+    }
+    Ok(time)
+}
+
+impl WindowRule for Rule {
+    fn on_ack(&mut self, window: &mut window::Window, ack: &window::Ack) {
+        self.call(ON_ACK, ack.now, window, |m, w| m.call1((w, Ack(*ack))).map(drop));
+    }
+
+    fn on_established(&mut self, window: &mut window::Window, start: &window::Start) {
+        self.connection = start.flow;
+        self.call(ON_ESTABLISHED, start.now, window, |m, w| m.call1((w, Start(*start))).map(drop));
+    }
+
+    fn on_any_ack(&mut self, window: &mut window::Window, ack: &window::Ack) {
+        self.call(ON_ANY_ACK, ack.now, window, |m, w| m.call1((w, Ack(*ack))).map(drop));
+    }
+
+    fn on_loss(&mut self, window: &mut window::Window, loss: &window::Loss) -> LossClass {
+        let mut class = LossClass::Unclassified;
+        let called = self.call(ON_LOSS, loss.now, window, |method, w| {
+            let answer: Option<String> = method.call1((w, Loss { loss: *loss }))?.extract()?;
+            class = match answer.as_deref() {
+                None => LossClass::Unclassified,
+                Some("wireless") => LossClass::Wireless,
+                Some("congestion") => LossClass::Congestion,
+                Some(other) => {
+                    return Err(PyValueError::new_err(format!(
+                        "on_loss must return \"wireless\", \"congestion\" or None, found \
+                         \"{other}\""
+                    )));
+                }
+            };
+            Ok(())
+        });
+        if called { class } else { RenoWindow.on_loss(window, loss) }
+    }
+
+    fn on_lost(&mut self, window: &mut window::Window, lost: &window::Lost) {
+        self.call(ON_LOST, lost.now, window, |m, w| m.call1((w, Lost(*lost))).map(drop));
+    }
+
+    fn on_dupack(&mut self, window: &mut window::Window, now: Time, count: u32) {
+        self.call(ON_DUPACK, now, window, |m, w| m.call1((w, now.as_secs(), count)).map(drop));
+    }
+
+    fn on_recovered(&mut self, window: &mut window::Window, now: Time) {
+        self.call(ON_RECOVERED, now, window, |m, w| m.call1((w, now.as_secs())).map(drop));
+    }
+
+    fn on_undo(&mut self, window: &mut window::Window, before: &window::Window, now: Time) {
+        let (cwnd, ssthresh) = (before.cwnd, before.ssthresh);
+        let called = self.call(ON_UNDO, now, window, |m, w| {
+            m.call1((w, now.as_secs(), cwnd, ssthresh)).map(drop)
+        });
+        if !called {
+            RenoWindow.on_undo(window, before, now);
+        }
+    }
+
+    fn on_sent(&mut self, window: &mut window::Window, now: Time, bytes: u32, flight: u64) {
+        self.call(ON_SENT, now, window, |m, w| {
+            m.call1((w, now.as_secs(), bytes, flight)).map(drop)
+        });
+    }
+
+    fn deadline(&self) -> Time {
+        self.timer.1
+    }
+
+    fn on_timer(&mut self, window: &mut window::Window, now: Time) {
+        Python::attach(|py| self.view.borrow_mut(py).timer_s = None);
+        self.timer = (None, Time::NEVER);
+        self.call(ON_TIMER, now, window, |m, w| m.call1((w, now.as_secs())).map(drop));
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        self.pacing
+    }
+
+    fn steers_recovery(&self) -> bool {
+        self.steers_recovery
+    }
+}
