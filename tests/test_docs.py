@@ -307,7 +307,8 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
             *("traffic.md", "validation.md"),
         },
         "python": {
-            *("README.md", "own-schemes.md", "traces.md", "figures.md", "inspect.md", "sweeps.md")
+            *("README.md", "own-schemes.md", "traces.md", "figures.md", "inspect.md"),
+            *("python.md", "sweeps.md"),
         },
         "text": {"README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"},
         "mermaid": {"architecture.md"},

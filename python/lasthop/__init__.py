@@ -1,7 +1,7 @@
 """lasthop simulates TCP over wireless last hops: run, compare and replay schemes.
 
 >>> import lasthop
->>> hop = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}
+>>> hop = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}   # or 2e6, 0.04, 0.01
 >>> result = lasthop.compare(last_hop=hop, schemes=["reno", "snoop"])
 >>> print(result)                                                       # doctest: +SKIP
 >>> result.plot("figure.svg")                                           # doctest: +SKIP
@@ -18,20 +18,26 @@ from lasthop.errors import CheckFailed, InputError, Interrupted
 
 if TYPE_CHECKING:
     from lasthop._native import Verdict
-    from lasthop.api import RunResult, compare, inspect, replay, reproduce, run
+    from lasthop.batches import compare, reproduce, sweep
     from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.sweep_result import SweepResult
     from lasthop.inspection.inspection import Inspection
     from lasthop.own_schemes import configure
     from lasthop.reproduction.figures import Reproduction
+    from lasthop.run_result import RunResult
+    from lasthop.runs import explain, inspect, replay, run
 
 # Imported at first use, so that `lasthop --help` answers at once.
 _LAZY = {
-    "run": "api",
-    "inspect": "api",
-    "compare": "api",
-    "replay": "api",
-    "reproduce": "api",
-    "RunResult": "api",
+    "run": "runs",
+    "explain": "runs",
+    "inspect": "runs",
+    "replay": "runs",
+    "compare": "batches",
+    "sweep": "batches",
+    "reproduce": "batches",
+    "RunResult": "run_result",
+    "SweepResult": "experiments.sweep_result",
     "configure": "own_schemes",
     "Inspection": "inspection.inspection",
     "Comparison": "experiments.comparison",
@@ -80,13 +86,16 @@ __all__ = [
     "Interrupted",
     "Reproduction",
     "RunResult",
+    "SweepResult",
     "Verdict",
     "compare",
     "configure",
+    "explain",
     "inspect",
     "replay",
     "reproduce",
     "run",
     "schema",
     "schemes",
+    "sweep",
 ]

@@ -12,6 +12,8 @@ EXTRAS: Final = {
     "plots": ("matplotlib", "Figures"),
     "tables": ("polars", "Parquet tables and data frames"),
     "dask": ("distributed", "Sweeps on a Dask cluster"),
+    "pandas": ("pandas", "Data frames of pandas"),
+    "xarray": ("xarray", "Datasets of xarray"),
 }
 
 

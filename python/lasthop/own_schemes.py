@@ -18,6 +18,12 @@ SchemeClass = type[CongestionControl] | type[Agent]
 _BASES = (CongestionControl, Agent)
 #: Class attributes with a meaning for lasthop; they are no settings.
 _RESERVED = {name for base in _BASES for name in vars(base)}
+#: Folder in the names of classes without a file, such as those of a notebook.
+_SESSION = "/python-session/"
+#: Begins the module names of files with schemes.
+_MODULE = "lasthop_scheme_"
+#: Classes without a file, by the file in their names.
+_session: dict[str, SchemeClass] = {}
 
 
 def is_scheme(found: object) -> bool:
@@ -90,8 +96,11 @@ def _configured(
             known = f"allowed: {', '.join(defaults)}" if defaults else "it has none"
             raise InputError(f"scheme `{shown}` has no setting `{key}`{hint}; {known}")
         typed[key] = _typed(value, defaults[key], f"scheme `{shown}`: {key}")
+    before: Mapping[str, object] = getattr(scheme, "_values", {})
     attributes: dict[str, Any] = {
         **typed,
+        "_base": getattr(scheme, "_base", scheme),
+        "_values": {**before, **typed},
         "label": label or ":".join([shown, *(f"{k}={_text(v)}" for k, v in typed.items())]),
         "_name": name or getattr(scheme, "_name", "") or shown,
         "__module__": scheme.__module__,
@@ -160,6 +169,74 @@ def load_scheme(scheme: str) -> str | SchemeClass:
     return _configured(loaded, values, label) if values or label else loaded
 
 
+def name_of(scheme: str | SchemeClass) -> str:
+    """The name of a scheme as in scenario files and on the command line; a name is unchanged.
+
+    A class without a file, such as one of a notebook, gets a name that is valid in this process.
+    Raises `InputError` if it is not a scheme.
+    """
+    if isinstance(scheme, str):
+        return scheme
+    if not is_scheme(scheme):
+        describe(scheme)
+    base, values, label = _parts(scheme)
+    file = file_of(base)
+    if file is None:
+        file = next((f for f, known in _session.items() if known is base), "")
+        if not file:
+            file = f"{_SESSION}{len(_session) + 1}.py"
+            _session[file] = base
+    texts = {k: repr(v) if isinstance(v, float) else _text(v) for k, v in values.items()}
+    found = ":".join([f"{file}:{base.__name__}", *(f"{k}=({v})" for k, v in texts.items())])
+    return f"{found}:label=({label})" if label else found
+
+
+def file_of(scheme: SchemeClass) -> str | None:
+    """The file from which `FILE.py:CLASS` loads a class; `None` if there is none."""
+    import sys
+    from pathlib import Path
+
+    base: SchemeClass = getattr(scheme, "_base", scheme)
+    module = sys.modules.get(base.__module__)
+    file = getattr(module, "__file__", None)
+    if file is None or getattr(module, base.__name__, None) is not base:
+        return None
+    path = Path(file).resolve()
+    return str(path) if path.suffix == ".py" and path.is_file() else None
+
+
+def _parts(scheme: SchemeClass) -> tuple[SchemeClass, dict[str, object], str]:
+    """The class that was configured, its values, and the label if it is not the default."""
+    base: SchemeClass = getattr(scheme, "_base", scheme)
+    values: dict[str, object] = dict(getattr(scheme, "_values", {}))
+    plain = _configured(base, values, "").label if values else base.label
+    return base, values, "" if scheme.label == plain else scheme.label
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """A class in a form that can be pickled: its file, or else its module, and its values."""
+
+    scheme: str | SchemeClass
+    values: Mapping[str, object]
+    label: str
+
+    @staticmethod
+    def to(scheme: str | SchemeClass) -> str | Reference:
+        """The reference to a class; a name is unchanged."""
+        if isinstance(scheme, str):
+            return scheme
+        if scheme.__module__.startswith(_MODULE):
+            return name_of(scheme)
+        return Reference(*_parts(scheme))
+
+    def load(self) -> str | SchemeClass:
+        """The class."""
+        if isinstance(self.scheme, str) or not (self.values or self.label):
+            return self.scheme
+        return _configured(self.scheme, self.values, self.label)
+
+
 def setting_names(scheme: str | SchemeClass) -> set[str]:
     """Names of the settings of a scheme of the catalogue or of a class; empty if it is unknown."""
     from lasthop import catalogue
@@ -206,10 +283,12 @@ def _load_class(file: str, name: str) -> SchemeClass:
     import sys
     from pathlib import Path
 
+    if file in _session:
+        return _session[file]
     path = Path(file)
     if not path.is_file():
         raise InputError(f"{file}:{name}: there is no file {file}")
-    key = f"lasthop_scheme_{path.resolve().as_posix()}"
+    key = f"{_MODULE}{path.resolve().as_posix()}"
     module = sys.modules.get(key) or _load_module(key, path, f"{file}:{name}")
     found = getattr(module, name, None)
     if found is None or not is_scheme(found):
@@ -255,12 +334,15 @@ def _load_module(key: str, path: Any, scheme: str) -> Any:
 
 
 __all__ = [
+    "Reference",
     "SchemeClass",
     "configure",
     "describe",
+    "file_of",
     "is_scheme",
     "load_named",
     "load_scheme",
+    "name_of",
     "setting_names",
     "settings_of",
     "with_settings",

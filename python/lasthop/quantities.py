@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from lasthop.errors import InputError
 
+# Separator of jointly varied keys, and of their values.
+JOINT_SEPARATOR = " & "
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from lasthop.analysis import metrics, summary
 
 if TYPE_CHECKING:
-    from lasthop.api import RunResult
     from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.sweep_result import SweepResult
     from lasthop.reproduction.figures import FigureResult
+    from lasthop.run_result import RunResult
 
 MAX_ROWS = 200  # rows of a table; the rest is counted
 
@@ -76,6 +77,41 @@ def comparison(result: Comparison) -> str:
     return f"<p><b>{html.escape(title)}</b></p>{table(header, rows)}{claims(result.verdicts)}"
 
 
+def sweep(result: SweepResult) -> str:
+    """Means with the half-width of their 95 % CI, a row per point and scheme; or the summary."""
+    if result.interrupted:
+        return f"<pre>{html.escape(str(result))}</pre>"
+    rows: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    table_rows = result.table.rows(named=True)
+    names = list(table_rows[0]) if table_rows else []
+    keys = names[1 : names.index("scheme") + 1] if names else ["scheme"]
+    shown = [m for m, _ in summary.SHOWN]
+    for row in table_rows:
+        if row["metric"] in shown:
+            at = (str(row["point"]), *(str(row[k]) for k in keys))
+            rows.setdefault(at, {})[row["metric"]] = row
+    header = [*keys, *(metrics.label(m) for m in shown), "runs"]
+    body = [
+        [
+            *at[1:],
+            *(_interval(found.get(m), m) for m in shown),
+            f"{next(iter(found.values()))['runs']:.0f}",
+        ]
+        for at, found in rows.items()
+    ]
+    title = f"{result.data['scenario']}: mean ± half-width of the 95 % CI"
+    return f"<p><b>{html.escape(title)}</b></p>{table(header, body)}"
+
+
+def _interval(row: Mapping[str, Any] | None, metric: str) -> str:
+    """A mean of a table with the half-width of its interval."""
+    if row is None:
+        return "–"
+    low, high = row["ci95_low"], row["ci95_high"]
+    found = {"mean": row["mean"], "ci95": None if low is None else (low, high)}
+    return summary.interval(found, metrics.factor(metric))
+
+
 def claims(verdicts: Sequence[Any]) -> str:
     """The verdicts about claims."""
     if not verdicts:
@@ -90,4 +126,4 @@ def figure(result: FigureResult) -> str:
     return title + (claims(result.verdicts) or "<p>no claims</p>")
 
 
-__all__ = ["claims", "comparison", "figure", "run", "table"]
+__all__ = ["claims", "comparison", "figure", "run", "sweep", "table"]

@@ -1,4 +1,4 @@
-"""A progress line on stderr after the first second, if stderr is a terminal."""
+"""Progress after the first second: a line on stderr if it is a terminal, a bar in notebooks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import math
 import sys
 import time
+import warnings
+from typing import Any
 
 
 def duration(seconds: float) -> str:
@@ -24,6 +26,27 @@ def clear_line() -> None:
         sys.stderr.flush()
 
 
+def in_notebook() -> bool:
+    """True in the kernel of a Jupyter notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def notebook_bar(what: str, total: int | None = None) -> Any:
+    """A progress bar of tqdm in a notebook; `None` elsewhere and without tqdm."""
+    if not in_notebook():
+        return None
+    try:
+        with warnings.catch_warnings():
+            # Without ipywidgets tqdm warns and shows the bar as text.
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(desc=what, total=total, leave=False, delay=1.0, unit="run")
+
+
 class Progress:
     """Counts finished steps and prints the progress line; a context manager."""
 
@@ -34,11 +57,14 @@ class Progress:
         self._start = time.monotonic()
         self._last = 0.0
         self._shown = False
-        self._terminal = sys.stderr.isatty()
+        self._bar = notebook_bar(what, total)
+        self._terminal = sys.stderr.isatty() and self._bar is None
 
     def step(self, count: int = 1) -> None:
         """Report that `count` more steps are finished."""
         self.count += count
+        if self._bar is not None:
+            self._bar.update(count)
         now = time.monotonic()
         if not self._terminal or now - self._start < 1.0 or now - self._last < 0.1:
             return
@@ -54,18 +80,22 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
         if self._shown:
             clear_line()
 
 
 class SweepProgress:
-    """Progress of a sweep on stderr: a line on a terminal, or JSON lines.
+    """Progress of a sweep on stderr: a line on a terminal, a bar in notebooks, or JSON lines.
 
     `mode` is "auto", "json" or "none"; `quiet` leaves out messages about reused and failed runs.
     """
 
     def __init__(self, mode: str, quiet: bool = False) -> None:
-        self._mode = "none" if mode == "auto" and not sys.stderr.isatty() else mode
+        self._bar = notebook_bar("sweep") if mode == "auto" else None
+        is_line = sys.stderr.isatty() and self._bar is None
+        self._mode = "none" if mode == "auto" and not is_line else mode
         self._quiet = quiet
         self._start = time.monotonic()
         self._first: int | None = None
@@ -76,11 +106,15 @@ class SweepProgress:
         if self._mode == "json":
             self._print_json({"event": "note", "message": message})
         elif not self._quiet:
-            self.end()
+            if self._mode == "auto":
+                clear_line()
             print(f"lasthop: {message}", file=sys.stderr)
 
     def progress(self, done: int, total: int, failed: int) -> None:
         """Report the finished runs, the runs that are wanted so far, and the failed runs."""
+        if self._bar is not None:
+            self._bar.total = total
+            self._bar.update(done - self._bar.n)
         if self._first is None:
             self._first, self._start = done, time.monotonic()
         now = time.monotonic()
@@ -109,7 +143,9 @@ class SweepProgress:
         sys.stderr.flush()
 
     def end(self) -> None:
-        """Clear the line."""
+        """Remove the line or the bar."""
+        if self._bar is not None:
+            self._bar.close()
         if self._mode == "auto":
             clear_line()
 

@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +139,17 @@ def _scenario(work: CaseWork, build: str) -> Scenario:
 
 
 def run_chunk(chunk: Chunk) -> Finished:
-    """Do the runs of a chunk; an interrupt ends it early, with the runs that are finished."""
+    """Do the runs of a chunk in a worker process."""
+    return do_chunk(chunk, _scenario, _cancel)
+
+
+def do_chunk(
+    chunk: Chunk, scenario_of: Callable[[CaseWork, str], Scenario], cancel: Any
+) -> Finished:
+    """Do the runs of a chunk; an interrupt ends it early, with the runs that are finished.
+
+    `scenario_of` returns the scenario of a case for a build of lasthop.
+    """
     start = time.thread_time()
     cases: list[int] = []
     seeds: list[int] = []
@@ -148,12 +158,12 @@ def run_chunk(chunk: Chunk) -> Finished:
     unknown = [math.nan] * len(chunk.metrics)
     try:
         for work in chunk.cases:
-            scenario = _scenario(work, chunk.build)
+            scenario = scenario_of(work, chunk.build)
             solo = plan.solo_of(scenario)
             for seed in work.seeds:
                 error, row = "", unknown
                 try:
-                    row = _observe(scenario, solo, seed, chunk.metrics)
+                    row = _observe(scenario, solo, seed, chunk.metrics, cancel)
                 except (Interrupted, InputError):
                     raise
                 except BaseException as found:
@@ -170,8 +180,8 @@ def run_chunk(chunk: Chunk) -> Finished:
 
 
 def _observe(
-    scenario: Scenario, solo: Scenario | None, seed: int, names: Sequence[str]
+    scenario: Scenario, solo: Scenario | None, seed: int, names: Sequence[str], cancel: Any
 ) -> list[float]:
-    run = json.loads(scenario.run(seed, _cancel))
-    found = observing.of_run(run, observing.solo_run(solo, seed, _cancel), names)
+    run = json.loads(scenario.run(seed, cancel))
+    found = observing.of_run(run, observing.solo_run(solo, seed, cancel), names)
     return [math.nan if found.get(n) is None else float(found[n] or 0.0) for n in names]

@@ -24,7 +24,9 @@ from lasthop.experiments.pool import Cancel, Outcome
 from lasthop.experiments.store import Metrics, Row, Store, number, partial, table, write_whole
 
 if TYPE_CHECKING:
+    import pandas
     import polars
+    import xarray
     from matplotlib.figure import Figure
 
     from lasthop.plotting.chart_spec import Chart
@@ -238,6 +240,26 @@ class Comparison:
         import polars
 
         return polars.read_csv(self.table_csv().encode(), infer_schema_length=None)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """`runs` as a data frame of pandas, indexed by varied keys, scheme and seed."""
+        from lasthop.analysis import frames
+
+        keys = list(self.plan.vary)
+        found, _ = frames.with_numbers(self.runs.drop("point"), keys)
+        return frames.to_pandas(found, frames.dimensions(keys))
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The metrics of all runs as a dataset of xarray.
+
+        Its dimensions are the varied keys, the scheme and the seed.
+        """
+        from lasthop.analysis import frames
+
+        keys = list(self.plan.vary)
+        found, units = frames.with_numbers(self.runs.drop("point", "error"), keys)
+        about = {"scenario": self.plan.title, "lasthop": self.version}
+        return frames.to_xarray(found, frames.dimensions(keys), about, units)
 
     def table_csv(self) -> str:
         """`table` as CSV."""

@@ -19,6 +19,7 @@ from lasthop.experiments.pool import Cancel
 from lasthop.experiments.scenario_source import (
     JOINT_SEPARATOR,
     Loader,
+    Origin,
     Scenario,
     Scheme,
     Source,
@@ -59,6 +60,18 @@ class Case:
     needs: Mapping[str, str] = field(default_factory=dict)
     #: What the scenario was loaded from.
     source: Source = field(default_factory=lambda: Source(""))
+    #: The scheme that replaces the one in `[tcp]`; without it the case cannot be pickled.
+    scheme: Scheme | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        left_out = ("scenario", "solo", "source", "scheme")
+        state = {k: v for k, v in self.__dict__.items() if k not in left_out}
+        return {**state, "origin": Origin(self.source, self.scheme)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        origin = state.pop("origin")
+        loaded = origin.load()
+        self.__dict__.update(state, source=origin.source, scheme=origin.scheme, scenario=loaded)
 
     @cached_property
     def solo(self) -> Scenario | None:
@@ -351,6 +364,7 @@ def plan(
                     section,
                     needs,
                     source,
+                    scheme,
                 )
             )
         _check_labels_unique([c.label for c in cases[-len(schemes) :]])
@@ -453,6 +467,7 @@ __all__ = [
     "Case",
     "Job",
     "Loader",
+    "Origin",
     "Plan",
     "Scenario",
     "Scheme",

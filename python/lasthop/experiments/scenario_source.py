@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 from lasthop import own_schemes
 from lasthop.errors import InputError
+from lasthop.experiments import python_values
+from lasthop.experiments.python_values import ScenarioDict
+from lasthop.quantities import JOINT_SEPARATOR
 
 Scheme = str | own_schemes.SchemeClass
 
-# Separator of jointly varied keys, and of their values.
-JOINT_SEPARATOR = " & "
 # Prefix of the keys of the settings of the scheme in `[tcp]`.
 SCHEME_KEY = "tcp.scheme."
 # File name that stands for stdin.
@@ -157,6 +158,34 @@ def load(source: Source, scheme: Scheme | None = None) -> Scenario:
     )
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a scenario was loaded from, in a form that can be pickled.
+
+    The files of its traces and schemes must be found under the same paths.
+    """
+
+    source: Source
+    #: The scheme that replaced the one in `[tcp]`.
+    scheme: Scheme | None = None
+
+    def load(self) -> Scenario:
+        """Load the scenario; raises `InputError`."""
+        return load(self.source, self.scheme)
+
+    def __getstate__(self) -> tuple[Source, Any]:
+        scheme = self.scheme
+        return self.source, None if scheme is None else own_schemes.Reference.to(scheme)
+
+    def __setstate__(self, state: tuple[Source, Any]) -> None:
+        source, scheme = state
+        if isinstance(scheme, own_schemes.Reference):
+            scheme = scheme.load()
+        elif isinstance(scheme, str):
+            scheme = own_schemes.load_scheme(scheme)
+        self.__dict__.update(source=source, scheme=scheme)
+
+
 def trace_path(trace: str) -> str:
     """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop."""
     here, shipped = Path(trace).absolute(), TRACES / trace
@@ -168,23 +197,29 @@ def trace_path(trace: str) -> str:
 
 
 def source(
-    file: str | Path | None = None,
+    file: str | Path | ScenarioDict | None = None,
     *,
     text: str | None = None,
     settings: Sequence[tuple[str, str]] = (),
-    last_hop: Mapping[str, str] | None = None,
+    last_hop: Mapping[str, object] | None = None,
     varied: Sequence[str] = (),
     flows: Mapping[str, Any] | None = None,
 ) -> Source:
     """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone.
 
-    `flows` has the options about flows, by name. With the file "-", the scenario is read from
-    stdin. The title that describes a last hop leaves out the keys in `varied`.
+    `file` may also be a dictionary in the form of a file. `flows` has the options about flows, by
+    name. With the file "-", the scenario is read from stdin. The title that describes a last hop
+    leaves out the keys in `varied`.
     """
+    if file is not None and text is not None:
+        raise InputError("give a scenario as a file or dictionary, or its text, not both")
     hop = tuple(
-        (k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items()
+        (k, trace_path(v) if k in ("down", "up") else v)
+        for k, v in python_values.last_hop_texts(last_hop or {}).items()
     )
-    about_flows = tuple((flows or {}).items())
+    about_flows = tuple(python_values.flow_options(flows or {}).items())
+    if isinstance(file, Mapping):
+        text, file = python_values.scenario_text(file), None
     if text is not None:
         return Source(text, None, tuple(settings), hop, about_flows)
     if file is not None and str(file) == STDIN:
@@ -255,6 +290,7 @@ def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
 __all__ = [
     "JOINT_SEPARATOR",
     "Loader",
+    "Origin",
     "Scenario",
     "Scheme",
     "Source",

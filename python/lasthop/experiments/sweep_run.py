@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from lasthop.errors import InputError
+from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import parts, pool, store, sweep
 from lasthop.experiments.chunks import Chunk, Finished
 from lasthop.experiments.sweep import Cutter, Run, Runs
-from lasthop.experiments.workers import Workers
+from lasthop.experiments.workers import Processes, Threads, Workers
+
+if TYPE_CHECKING:
+    from lasthop.experiments.sweep_setup import Prepared
 
 # A chunk is given up if its workers died this often.
 MAX_DEATHS = 3
@@ -27,6 +30,13 @@ class Observer(Protocol):
 
     def progress(self, done: int, total: int, failed: int) -> None:
         """Finished runs, runs that are wanted so far, and failed runs."""
+
+
+class Progress(Observer, Protocol):
+    """Shows the progress of a sweep."""
+
+    def end(self) -> None:
+        """Remove what is shown."""
 
 
 class Runner:
@@ -109,6 +119,49 @@ class Runner:
             )
         self._observer.note("a worker died; its chunk is repeated")
         self._again.append(chunk)
+
+
+def do_missing(
+    folder: Path,
+    runs: Runs,
+    prepared: Prepared,
+    chunk_s: float | None,
+    shown: Progress,
+    jobs: int | None,
+    dask: str | None,
+) -> bool:
+    """Do the missing runs in processes, threads or on a Dask cluster; false after an interrupt."""
+    build = runs.sweep.about["build"]
+    cutter = Cutter(prepared.plan, prepared.sweep, prepared.schemes, build)
+    workers = _workers(prepared, build, jobs, dask)
+    try:
+        complete = Runner(folder, runs, cutter, chunk_s, shown).run(workers)
+    except Abandoned:
+        raise Abandoned(
+            f"{len(runs.values)} runs are saved in {folder}; repeat the command to continue"
+        ) from None
+    finally:
+        shown.end()
+    workers.close()
+    return complete
+
+
+def _workers(prepared: Prepared, build: str, jobs: int | None, dask: str | None) -> Workers:
+    if dask is not None:
+        if jobs is not None:
+            raise InputError("--jobs is the number of local processes; --dask uses its workers")
+        if not prepared.loads_anywhere:
+            raise InputError(
+                "a cluster cannot load a class that is in no file; write it to FILE.py and name it"
+                " FILE.py:CLASS"
+            )
+        from lasthop.experiments.dask_workers import DaskWorkers
+
+        return DaskWorkers(dask, build)
+    count = jobs or pool.cores()
+    if prepared.loads_anywhere:
+        return Processes(count)
+    return Threads(count, {case.key: case.scenario for case in prepared.plan.cases})
 
 
 def take_over(folder: Path, runs: Runs, note: Callable[[str], None]) -> None:

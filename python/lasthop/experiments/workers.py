@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import Future, ProcessPoolExecutor
+import sys
+from collections.abc import Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Protocol
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lasthop.experiments.chunks import Chunk, Finished, run_chunk, start_worker
+from lasthop.experiments.chunks import Chunk, Finished, do_chunk, run_chunk, start_worker
+
+if TYPE_CHECKING:
+    from lasthop.experiments.plan import Scenario
 
 
 class Workers(Protocol):
@@ -29,13 +35,34 @@ class Workers(Protocol):
         """End all workers."""
 
 
+class _Process(SpawnProcess):
+    """A process that does not import the main module of this one.
+
+    The chunks do not need it, and a script that calls `lasthop.sweep` at its top level would begin
+    again in each process.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process_obj)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    Process = _Process
+
+
 class Processes:
     """Processes of this machine."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         # A forked child would inherit locks of the threads that Parquet uses.
-        self._context = multiprocessing.get_context("spawn")
+        self._context = _Context()
         # Workers see the end of this pipe when it is closed here, or when this process is gone. A
         # semaphore would block if a worker were killed while it holds it.
         self._alive, self._open = self._context.Pipe(duplex=False)
@@ -75,4 +102,37 @@ class Processes:
     def close(self) -> None:
         """End all processes."""
         self._open.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Threads:
+    """Threads of this process, for schemes that other processes cannot load."""
+
+    def __init__(self, count: int, scenarios: Mapping[str, Scenario]) -> None:
+        from lasthop import _native
+
+        self._count, self._scenarios = count, scenarios
+        self._cancel = _native.CancelToken()
+        self._pool = ThreadPoolExecutor(count)
+
+    def slots(self) -> int:
+        """Number of threads."""
+        return self._count
+
+    def submit(self, chunk: Chunk) -> Future[Finished]:
+        """Begin a chunk."""
+        return self._pool.submit(
+            do_chunk, chunk, lambda work, _: self._scenarios[work.key], self._cancel
+        )
+
+    def has_died(self, error: BaseException) -> bool:
+        """Threads do not die."""
+        return False
+
+    def stop(self) -> None:
+        """Cancel the running simulations; their chunks end with the runs that are finished."""
+        self._cancel.cancel()
+
+    def close(self) -> None:
+        """End all threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -112,7 +112,7 @@ class Subject:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Inspection:
     """What happened inside one run of each scheme; `save` writes the page."""
 
@@ -204,6 +204,10 @@ class Inspection:
             for line in qlog.records(self):
                 out.write(line)
         return Path(path)
+
+    def __repr__(self) -> str:
+        stalls = len(self.stalls)
+        return f"<Inspection {self.title[:120]}: {stalls} stall{'s' * (stalls != 1)}>"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -97,6 +97,12 @@ class Recorder:
         self.raw: dict[tuple[int, str], Any] = {}
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
     @property
     def names(self) -> list[str]:
         """Columns of the table of runs."""

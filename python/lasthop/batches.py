@@ -1,0 +1,316 @@
+"""Many runs: compare, sweep, reproduce."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import extras, quantities
+from lasthop.errors import Abandoned, InputError
+from lasthop.experiments import experiment, plan, pool
+from lasthop.experiments.plan import Scheme
+from lasthop.experiments.python_values import (
+    ScenarioDict,
+    Settings,
+    axis_texts,
+    setting_pairs,
+    value_text,
+)
+
+if TYPE_CHECKING:
+    from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.sweep_result import SweepResult
+    from lasthop.plotting.chart_spec import Chart
+    from lasthop.reproduction.figures import FigureResult, Reproduction
+
+
+def compare(
+    file: str | Path | ScenarioDict | None = None,
+    *,
+    text: str | None = None,
+    schemes: Sequence[Scheme] | None = None,
+    also: Sequence[Scheme] = (),
+    seeds: int | None = None,
+    vary: Mapping[str, Sequence[object]] | None = None,
+    settings: Settings = (),
+    last_hop: Mapping[str, object] | None = None,
+    flows: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    limit: str = "24 h",
+    command: Sequence[str] = (),
+    chart: Chart | None = None,
+    figure: bool = True,
+    style: str = "",
+    formats: Sequence[str] = (),
+    series: bool = False,
+) -> Comparison:
+    """Compare schemes, paired by seed.
+
+    Run k of every scheme uses seed k, so all schemes see the same channel realisation, and
+    differences are computed pair by pair. Schemes are names ("snoop",
+    "packet-control:dupack_threshold=12") or subclasses of `lasthop.CongestionControl`. `seeds` is
+    the number of seeds, counted from 1. `vary` maps a scenario key to the values for which the
+    comparison is repeated. With `out`, each finished run is appended to OUT/runs.csv, and a later
+    call with the same arguments reuses it. `limit` is the longest estimated run time that may
+    start. A scenario file with `[plot]` and `[[claim]]` has its figure drawn and its claims judged.
+
+    With `series`, each run is also measured over time: time to 90 % of the capacity, convergence,
+    overshoot (docs/numbers.md).
+
+    `chart` replaces the figure that is written to `out`; without `figure`, only tables are
+    written. `style` names a preset of `plotting.styles` and `formats` the formats of the figure.
+
+    Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
+    the finished runs. Raises `InputError` for wrong input.
+    """
+    if out is not None:
+        extras.require("tables", "plots")
+    from lasthop import _native
+    from lasthop.experiments import comparison, provenance, store
+    from lasthop.plotting import styles
+    from lasthop.reproduction import figures as engine
+
+    styles.check(style)
+    styles.check_formats(formats)
+    where = plan.source(
+        file,
+        text=text,
+        settings=setting_pairs(settings),
+        last_hop=last_hop,
+        varied=list(vary or ()),
+        flows=flows,
+    )
+    plan.load(where)  # reports errors with their position in the file
+    named = Path(file) if isinstance(file, (str, Path)) and file else Path("scenario")
+    described = experiment.read(named, text=where.text)
+    wanted = described.experiment
+    varied = {k: axis_texts(k, v) for k, v in vary.items()} if vary else dict(wanted.vary)
+    the_plan = plan.plan(
+        where,
+        [*(wanted.schemes if schemes is None else schemes), *also],
+        seeds if seeds is not None else wanted.seeds or experiment.DEFAULT_SEEDS,
+        varied,
+        own=wanted.settings,
+        version=_native.version(),
+        build=provenance.build_id(),
+    )
+    if schemes is None:
+        plan.check_needs(the_plan, wanted.settings)
+    plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
+    modified = bool(schemes is not None or also or vary or settings or last_hop or flows)
+    shown = engine.InComparison(described, the_plan, chart, modified, series=series)
+    with store.sole_writer(Path(out)) if out is not None else nullcontext():
+        result = comparison.compare(
+            the_plan,
+            version=_native.version(),
+            out=Path(out) if out is not None else None,
+            cancel=_native.CancelToken(),
+            observe=shown.observe,
+            names=shown.names,
+            report=_print_first(),
+        )
+        if not result.interrupted:
+            with tables_of(result, out):
+                shown.attach(result, _native.CancelToken())
+        if out is not None:
+            with tables_of(result, out):
+                given = "" if isinstance(file, Mapping) else str(file or "")
+                words = command or ["lasthop.compare", given]
+                result.write(out, words, figure=figure, style=style, formats=formats)
+    return result
+
+
+def sweep(
+    file: str | Path | ScenarioDict | None = None,
+    *,
+    text: str | None = None,
+    schemes: Sequence[Scheme] = (),
+    vary: Mapping[str, Any] | None = None,
+    zip: Sequence[Mapping[str, Any]] = (),
+    seeds: int | str | range | None = None,
+    until: str | None = None,
+    max_seeds: int | None = None,
+    settings: Settings = (),
+    last_hop: Mapping[str, object] | None = None,
+    flows: Mapping[str, Any] | None = None,
+    out: str | Path,
+    jobs: int | None = None,
+    dask: str | None = None,
+    shard: str | tuple[int, int] | None = None,
+    chunk: str | float | None = None,
+    progress: str = "auto",
+    quiet: bool = False,
+    command: Sequence[str] = (),
+) -> SweepResult:
+    """Do the runs of all combinations of axes, schemes and seeds, and keep them in `out`.
+
+    The arguments have the names and the meaning of the options of `lasthop sweep`
+    (docs/sweeps.md); scenario, schemes and flows are given as for `compare`. `vary` maps a key to a
+    list of values or to a range such as "20..100..20 ms", each entry of `zip` several keys that
+    change together. `seeds` is a number N, a range, or "A..B". Finished runs in `out` are not
+    repeated.
+
+    Ctrl-C ends the sweep early: `interrupted` of the result is then true, and the same call does
+    what is missing. Raises `InputError` for wrong input.
+    """
+    import time
+
+    from lasthop.cli.progress import SweepProgress
+    from lasthop.experiments import parts, store, sweep_run, sweep_setup
+    from lasthop.experiments import sweep as sweeps
+    from lasthop.experiments.sweep_result import SweepResult, document
+
+    parts.import_polars()
+    if progress not in ("auto", "json", "none"):
+        raise InputError(f'progress must be "auto", "json" or "none", found {progress!r}')
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs must be at least 1, found {jobs}")
+    where = plan.source(
+        file,
+        text=text,
+        settings=setting_pairs(settings),
+        last_hop=last_hop,
+        flows=flows,
+    )
+    asked = sweep_setup.wanted(schemes, vary or {}, zip, seeds, until, max_seeds)
+    origin = str(file) if isinstance(file, (str, Path)) and str(file) else "scenario"
+    prepared = sweep_setup.prepare(
+        where, origin, asked, sweep_setup.shard(shard), command or ["lasthop.sweep"]
+    )
+    chunk_s = None
+    if chunk is not None:
+        chunk_s = quantities.seconds(value_text("duration", chunk), "--chunk")
+    folder, runs = Path(out), sweeps.Runs(prepared.sweep)
+    shown = SweepProgress("none" if quiet else progress, quiet)
+    with store.sole_writer(folder):
+        start = time.monotonic()
+        sweep_run.take_over(folder, runs, shown.note)
+        sweeps.write_description(folder, prepared.sweep)
+        store.write_whole(folder / "scenario.toml", prepared.plan.filled)
+        reused = len(runs.values)
+        complete = not runs.missing() or sweep_run.do_missing(
+            folder, runs, prepared, chunk_s, shown, jobs, dask
+        )
+        files = [f.name for f in sweeps.write_tables(folder, runs)] if complete else []
+        data = document(runs, reused, time.monotonic() - start)
+    for run, error in sorted(runs.failed.items())[:1]:
+        case = prepared.sweep.cases[run[0]]
+        print(f"lasthop: run {run[1]} of {case.label} failed: {error}", file=sys.stderr)
+    return SweepResult(folder, data, not complete, files)
+
+
+@contextmanager
+def tables_of(result: Comparison, out: str | Path | None) -> Iterator[None]:
+    """On an interrupt while results are written, report where the finished runs are."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        runs = f"{len(result.rows)} of {result.plan.size()} runs"
+        if out is None:
+            raise KeyboardInterrupt(
+                f"{runs} are finished but not saved; use --out DIR to save them"
+            ) from None
+        raise KeyboardInterrupt(
+            f"{runs} are saved in {Path(out) / 'runs.csv'}; repeat the command to write the tables"
+            " and figures"
+        ) from None
+
+
+def _print_first() -> Callable[[str], None]:
+    """Return a function that prints only the first message that it gets."""
+    seen: list[str] = []
+
+    def report(message: str) -> None:
+        if not seen:
+            print(f"lasthop: {message}", file=sys.stderr)
+        seen.append(message)
+
+    return report
+
+
+def reproduce(
+    *figures: str,
+    also: Sequence[Scheme] = (),
+    seeds: int | None = None,
+    settings: Settings = (),
+    quick: bool = False,
+    out: str | Path | None = None,
+    limit: str = "24 h",
+    command: Sequence[str] = (),
+    style: str = "",
+    formats: Sequence[str] = (),
+    told: Callable[[FigureResult], None] = lambda _: None,
+) -> Reproduction:
+    """Reproduce figures of the papers and judge their claims.
+
+    `figures` names papers ("zeng2006"), figures ("zeng2006/fig15") or scenario files ("my.toml");
+    without a name, all figures of the papers are reproduced. `also` adds schemes and `settings`
+    overrides scenario keys; a figure modified in this way is measured but not judged. `seeds`
+    replaces the number of seeds in the figure file, `quick` uses 3 seeds. With `out`, plots, tables
+    and pages are written to that folder. `told` is called with each finished figure, possibly from
+    another thread. `style` names a preset of `plotting.styles` and `formats` the formats of the
+    plots. `limit` is the longest estimated run time of a figure that may start.
+
+    Raises `InputError` for wrong input.
+    """
+    extras.require("tables", "plots")
+    from lasthop import _native
+    from lasthop.analysis import report
+    from lasthop.experiments import store
+    from lasthop.plotting import styles
+    from lasthop.reproduction import figures as engine
+
+    version = _native.version()
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds must be at least 1, found {seeds}")
+    styles.check(style)
+    styles.check_formats(formats)
+    chosen = experiment.load(figures)
+    folder = Path(out) if out is not None else None
+    options = engine.Options(also, seeds, tuple(setting_pairs(settings)), quick)
+    done: list[FigureResult] = []
+    interrupted = False
+
+    def finish(result: FigureResult) -> None:
+        if folder is not None:
+            engine.write(result, folder, style=style, formats=formats, command=command)
+        told(result)
+
+    finished: list[Future[None]] = []
+    with store.sole_writer(folder) if folder is not None else nullcontext():
+        with ThreadPoolExecutor(max_workers=1) as writer:
+            for figure in chosen:
+                try:
+                    result = engine.reproduce_figure(
+                        figure,
+                        options,
+                        version=version,
+                        cancel=_native.CancelToken(),
+                        limit_s=quantities.seconds(limit, "--limit"),
+                        report=_print_first(),
+                    )
+                except Abandoned:
+                    raise
+                except KeyboardInterrupt:  # while claims are judged
+                    interrupted = True
+                    break
+                if result.comparison.interrupted:
+                    interrupted = True
+                    break
+                done.append(result)
+                finished.append(writer.submit(finish, result))
+                # A failed write ends the loop here, not after the last figure.
+                while finished and finished[0].done():
+                    finished.pop(0).result()
+        for drawn in finished:
+            drawn.result()
+        if folder is not None and done:
+            report.index(done, folder)
+    return engine.Reproduction(done, version, interrupted)
+
+
+__all__ = ["compare", "reproduce", "sweep", "tables_of"]

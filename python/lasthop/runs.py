@@ -1,0 +1,253 @@
+"""Single runs: run, inspect, explain, replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import extras, own_schemes, quantities
+from lasthop.errors import InputError
+from lasthop.experiments import plan, pool
+from lasthop.experiments.plan import Scheme
+from lasthop.experiments.python_values import ScenarioDict, Settings, setting_pairs
+from lasthop.run_result import RunResult
+
+if TYPE_CHECKING:
+    from lasthop.inspection.inspection import Inspection
+
+# Version of the JSON document of a run, see `lasthop schema run`.
+RUN_SCHEMA_VERSION = 1
+
+
+def run(
+    file: str | Path | ScenarioDict | None = None,
+    *,
+    text: str | None = None,
+    scheme: Scheme | None = None,
+    seed: int = 1,
+    settings: Settings = (),
+    last_hop: Mapping[str, object] | None = None,
+    flows: Mapping[str, Any] | None = None,
+    events: str | Path | None = None,
+    pcap: str | Path | None = None,
+) -> RunResult:
+    """Simulate a scenario once.
+
+    The scenario is `file`, a dictionary in the form of a file, or `text` in the same format, or the
+    last hop that `last_hop` describes (keys down, up, rtt, loss, rate, queue). `settings` overrides
+    scenario keys: {"tcp.min_rto": "1 s"}. `flows` describes flows with the keys `against` (schemes
+    of competitors), `flows` (number of candidates), `start` (start times), `upload` (true or false)
+    and `duration`. Values are texts with units ("40ms") or numbers in seconds, bit/s, bytes, or as
+    a share from 0 to 1. `events` is a folder for events.parquet, `pcap` a file for a packet capture
+    (pcapng).
+
+    Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
+    """
+    if events is not None:
+        extras.require("tables")
+    if seed < 0:
+        raise InputError(f"--seed must not be negative, found {seed}")
+    where = plan.source(
+        file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
+    )
+    scenario: Any = plan.load(where, scheme)
+    if events is None and pcap is None:
+        found = _document(_interruptible(lambda cancel: scenario.run(seed, cancel)), scenario)
+        return RunResult(
+            found, scenario.slots, scenario.assumed, scenario, plan.Origin(where, scheme)
+        )
+    from lasthop.experiments import store
+
+    if events is not None:
+        with store.writing(Path(events)):
+            Path(events).mkdir(parents=True, exist_ok=True)
+    with store.partial(Path(pcap)) if pcap is not None else nullcontext() as capture:
+        target = None if capture is None else str(capture)
+        run_json, columns = _interruptible(
+            lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel)
+        )
+    result = _document(run_json, scenario)
+    if events is not None:
+        from lasthop.experiments import recording
+
+        recording.write(columns, result, Path(events) / "events.parquet")
+    return RunResult(result, scenario.slots, scenario.assumed, scenario, plan.Origin(where, scheme))
+
+
+def inspect(
+    file: str | Path | ScenarioDict | None = None,
+    *,
+    text: str | None = None,
+    schemes: Sequence[Scheme] | Scheme | None = None,
+    seed: int = 1,
+    flow: str | None = None,
+    shortest: str | None = None,
+    settings: Settings = (),
+    last_hop: Mapping[str, object] | None = None,
+    flows: Mapping[str, Any] | None = None,
+    pcap: str | Path | None = None,
+    snaplen: int | None = None,
+    command: str = "",
+) -> Inspection:
+    """Look inside one run: windows, delays, sequence numbers, losses and the causes of stalls.
+
+    The scenario is given as for `run`; `file` may also be a folder that `compare` wrote with `out`,
+    whose scenario is then run again. With several `schemes`, at most four, each is run with the
+    same seed. `flow` is the id of the flow to inspect (default: the first). `shortest` replaces the
+    threshold of stalls ("500 ms"). `pcap` is a folder for packet captures, one per hop, with at
+    most `snaplen` bytes of each packet; with several schemes it has a folder for each.
+
+    Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
+    for wrong input.
+    """
+    if seed < 0:
+        raise InputError(f"--seed must not be negative, found {seed}")
+    if snaplen is not None and not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
+        raise InputError(f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}")
+    if isinstance(file, (str, Path)) and Path(file).is_dir():
+        file = _stored_scenario(Path(file))
+    where = plan.source(
+        file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
+    )
+    wanted = [schemes] if schemes is None or isinstance(schemes, (str, type)) else [*schemes]
+    if not 1 <= len(wanted) <= MAX_INSPECTED:
+        raise InputError(f"--scheme takes 1 to {MAX_INSPECTED} schemes, found {len(wanted)}")
+    scenarios = [plan.load(where, scheme) for scheme in wanted]
+    return inspect_scenarios(scenarios, seed, flow, shortest, pcap, snaplen, command)
+
+
+#: Smallest snapshot length: IP and TCP headers with all options. Largest: that of libpcap.
+MIN_SNAPLEN, MAX_SNAPLEN = 80, 262_144
+#: Most schemes on one page.
+MAX_INSPECTED = 4
+
+
+def _stored_scenario(folder: Path) -> Path:
+    """The scenario of a folder that `compare --out` wrote."""
+    found = folder / "scenario.toml"
+    if not found.is_file():
+        raise InputError(f"{folder}: no scenario.toml; expected a folder written by compare --out")
+    return found
+
+
+def inspect_scenarios(
+    scenarios: Sequence[Any],
+    seed: int,
+    flow: str | None,
+    shortest: str | None,
+    pcap: str | Path | None = None,
+    snaplen: int | None = None,
+    command: str = "",
+) -> Inspection:
+    """Run loaded scenarios with the same seed and record what happens inside; see `inspect`."""
+    from lasthop import _native
+    from lasthop.experiments import store
+    from lasthop.inspection import inspection
+
+    least = None if shortest is None else quantities.seconds(shortest, "--shortest")
+    if least is not None and least <= 0:
+        raise InputError(f"--shortest must be longer than 0 s, found {shortest}")
+    runs = []
+    for scenario in scenarios:
+        index = inspection.flow_index(scenario.flows(seed), flow)
+        label = str(json.loads(scenario.scheme)["label"])
+        folder: AbstractContextManager[Path | None] = nullcontext()
+        if pcap is not None:
+            several = len(scenarios) > 1
+            folder = store.new_folder(inspection.capture_folder(Path(pcap), label, several))
+        with folder as captures:
+            target = None if captures is None else str(captures)
+            record = partial(scenario.run_inspected, seed, index, target, snaplen)
+            result, columns = _interruptible(record)
+        runs.append((scenario, result, columns, index))
+    return inspection.from_runs(
+        runs, seed=seed, version=_native.version(), shortest_s=least, command=command
+    )
+
+
+def _document(run_json: str, scenario: plan.Scenario) -> dict[str, Any]:
+    """The document of a run: what the simulator returns, its version and the assumptions."""
+    found: dict[str, Any] = json.loads(run_json)
+    return {"schema_version": RUN_SCHEMA_VERSION, **found, "assumed": list(scenario.assumed)}
+
+
+def explain(
+    file: str | Path | ScenarioDict | None = None,
+    *,
+    text: str | None = None,
+    scheme: Scheme | None = None,
+    settings: Settings = (),
+    last_hop: Mapping[str, object] | None = None,
+    flows: Mapping[str, Any] | None = None,
+    observed: bool = False,
+) -> dict[str, Any]:
+    """How a run would be computed, without running it. Arguments as for `run`.
+
+    The result has `links` (for each one-way link `from`, `to`, the `mode` in which it is computed
+    and `why`) and `probes`, the names of what measures the run. `observed` is for a run that writes
+    events or a capture: each event then happens at its time.
+    """
+    where = plan.source(
+        file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
+    )
+    scenario: Any = plan.load(where, scheme)
+    explained: dict[str, Any] = json.loads(scenario.explain(observed))
+    return explained
+
+
+def replay(
+    capture: str | Path,
+    *,
+    mobile: str,
+    scheme: Scheme,
+    out: str | Path,
+    interface: str | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """Feed the packets of a capture to the agent of `scheme`.
+
+    `scheme` is a name or a subclass of `lasthop.Agent`. `capture` was taken at the base station;
+    the packets that leave the base station are written to `out`. `mobile` is the address or network
+    of the mobile side: "10.0.0.2" or "10.0.0.0/24". `interface` names the interface of the capture
+    to use, if it has several. Returns a report as text, and its counters.
+    """
+    from lasthop import _native
+    from lasthop.experiments import store
+
+    try:
+        Path(capture).open("rb").close()
+    except OSError as error:
+        raise InputError(f"{capture}: {error.strerror}") from None
+    with store.partial(Path(out)) as temporary:
+        agent = own_schemes.with_settings(scheme, {})
+        text, counts = _native.replay(str(capture), str(temporary), mobile, agent, interface)
+    return text, json.loads(counts)
+
+
+def _interruptible(work: Callable[[Any], Any]) -> Any:
+    """Call `work` in another thread, so that Ctrl-C cancels it at once."""
+    from lasthop import _native
+
+    cancel = _native.CancelToken()
+    found: list[Any] = []
+
+    def done(_: int, outcome: pool.Outcome[Any]) -> None:
+        error = outcome.error
+        if error is not None and not isinstance(error, Exception):
+            # SystemExit or KeyboardInterrupt from a rule must not end this process or a notebook.
+            raise RuntimeError(f"the rule raised {type(error).__name__}").with_traceback(
+                error.__traceback__
+            ) from None
+        if error is not None:
+            raise error
+        found.append(outcome.value)
+
+    if not pool.run_jobs([0], lambda _: work(cancel), done, cancel=cancel, workers=1):
+        raise KeyboardInterrupt
+    return found[0]
+
+
+__all__ = ["explain", "inspect", "replay", "run"]
