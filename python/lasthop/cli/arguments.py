@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lasthop.cli import check, link, report, schema, sweep, validate
+from lasthop.cli import check, link, new, report, schema, sweep, validate
 from lasthop.cli import options as common
 from lasthop.errors import InputError
 
@@ -343,6 +343,7 @@ def parser() -> Parser:
     sweep.add_parsers(commands)
     report.add_parser(commands)
     check.add_parser(commands)
+    new.add_parser(commands)
     schema.add_parser(commands)
 
     doctor = commands.add_parser(

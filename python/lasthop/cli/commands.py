@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import own_schemes, quantities
-from lasthop.cli import check, link, report, schema, sweep, validate
+from lasthop.cli import check, link, new, report, schema, sweep, validate
 from lasthop.cli import options as common
 from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError, traceback_outside
@@ -327,6 +327,7 @@ COMMANDS: dict[str, Command] = {
     "merge": sweep.merge,
     "report": report.report,
     "check": check.check,
+    "new": new.new,
     "schema": schema.schema,
     "doctor": doctor,
 }
