@@ -47,6 +47,7 @@ ONLY_READ = {
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100": "600 runs",
     "lasthop reproduce --quick": "all figures",
+    "lasthop reproduce zeng2006/fig15 --quick --out figures": "an example of `report` runs it",
     "lasthop sweep --rate 2Mbps --rtt 40ms --schemes cubic,bbr --vary "
     "'last_hop.loss=logspace(0.1 %, 10 %, 7)' --until 'goodput ± 2 %' --out results": "2000 runs",
     "lasthop sweep --out results --status": "needs the folder of a sweep",
@@ -130,6 +131,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine.py").write_text(
         f"{rule}\nclass MyRule(Gentle):\n    pass\n", encoding="utf-8"
     )
+    for block in NAMED:
+        name = block.text.split()[1]
+        (tmp_path / name).write_text(block.text, encoding="utf-8")
     (tmp_path / "to_trace.py").write_text(of("docs/traces.md", "python").text, encoding="utf-8")
     capture(tmp_path / "in.pcap", "192.0.2.7")
     capture(tmp_path / "in.pcapng", "10.0.0.2")
@@ -140,11 +144,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+#: Blocks of the tutorial and of recipes whose first line is a comment with the name of a file.
+NAMED = [
+    block
+    for block in (*all_of("toml"), *all_of("python"))
+    if re.match(r"# [\w-]+\.(toml|py)\n", block.text)
+]
+
+
 def read(line: str) -> None:
     """Parse a `lasthop` command and load what it names, without a run."""
     words = [
         PLACEHOLDERS.get(word, word)
-        for word in shlex.split(re.sub(r"\[(--[^]]*)\]", r"\1", line).replace("[/LEN]", ""))
+        for word in shlex.split(
+            re.sub(r"\[(--[^]]*)\]", r"\1", line.split(" > ")[0]).replace("[/LEN]", "")
+        )
     ][1:]
     options = arguments.parse(words)
     if options.command == "reproduce":
@@ -169,10 +183,12 @@ def shell(text: str, folder: Path) -> str:
     reason = live.missing() if is_live else None
     if reason is not None:
         pytest.skip(reason)
+    home = {"HOME": str(folder)} if "~/" in text else {}
     for _ in range(2):
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=folder,
+            env={**os.environ, **home},
             capture_output=True,
             text=True,
             check=False,
@@ -256,7 +272,10 @@ def test_python_snippets_run(block: Block, folder: Path) -> None:
 
 
 SCENARIOS = [
-    b for b in all_of("toml") if b.page.name in ("scenario.md", "traffic.md", "validation.md")
+    b
+    for b in all_of("toml")
+    if b.page.name in ("scenario.md", "traffic.md", "validation.md", "tutorial.md")
+    or b.page.parent.name == "recipes"
 ]
 
 
@@ -304,13 +323,18 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
     assert where == {
         "toml": {
             *("scenario.md", "CONTRIBUTING.md", "figures.md", "inspect.md", "sweeps.md"),
-            *("traffic.md", "validation.md"),
+            *("traffic.md", "validation.md", "tutorial.md"),
+            *("two-flows.md", "aqm.md", "satellite.md", "wifi.md"),
         },
         "python": {
             *("README.md", "own-schemes.md", "traces.md", "figures.md", "inspect.md"),
             *("python.md", "sweeps.md"),
+            *("tutorial.md", "own-scheme.md", "own-agent.md", "notebook.md"),
         },
-        "text": {"README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"},
+        "text": {
+            *("README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"),
+            *("tutorial.md", "install.md", "cluster.md"),
+        },
         "mermaid": {"architecture.md"},
     }
 
