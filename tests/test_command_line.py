@@ -57,7 +57,7 @@ def lasthop(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 
 
 def commands() -> list[str]:
-    actions = [a for a in arguments.parser()._actions if a.choices]
+    actions = [a for a in arguments.parser()._actions if isinstance(a.choices, dict)]
     return list(actions[0].choices or [])
 
 

@@ -14,6 +14,8 @@ DESCRIPTION = (
     "TCP over a wireless last hop: simulate, compare and replay the schemes that researchers"
     " proposed for it."
 )
+#: Shells that `--completion` knows.
+SHELLS = ("bash", "zsh", "fish")
 
 
 class Parser(argparse.ArgumentParser):
@@ -140,6 +142,11 @@ def parser() -> Parser:
         ),
     )
     top.add_argument("--version", action="store_true", help="print the version")
+    top.add_argument(
+        "--completion",
+        choices=SHELLS,
+        help="print the completion script of a shell (docs/install.md)",
+    )
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
     schemes = commands.add_parser(

@@ -42,6 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(f"lasthop {_native.version()}")
             return DONE
+        if options.completion is not None:
+            from lasthop.cli import completion
+
+            print(completion.script(options.completion), end="")
+            return DONE
         if options.command is None:
             arguments.parser().print_help()
             return WRONG_INPUT
