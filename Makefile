@@ -19,7 +19,7 @@ FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --
 DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-pgo demo test test-live test-long lint format fuzz bench wheel wheel-pgo reproduce fidelity expected docs clean
+.PHONY: help build build-pgo demo test test-live test-long lint format fuzz bench wheel wheel-pgo reproduce fidelity expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,13 @@ $(VENV)/.ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
 	$(DEVELOP) --extras dev
+	touch $@
+
+# The packages of an extra, for pip.
+REQUIREMENTS = $(BIN)/python -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")'
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(REQUIREMENTS) docs | $(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement /dev/stdin
 	touch $@
 
 build: $(VENV)/.ready ## build lasthop into .venv (optimised)
@@ -48,7 +55,7 @@ test: build ## all quick tests, Rust and Python
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(BIN)/python -m pytest tests/test_live.py -rs
 
-test-long: build ## the tests that take minutes too
+test-long: build $(VENV)/.docs ## the tests that take minutes too
 	cargo test --workspace --release --quiet -- --include-ignored
 	$(BIN)/python -m pytest
 
@@ -74,10 +81,12 @@ bench: build ## CPU time per packet, side by side with ns-2 (program ns)
 	$(BIN)/python bench/speed.py
 
 wheel: $(VENV)/.ready ## a wheel for pip, into dist/
+	$(BIN)/python tools/shell_files.py
 	$(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
 
 wheel-pgo: $(VENV)/.ready ## the same with profile-guided optimisation, as releases are built (needs llvm-tools)
 	$(BIN)/python tools/pgo_profile.py
+	$(BIN)/python tools/shell_files.py
 	$(PGO) $(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
 
 reproduce: build ## all figures of the papers, into out/
@@ -94,6 +103,10 @@ docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the profiles' 
 	$(BIN)/python tools/scheme_figures.py
 	$(BIN)/python tools/profile_table.py
 	cargo doc --workspace --no-deps --quiet
+
+docs-site: build $(VENV)/.docs ## the docs site, into target/docs-site/html
+	cargo doc --workspace --no-deps --quiet
+	$(BIN)/python tools/docs_site.py target/docs-site --rust target/doc
 
 clean: ## remove what was built
 	rm -rf $(VENV) target dist $(OUT)

@@ -71,8 +71,10 @@ def program(package: str, *names: str) -> str:
 
 
 @contextmanager
-def opened(file: Path, width: int, height: int = 900) -> Iterator[Opened]:
-    """Open a file in a window of this size and wait until its charts are drawn."""
+def opened(
+    page: Path | str, width: int, height: int = 900, ready: str = "html[data-ready]"
+) -> Iterator[Opened]:
+    """Open a file or an address in a window of this size and wait until its charts are drawn."""
     path = program("chromium", "chromium", "chromium-browser", "google-chrome")
     from playwright.sync_api import sync_playwright
 
@@ -85,8 +87,8 @@ def opened(file: Path, width: int, height: int = 900) -> Iterator[Opened]:
             out.page.on("console", lambda m: out.errors.extend([m.text] * (m.type == "error")))
             out.page.on("pageerror", lambda e: out.errors.append(str(e)))
             out.page.on("request", lambda r: out.requests.append(r.url))
-            out.page.goto(file.as_uri())
-            out.page.wait_for_selector("html[data-ready]", state="attached", timeout=30_000)
+            out.page.goto(page.as_uri() if isinstance(page, Path) else page)
+            out.page.wait_for_selector(ready, state="attached", timeout=30_000)
             out.page.wait_for_timeout(300)
             yield out
         finally:

@@ -67,7 +67,7 @@ def table(folder: Path, link: str, loss: str, schemes: list[str]) -> list[str]:
         last_hop=hop, schemes=schemes, seeds=SEEDS, settings={"last_hop.start": "random"}
     )
     lines = [
-        f"### {link}, {loss.replace('%', ' %')} loss",
+        f"## {link}, {loss.replace('%', ' %')} loss",
         "",
         HEAD,
         "| --- | ---: | ---: | ---: |",
