@@ -269,11 +269,11 @@ def test_progress_on_a_terminal() -> None:
         "compare",
         *HOP,
         "--set",
-        "duration=4000s",
+        "duration=1500s",
         "--schemes",
         "reno,snoop,newreno",
         "--seeds",
-        "60",
+        "20",
     ]
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -285,7 +285,7 @@ def test_progress_on_a_terminal() -> None:
         while part := os.read(ours, 4096):
             shown += part
     assert process.wait() == 0
-    assert b" of 180 (" in shown
+    assert b" of 60 (" in shown
     assert shown.endswith(b"\r\x1b[K")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import tomllib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -38,6 +38,8 @@ HARMED = ("competitor", "probe")
 # Approximate number of frames that one core simulates per second, for estimates.
 FRAMES_PER_SECOND = 1e7
 PYTHON_FRAMES_PER_SECOND = 2e6
+# Header lines of the tables of a scenario file that do not change its runs.
+FIGURE_TABLE = re.compile(r"\[\[?(?:experiment|plot|claim)[].]")
 # Default limit of the estimated run time, in seconds.
 DEFAULT_LIMIT_S = 24 * 3600.0
 
@@ -249,13 +251,17 @@ def _input_digest(scenario: Scenario) -> str:
 
 
 def _without_figure(filled: str) -> str:
-    """The scenario without the tables that do not change its runs: plan, plot and claims."""
-    if not any(f"\n[{name}" in filled for name in ("experiment", "plot", "[claim")):
-        return filled
-    table = tomllib.loads(filled)
-    for name in ("experiment", "plot", "claim"):
-        table.pop(name, None)
-    return json.dumps(table, default=str)
+    """The scenario without the tables that do not change its runs: plan, plot and claims.
+
+    The text is the core's, with one table per header line; parsing it took longer than a short run.
+    """
+    lines, keep = [], True
+    for line in filled.splitlines():
+        if line.startswith("["):
+            keep = not FIGURE_TABLE.match(line)
+        if keep:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 @lru_cache(maxsize=64)
