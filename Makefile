@@ -19,7 +19,7 @@ FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --
 DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-pgo demo test test-live test-long lint format fuzz bench wheel wheel-pgo reproduce fidelity expected docs docs-site clean
+.PHONY: help build build-pgo demo test test-programs test-live test-long lint format fuzz bench wheel wheel-pgo reproduce fidelity expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,16 +48,23 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 	$(BIN)/lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,newreno,tahoe,snoop,packet-control,i-tcp --out $(OUT)/demo
 	$(BIN)/lasthop reproduce zeng2006 --out $(OUT)
 
-test: build ## all quick tests, Rust and Python
+test: ## all quick tests, Rust and Python
+	$(MAKE) --jobs 2 build test-programs
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -m 'not long'
+	$(BIN)/python -m pytest -m 'not long' --numprocesses auto --dist loadfile --ignore tests/test_live.py
+	$(BIN)/python -m pytest -m 'not long' tests/test_live.py
+
+# Beside `build`, whose last steps occupy one core only.
+test-programs:
+	cargo test --workspace --no-run --quiet
 
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(BIN)/python -m pytest tests/test_live.py -rs
 
 test-long: build $(VENV)/.docs ## the tests that take minutes too
 	cargo test --workspace --release --quiet -- --include-ignored
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore tests/test_live.py
+	$(BIN)/python -m pytest tests/test_live.py
 
 lint: build ## formatting, lints, types, licences and sources of dependencies
 	$(FORMAT) --check {} +
