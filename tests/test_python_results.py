@@ -17,8 +17,7 @@ import pytest
 from optional import needs
 
 import lasthop
-from lasthop import InputError, extras
-from lasthop.cli import progress
+from lasthop import InputError, extras, notebooks
 
 HOP = {"rate": 2e6, "rtt": 0.04, "loss": 0.01}
 SHORT = {"duration": 3}
@@ -327,7 +326,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("notebook")
 def test_a_notebook_gets_progress_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert progress.in_notebook()
+    assert notebooks.shell() is not None
     compare(seeds=3)
     lasthop.sweep(last_hop=HOP, schemes=["reno"], seeds=3, settings=SHORT, out=tmp_path, jobs=1)
     done = [(bar.desc, bar.n, bar.total, bar.closed) for bar in FakeBar.made]
@@ -349,8 +348,8 @@ def test_a_notebook_without_tqdm_is_silent(
 
 
 def test_elsewhere_there_is_no_bar() -> None:
-    assert not progress.in_notebook()
-    assert progress.notebook_bar("runs", 3) is None
+    assert notebooks.shell() is None
+    assert notebooks.progress_bar("runs", 3) is None
 
 
 def test_optional_packages_are_not_imported_by_a_comparison() -> None:

@@ -32,10 +32,20 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def run(result: RunResult) -> str:
     """The flows of a run."""
     data = result.data
-    header = ["flow", "goodput", "retransmissions", "timeouts", "RTT p95", "one-way delay p95"]
+    several = len(data["flows"]) > 1
+    header = [
+        "flow",
+        *["scheme"] * several,
+        "goodput",
+        "retransmissions",
+        "timeouts",
+        "RTT p95",
+        "one-way delay p95",
+    ]
     rows = [
         [
             str(f["id"]),
+            *[str(f["scheme"])] * several,
             summary.rate(f["goodput_bps"]),
             str(f["retransmissions"]["total"]),
             str(f["timeouts"]["total"]),

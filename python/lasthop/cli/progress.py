@@ -6,8 +6,8 @@ import json
 import math
 import sys
 import time
-import warnings
-from typing import Any
+
+from lasthop import notebooks
 
 
 def duration(seconds: float) -> str:
@@ -26,27 +26,6 @@ def clear_line() -> None:
         sys.stderr.flush()
 
 
-def in_notebook() -> bool:
-    """True in the kernel of a Jupyter notebook."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
-
-
-def notebook_bar(what: str, total: int | None = None) -> Any:
-    """A progress bar of tqdm in a notebook; `None` elsewhere and without tqdm."""
-    if not in_notebook():
-        return None
-    try:
-        with warnings.catch_warnings():
-            # Without ipywidgets tqdm warns and shows the bar as text.
-            warnings.simplefilter("ignore")
-            from tqdm.auto import tqdm
-    except ImportError:
-        return None
-    return tqdm(desc=what, total=total, leave=False, delay=1.0, unit="run")
-
-
 class Progress:
     """Counts finished steps and prints the progress line; a context manager."""
 
@@ -57,7 +36,7 @@ class Progress:
         self._start = time.monotonic()
         self._last = 0.0
         self._shown = False
-        self._bar = notebook_bar(what, total)
+        self._bar = notebooks.progress_bar(what, total)
         self._terminal = sys.stderr.isatty() and self._bar is None
 
     def step(self, count: int = 1) -> None:
@@ -93,7 +72,7 @@ class SweepProgress:
     """
 
     def __init__(self, mode: str, quiet: bool = False) -> None:
-        self._bar = notebook_bar("sweep") if mode == "auto" else None
+        self._bar = notebooks.progress_bar("sweep") if mode == "auto" else None
         is_line = sys.stderr.isatty() and self._bar is None
         self._mode = "none" if mode == "auto" and not is_line else mode
         self._quiet = quiet

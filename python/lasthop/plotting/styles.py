@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from lasthop import quantities
+from lasthop import notebooks, quantities
 from lasthop.errors import InputError
 from lasthop.experiments.store import partial
 from lasthop.plotting import plot_text
@@ -187,6 +187,7 @@ def new_figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    notebooks.show_figures()
     figure = Figure(figsize=(current().width_in, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
