@@ -30,11 +30,11 @@ BASELINES = HERE / "instructions.json"
 
 # Runs one scenario with nothing but the native module, and prints the delivered packets.
 RUN = """
-import importlib.util as u, json, sys
+import importlib.util as u, sys
 spec = u.spec_from_file_location("lasthop._native", sys.argv[1])
 native = u.module_from_spec(spec)
 spec.loader.exec_module(native)
-result = json.loads(native.Scenario(open(sys.argv[2]).read()).run(1))
+result = native.Scenario(open(sys.argv[2]).read()).run(1).to_dict()
 print(sum(f["delivered_bytes"] for f in result["flows"]) // 1000)
 """
 

@@ -7,6 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lasthop import _native
 from lasthop.errors import InputError, Interrupted
 from lasthop.experiments.plan import Scheme, Source
 
@@ -18,12 +22,14 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
     flow = {
         "id": "flow 1",
         "group": "flow 1",
+        "role": "candidate",
         "app": "bulk",
         "from": "server",
         "to": "phone",
         "scheme": scheme,
+        "slots": f"window {scheme}",
         "goodput_bps": goodput,
-        "delivered_bytes": goodput * 10 / 8,
+        "delivered_bytes": round(goodput * 10),
         "completed_s": None,
         "sent_segments": 100,
         "retransmissions": count,
@@ -58,12 +64,16 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
         "scenario": "fake",
         "scheme": scheme,
         "seed": seed,
-        "duration_s": 10.0,
-        "measured_s": 10.0,
+        "duration_s": 80.0,
+        "measured_s": 80.0,
         "warnings": [],
         "flows": [flow],
         "links": links,
-        "traffic_bits": {"offered": 4000, "data": 2000, "bit_errors": 400, "collisions": 200},
+        "traffic_bits": {
+            **dict.fromkeys(("before", "injected", "duplicates", "acks", "control"), 0),
+            **dict.fromkeys(("queue_drops", "at_agents", "in_flight"), 0),
+            **{"offered": 4000, "data": 2000, "bit_errors": 400, "collisions": 200},
+        },
         "agents": [{"node": "bs", "scheme": scheme, "counters": {"kept_back": 3}}],
         "classifier": None,
     }
@@ -118,9 +128,10 @@ class FakeScenario:
     """Goodput: (1000 + 100 per character of the label + seed) times the setting `gain`."""
 
     title = "fake"
-    estimated_frames = 1000
+    # Blocks of one run: tests interrupt between runs.
+    estimated_frames = 1_000_000
     assumed: tuple[str, ...] = ()
-    bounds = "[]"
+    bounds: tuple[dict[str, str], ...] = ()
     groups: tuple[tuple[str, int], ...] = (("flow 1", 1),)
     group_roles: tuple[tuple[str, str, str], ...] = (("flow 1", "candidate", "reno"),)
     inputs: tuple[str, ...] = ()
@@ -162,23 +173,21 @@ class FakeScenario:
         return f'duration = "10 s"\n# {self.label} {sorted(self.settings.items())}\n'
 
     @property
-    def scheme(self) -> str:
+    def scheme(self) -> dict[str, Any]:
         family, group = CATALOGUE.get(self.label.split(":")[0], (None, None))
-        return json.dumps(
-            {
-                "label": self.label,
-                "name": self.label,
-                "settings": {},
-                "family": family,
-                "group": group,
-            }
-        )
+        return {
+            "label": self.label,
+            "name": self.label,
+            "settings": {},
+            "family": family,
+            "group": group,
+        }
 
     @property
     def slots(self) -> list[str]:
         return [f"window {self.label}"]
 
-    def run(self, seed: int, cancel: Any = None) -> str:
+    def run(self, seed: int, cancel: Any = None) -> _native.Run:
         self.before(self.label, seed)
         if cancel is not None and cancel.cancelled.is_set():
             raise Interrupted
@@ -186,7 +195,18 @@ class FakeScenario:
         goodput = (1000.0 + 100 * len(self.label) + (seed if self.random else 0)) * float(
             self.settings.get("gain", "1")
         )
-        return json.dumps(run_json(goodput, self.label, seed))
+        return _native.Run.from_json(json.dumps(run_json(goodput, self.label, seed)))
+
+    def run_many(
+        self, seeds: list[int], names: list[str], alone: Any = None, cancel: Any = None
+    ) -> NDArray[np.float64]:
+        rows: list[list[float | None]] = []
+        for seed in seeds:
+            try:
+                rows.append(self.run(seed, cancel).metrics(names))
+            except Interrupted:
+                break
+        return np.array(rows, dtype=float).reshape(len(rows), len(names))
 
 
 class FakeCancel:

@@ -9,6 +9,7 @@ import pytest
 from fakes import FakeLoader, FakeScenario, classified, run_json
 
 import lasthop
+from lasthop import _native
 from lasthop.analysis import metrics, summary
 from lasthop.errors import InputError
 from lasthop.experiments import plan
@@ -75,14 +76,10 @@ def test_without_a_classifier_the_metrics_are_unknown() -> None:
 def test_columns_and_json_of_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = FakeScenario.run
 
-    def with_classifier(self: FakeScenario, seed: int, cancel: Any = None) -> str:
-        found = json.loads(plain(self, seed, cancel))
-        return json.dumps(
-            {
-                **found,
-                "classifier": classified((seed, 1, 0, 2, 0, 0)) if self.label == "veno" else None,
-            }
-        )
+    def with_classifier(self: FakeScenario, seed: int, cancel: Any = None) -> _native.Run:
+        found = plain(self, seed, cancel).to_dict()
+        found["classifier"] = classified((seed, 1, 0, 2, 0, 0)) if self.label == "veno" else None
+        return _native.Run.from_json(json.dumps(found))
 
     monkeypatch.setattr(FakeScenario, "run", with_classifier)
     the_plan = plan.plan(plan.Source("x"), ["reno", "veno"], 3, version="1", loader=FakeLoader())

@@ -282,7 +282,7 @@ SCENARIOS = [
 @pytest.mark.parametrize("block", SCENARIOS, ids=ids(SCENARIOS))
 def test_scenarios_run(block: Block, folder: Path) -> None:
     scenario = _native.Scenario(block.text, str(folder / "snippet.toml"), [("duration", "5s")])
-    run = json.loads(scenario.run(1))
+    run = scenario.run(1).to_dict()
     assert sum(flow["delivered_bytes"] for flow in run["flows"]) > 0
 
 
@@ -342,11 +342,8 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
 def test_the_trace_of_the_format_is_a_trace(tmp_path: Path) -> None:
     lines = of("docs/traces.md", "text").text.splitlines()
     (tmp_path / "t").write_text("".join(line.split()[0] + "\n" for line in lines), encoding="utf-8")
-    run = json.loads(
-        plan.load(
-            plan.source(last_hop={"down": str(tmp_path / "t")}, settings=[("duration", "1s")])
-        ).run(1)
-    )
+    where = plan.source(last_hop={"down": str(tmp_path / "t")}, settings=[("duration", "1s")])
+    run = plan.load(where).run(1).to_dict()
     # Four opportunities of 1500 bytes in 10 ms.
     assert 4.8e6 in [link["capacity_bps"] for link in run["links"] if link["radio"]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -98,7 +97,7 @@ def property_names(value: Any) -> Iterator[str]:
 
 
 def test_keys_in_the_tables_of_the_scenario_page_are_in_the_schema() -> None:
-    known = set(property_names(json.loads(_native.schema())))
+    known = set(property_names(_native.schema()))
     rows = re.findall(r"^\| (`[^|]*`) \|", SCENARIO_PAGE, re.MULTILINE)
     keys = {key for row in rows for key in re.findall(r"`([a-z0-9_.-]+)`", row)} - {
         "802.11b",
@@ -147,7 +146,7 @@ def test_defaults_on_the_scenario_page() -> None:
         scenario = _native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\nscheme = "snoop"\n')
         assert f"window {window}" in scenario.slots[0]
     assert "CUBIC with `linux`, NewReno with the others" in " ".join(SCENARIO_PAGE.split())
-    assert json.loads(_native.Scenario("[last_hop]\n[tcp]\nsack = true\n").run(1))["flows"]
+    assert _native.Scenario("[last_hop]\n[tcp]\nsack = true\n").run(1).to_dict()["flows"]
 
 
 def test_the_page_about_numbers_has_every_metric_and_every_key_of_a_run() -> None:
@@ -156,7 +155,8 @@ def test_the_page_about_numbers_has_every_metric_and_every_key_of_a_run() -> Non
         for code in inline_code((ROOT / "docs/numbers.md").read_text(encoding="utf-8"))
         for word in re.findall(r"\w+", code)
     }
-    run = json.loads(_native.Scenario('[last_hop]\nloss = "1 %"\n[tcp]\nscheme = "snoop"\n').run(1))
+    snoop = '[last_hop]\nloss = "1 %"\n[tcp]\nscheme = "snoop"\n'
+    run = _native.Scenario(snoop).run(1).to_dict()
     keys = {
         *run,
         *run["traffic_bits"],

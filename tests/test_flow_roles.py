@@ -11,7 +11,7 @@ import polars
 import pytest
 
 import lasthop
-from lasthop.analysis import metrics, schemas
+from lasthop.analysis import schemas
 from lasthop.cli.main import main
 
 HOP = ["--rate", "20Mbps", "--rtt", "40ms", "--duration", "8s"]
@@ -83,24 +83,6 @@ def test_harm_is_relative_to_a_run_without_the_candidates(
     delay = (beside - alone["one_way_delay_s"]["p95"]) / beside
     assert other["harm_delay"]["mean"] == pytest.approx(delay)
     assert own["harm_goodput"]["mean"] is None
-
-
-@pytest.mark.parametrize(
-    ("alone", "beside", "more_is_better", "expected"),
-    [
-        (10.0, 4.0, True, 0.6),
-        (10.0, 12.0, True, -0.2),
-        (1.0, 4.0, False, 0.75),
-        (1.0, 1.0, False, 0.0),
-        (0.0, 1.0, True, None),
-        (None, 1.0, True, None),
-    ],
-)
-def test_harm(
-    alone: float | None, beside: float, more_is_better: bool, expected: float | None
-) -> None:
-    found = metrics.harm(alone, beside, more_is_better)
-    assert found == (None if expected is None else pytest.approx(expected))
 
 
 def test_options_describe_flows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CRATES = sorted(p.parent for p in (ROOT / "crates").glob("*/src"))
 
 # The floors of the simulator, from the lowest; a file imports only from its floor or a lower one.
-FLOORS = ["engine", "events", "network", "hosts", "probes", "build", "simulation", "lib"]
+FLOORS = ["engine", "events", "network", "hosts", "probes", "metrics", "build", "simulation", "lib"]
 
 USE = re.compile(r"^\s*(?:pub(?:\([a-z]+\))? )?use ((?:crate|super|self)::[^;]+);", re.MULTILINE)
 CALL = re.compile(r"\b((?:crate|super)(?:::\w+)+)")

@@ -247,9 +247,10 @@ def test_a_stored_comparison_is_inspected(tmp_path: Path) -> None:
     compared = lasthop.compare(
         last_hop=last_hop, schemes=["reno", "cubic"], seeds=3, out=out, settings={"duration": "5s"}
     )
-    row = next(r for r in compared.rows if r.seed == 3 and r.case.label == "cubic")
     found = lasthop.inspect(out, schemes="cubic", seed=3)
-    assert found.subjects[0].facts["goodput_bps"] == pytest.approx(row.metrics["goodput_bps"])
+    assert found.subjects[0].facts["goodput_bps"] == pytest.approx(
+        compared.values(0, "cubic", "goodput_bps")[2]
+    )
     with pytest.raises(InputError, match=r"no scenario\.toml"):
         lasthop.inspect(tmp_path)
 

@@ -36,7 +36,7 @@ def made_up(job: plan.Job, metric: str) -> float:
     )
 
 
-def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[str, dict[str, Any]]:
+def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[_native.Run, dict[str, Any]]:
     """Events of all kinds with oscillating values, one every 50 ms for 100 s."""
     t = np.arange(1, 2001) * 50_000_000
     chance = np.random.default_rng(job.seed)
@@ -54,7 +54,8 @@ def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[str, dict[str, 
     columns |= {k: np.full(number, 1 if k == "link" else 0) for k in ("flow", "link")} | {
         "len": np.full(number, 1000)
     }
-    return json.dumps(run_json(1e6, job.case.label, job.seed)), {**columns, "data_radio": 1}
+    run = run_json(1e6, job.case.label, job.seed)
+    return _native.Run.from_json(json.dumps(run)), {**columns, "data_radio": 1}
 
 
 def with_made_up_values(figure: experiment.Figure) -> FigureResult:

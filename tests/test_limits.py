@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from fakes import run_json
 
@@ -29,12 +27,9 @@ def test_the_limits_of_a_flow_name_the_setting() -> None:
 
 
 def test_shares_are_means_over_flows_with_limits() -> None:
-    flows: list[dict[str, Any]] = [
-        {"limited_by": {**NONE, "cwnd": 1.0}},
-        {"limited_by": {**NONE, "pacing": 1.0}},
-        {"limited_by": None},
-    ]
-    found = limits.mean_shares(flows)
+    run = run_json(1.0)
+    shares = [{**NONE, "cwnd": 1.0}, {**NONE, "pacing": 1.0}, None]
+    found = metrics.of_run({**run, "flows": [{**run["flows"][0], "limited_by": s} for s in shares]})
     assert (found["limited_by_cwnd"], found["limited_by_pacing"], found["limited_by_outage"]) == (
         0.5,
         0.5,

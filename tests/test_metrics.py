@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from fakes import run_json
 
+from lasthop import _native
 from lasthop.analysis import metrics, series
+from lasthop.experiments import store
 
 
 def test_parts_of_a_run() -> None:
@@ -45,15 +49,33 @@ def events(*rows: tuple[float, str, int, int]) -> series.Events:
 
 
 def test_clicks_of_a_session() -> None:
-    clicks = [
+    clicks: list[dict[str, Any]] = [
         {"id": "page 1", "completed_s": 1.0},
         {"id": "page 2", "completed_s": 3.0},
         {"id": "pages 1", "completed_s": 9.0},
     ]
-    run = {"clicks": [*clicks, {"id": "page 3", "completed_s": None}]}
+    rest: dict[str, Any] = {"at_s": 0.0, "objects": 1, "bytes": 1000, "broken_off": False}
+    last = {"id": "page 3", "completed_s": None}
+    run = {**run_json(1000.0), "clicks": [{**rest, **click} for click in [*clicks, last]]}
     assert metrics.part(run, "clicks.page.completed_s") == 2.0
     assert metrics.part(run, "clicks.page 2.completed_s") == 3.0
-    assert metrics.part({}, "clicks.page.completed_s") is None
+    assert metrics.part(run_json(1000.0), "clicks.page.completed_s") is None
+
+
+def test_each_metric_of_the_simulator_has_a_text() -> None:
+    of_run, of_groups = _native.metric_names()
+    assert list(metrics.METRICS) == of_run
+    assert list(metrics.GROUP_METRICS) == of_groups
+
+
+def test_numbers_of_files_are_those_of_python() -> None:
+    drawn = np.random.default_rng(1)
+    values = drawn.standard_normal(20_000) * 10.0 ** drawn.integers(-30, 30, 20_000)
+    edges = [0.0, -0.0, 1.0, 1e15, 1e15 - 1, 1e16, 123456789012345680.0, 1e-4, 9.9e-5, 1e22, 5e-324]
+    for value in [*values.tolist(), *edges, *(-e for e in edges)]:
+        whole = value.is_integer() and abs(value) < 1e15
+        assert store.number(value) == (str(int(value)) if whole else repr(value))
+    assert store.row_texts(np.array([[1.5, np.nan, 2.0], [np.nan] * 3])) == ["1.5,,2", ",,"]
 
 
 def test_the_rate_of_the_last_second() -> None:

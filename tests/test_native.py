@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import threading
 import time
 from pathlib import Path
@@ -31,8 +30,8 @@ class Renoish(CongestionControl):
         window.cwnd += min(ack.mss, ack.bytes) if slow_start else ack.mss * ack.mss / window.cwnd
 
 
-def numbers(run: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run)
+def numbers(run: _native.Run) -> dict[str, Any]:
+    found = run.to_dict()
     for key in ("scheme",):
         found.pop(key)
     for flow in found["flows"]:
@@ -43,15 +42,15 @@ def numbers(run: str) -> dict[str, Any]:
 
 def test_the_same_seed_gives_the_same_bytes_from_any_thread() -> None:
     cell = scenario("snoop")
-    first = cell.run(3)
+    first = cell.run(3).json()
     found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(cell.run(3))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(cell.run(3).json())) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert found == [first] * 4
-    assert cell.run(4) != first
+    assert cell.run(4).json() != first
 
 
 def test_a_python_rule_gives_the_same_run_as_the_rust_rule() -> None:
@@ -186,12 +185,12 @@ def test_wrong_arguments_are_input_errors(given: dict[str, Any], message: str) -
 
 def test_properties_of_a_scenario() -> None:
     cell = scenario("packet-control:dupack_threshold=12:label=D = 12")
-    assert json.loads(cell.scheme)["label"] == "D = 12"
-    assert json.loads(cell.scheme)["settings"]["dupack_threshold"] == 12
+    assert cell.scheme["label"] == "D = 12"
+    assert cell.scheme["settings"]["dupack_threshold"] == 12
     assert "agent packet-control" in cell.slots[0]
     assert cell.random
     assert not scenario(loss="0 %").random or "uniform" in scenario(loss="0 %").filled
-    sent = sum(link["offered_frames"] for link in json.loads(cell.run(1))["links"])
+    sent = sum(link["offered_frames"] for link in cell.run(1).to_dict()["links"])
     assert sent / 3 < cell.estimated_frames < 3 * sent
     assert any("queue" in a for a in cell.assumed)
 
@@ -218,7 +217,7 @@ def test_estimated_frames_of_flows_on_one_medium() -> None:
     lan = _native.Scenario(
         noor.read_text(), str(noor), [("duration", "20 s"), ("flow.session.count", "60")]
     )
-    sent = sum(link["offered_frames"] for link in json.loads(lan.run(1))["links"])
+    sent = sum(link["offered_frames"] for link in lan.run(1).to_dict()["links"])
     assert sent / 10 < lan.estimated_frames < 10 * sent
 
 

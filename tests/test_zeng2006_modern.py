@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 import zeng2006_modern as modern
 
-from lasthop.analysis import metrics
 from lasthop.experiments import experiment, plan
 
 RADIO = 2
@@ -76,12 +74,9 @@ def test_the_count_agrees_with_the_simulator_without_an_agent() -> None:
     for scheme in ("reno", "newreno"):
         scenario: Any = plan.load(plan.Source(figure.text), scheme)
         for seed in (1, 2, 3):
-            text, recorded = scenario.run_recorded(seed, True)
-            run = json.loads(text)
-            retransmitted, spurious = modern.waste(
-                recorded, run["links"].index(metrics.data_radio(run))
-            )
-            counted = run["flows"][0]["retransmissions"]
+            run, recorded = scenario.run_recorded(seed, True)
+            retransmitted, spurious = modern.waste(recorded, run.data_radio)
+            counted = run.to_dict()["flows"][0]["retransmissions"]
             # Segments in flight at the end have not reached the radio link.
             assert retransmitted == pytest.approx(1000 * counted["total"], abs=2000)
             assert spurious == pytest.approx(1000 * counted["spurious"], abs=2000)

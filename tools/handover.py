@@ -4,7 +4,6 @@ tools/handover.py`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -72,7 +71,7 @@ def row(scheme: str, state: str, line: tuple[str, str], loss: str) -> str:
     )
     scenario = _native.Scenario(SCENARIO.format(scheme=scheme, handover=handover, loss=loss))
     with ThreadPoolExecutor(CORES) as pool:
-        runs = [json.loads(r) for r in pool.map(scenario.run, range(1, SEEDS + 1))]
+        runs = [r.to_dict() for r in pool.map(scenario.run, range(1, SEEDS + 1))]
     found = [r["handovers"][0] for r in runs]
     dead = scheme.startswith("i-tcp") and state == "lost"
     gap = "no end" if dead else _cell([h["gap_s"] for h in found], 1e3)

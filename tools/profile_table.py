@@ -4,7 +4,6 @@ lasthop fills in: `make docs`.
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -48,7 +47,7 @@ def _words(
 
 def meanings() -> dict[str, str]:
     """What the schema says about each key, with the words that a key may have."""
-    schema = json.loads(_native.schema())
+    schema = _native.schema()
     definitions = schema["$defs"]
     found = {}
     for key, what in definitions["TcpSpec"]["properties"].items():

@@ -9,7 +9,6 @@ written by hand and kept.
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections import defaultdict
@@ -138,9 +137,8 @@ def waste(columns: Mapping[str, Any], link: int) -> tuple[int, int]:
 def observe(job: Job, cancel: Cancel | None) -> Metrics:
     """Do one run: its metrics, and the retransmissions over the radio link."""
     scenario: Any = job.case.scenario
-    text, columns = scenario.run_recorded(job.seed, True, None, cancel)
-    run = json.loads(text)
-    again, needless = waste(columns, run["links"].index(metrics.data_radio(run)))
+    run, columns = scenario.run_recorded(job.seed, True, None, cancel)
+    again, needless = waste(columns, run.data_radio)
     found = metrics.of_run(run) | {SENT: float(again), WASTED: float(needless)}
     return {name: found[name] for name in NAMES}
 

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from lasthop.agents import Agent
@@ -56,7 +55,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files."""
     from lasthop import _native
 
-    found: dict[str, Any] = json.loads(_native.schema())
+    found: dict[str, Any] = _native.schema()
     return found
 
 

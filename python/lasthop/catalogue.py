@@ -47,7 +47,7 @@ def entries() -> list[dict[str, Any]]:
     """All schemes, as `lasthop schemes --json` prints them."""
     from lasthop import _native
 
-    found: list[dict[str, Any]] = json.loads(_native.schemes())
+    found: list[dict[str, Any]] = _native.schemes()
     known = evidence()
     for entry in found:
         entry["evidence"] = known.get(entry["name"], NO_EVIDENCE)

@@ -17,6 +17,7 @@ from lasthop.experiments.python_values import ScenarioDict, Settings, setting_pa
 from lasthop.run_result import RunResult
 
 if TYPE_CHECKING:
+    from lasthop import _native
     from lasthop.inspection.inspection import Inspection
 
 # Version of the JSON document of a run, see `lasthop schema run`.
@@ -67,10 +68,10 @@ def run(
             Path(events).mkdir(parents=True, exist_ok=True)
     with store.partial(Path(pcap)) if pcap is not None else nullcontext() as capture:
         target = None if capture is None else str(capture)
-        run_json, columns = _interruptible(
+        found, columns = _interruptible(
             lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel)
         )
-    result = _document(run_json, scenario)
+    result = _document(found, scenario)
     if events is not None:
         from lasthop.experiments import recording
 
@@ -154,7 +155,7 @@ def inspect_scenarios(
     runs = []
     for scenario in scenarios:
         index = inspection.flow_index(scenario.flows(seed), flow)
-        label = str(json.loads(scenario.scheme)["label"])
+        label = str(scenario.scheme["label"])
         folder: AbstractContextManager[Path | None] = nullcontext()
         if pcap is not None:
             several = len(scenarios) > 1
@@ -169,9 +170,9 @@ def inspect_scenarios(
     )
 
 
-def _document(run_json: str, scenario: plan.Scenario) -> dict[str, Any]:
+def _document(result: _native.Run, scenario: plan.Scenario) -> dict[str, Any]:
     """The document of a run: what the simulator returns, its version and the assumptions."""
-    found: dict[str, Any] = json.loads(run_json)
+    found = result.to_dict()
     return {"schema_version": RUN_SCHEMA_VERSION, **found, "assumed": list(scenario.assumed)}
 
 
@@ -195,7 +196,7 @@ def explain(
         file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
     )
     scenario: Any = plan.load(where, scheme)
-    explained: dict[str, Any] = json.loads(scenario.explain(observed))
+    explained: dict[str, Any] = scenario.explain(observed)
     return explained
 
 

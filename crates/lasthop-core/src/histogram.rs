@@ -1,7 +1,7 @@
 //! Log-linear histograms: percentiles with an error of at most 1 %, without storing samples. They
 //! have buckets only for the octaves between the smallest and the largest value.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::units::Duration;
 
@@ -28,7 +28,7 @@ pub struct Histogram {
 }
 
 /// Mean and percentiles in seconds; `null` if nothing was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Summary {
     /// Mean, seconds.
     pub mean: Option<f64>,

@@ -1,9 +1,10 @@
 //! lasthop's Python module `lasthop._native`: thin bindings over the core and the simulator.
 //!
-//! Results are passed as JSON text, event columns as numpy arrays without a copy. The GIL is
-//! released during runs.
+//! Results are objects ([`run::Run`]); metrics of many runs and event columns are numpy arrays
+//! without a copy. The GIL is released during runs.
 
 mod answers;
+mod batch;
 mod catalogue;
 mod columns;
 mod foreign;
@@ -15,9 +16,11 @@ mod inspection;
 mod link;
 mod options;
 mod replay;
+mod run;
 mod scenario;
 
 use lasthop::units::AnyQuantity;
+use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -31,16 +34,24 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// The catalogue of schemes, as JSON.
+/// The catalogue of schemes.
 #[pyfunction]
-fn schemes() -> String {
-    catalogue::json().to_string()
+fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    run::to_python(py, &catalogue::json())
 }
 
 /// JSON Schema of scenario files.
 #[pyfunction]
-fn schema() -> String {
-    lasthop::scenario::schema().to_string()
+fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    run::to_python(py, &lasthop::scenario::schema())
+}
+
+/// The numbers of each row as a file has them, separated by commas: exact, whole numbers without a
+/// point, unknown ones (NaN) empty.
+#[pyfunction]
+fn row_texts(py: Python<'_>, values: PyReadonlyArray2<'_, f64>) -> Vec<String> {
+    let values = values.as_array();
+    py.detach(|| values.rows().into_iter().map(|row| batch::row_text(&row.to_vec())).collect())
 }
 
 /// Parses a quantity such as "170 ms" or "1 GiB": number, unit, base unit of its dimension, value
@@ -57,6 +68,8 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schemes, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(quantity, m)?)?;
+    m.add_function(wrap_pyfunction!(row_texts, m)?)?;
+    m.add_function(wrap_pyfunction!(run::metric_names, m)?)?;
     m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
     m.add_function(wrap_pyfunction!(link::link, m)?)?;
@@ -64,6 +77,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(link::run_in_user_namespace, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<scenario::CancelToken>()?;
+    m.add_class::<run::Run>()?;
     m.add_class::<foreign_window::Window>()?;
     m.add_class::<foreign_window::Ack>()?;
     m.add_class::<foreign_window::Loss>()?;

@@ -20,18 +20,21 @@ use lasthop::units::Duration;
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
 use lasthop_sim::events::Observer;
+use lasthop_sim::metrics::Metrics;
 use lasthop_sim::result::BoundResult;
 use lasthop_wire::WriteError;
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use serde_json::json;
 
+use crate::batch;
 use crate::columns::{Columns, ConnectionFlows, KINDS};
 use crate::foreign::{ForeignScheme, NamedSchemes};
 use crate::foreign_run::{RunContext, Sample};
 use crate::inspection::Inspection;
 use crate::options::{flow_options, last_hop_options};
+use crate::run::{Run, to_python};
 use crate::{InputError, Interrupted};
 
 /// Cancels runs from another thread.
@@ -181,11 +184,11 @@ impl Scenario {
         self.loaded.network.estimated_frames() as u64
     }
 
-    /// JSON with label, name, settings, family and group of the requested scheme; without one, of
-    /// the first TCP flow's scheme; without a TCP flow, of the first flow's. Schemes that are not
-    /// in the catalogue have no family and no group.
+    /// Label, name, settings, family and group of the requested scheme; without one, of the first
+    /// TCP flow's scheme; without a TCP flow, of the first flow's. Schemes that are not in the
+    /// catalogue have no family and no group.
     #[getter]
-    fn scheme(&self) -> String {
+    fn scheme<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let flows = &self.loaded.network.flows;
         let first = || {
             flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme)
@@ -195,7 +198,7 @@ impl Scenario {
             .requested
             .as_ref()
             .map(|a| flows.iter().map(|f| &f.scheme).find(|s| s.label == a.label).unwrap_or(a));
-        match requested.or_else(first) {
+        let described = match requested.or_else(first) {
             Some(c) => {
                 let (family, group) =
                     c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
@@ -206,10 +209,10 @@ impl Scenario {
                     "family": family,
                     "group": group,
                 })
-                .to_string()
             }
-            None => json!({"label": "", "name": "", "settings": {}}).to_string(),
-        }
+            None => json!({"label": "", "name": "", "settings": {}}),
+        };
+        to_python(py, &described)
     }
 
     /// One line per flow: the scheme and its components.
@@ -314,9 +317,9 @@ impl Scenario {
         self.loaded.network.assumed.clone()
     }
 
-    /// JSON: the throughput bounds of the first TCP flow.
+    /// The throughput bounds of the first TCP flow: `limited_by`, `setting` and `value` of each.
     #[getter]
-    fn bounds(&self) -> String {
+    fn bounds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bounds = self
             .loaded
             .network
@@ -325,7 +328,7 @@ impl Scenario {
             .map(Flow::bounds)
             .find(|b| !b.is_empty())
             .unwrap_or_default();
-        json!(bounds.into_iter().map(BoundResult::from).collect::<Vec<_>>()).to_string()
+        to_python(py, &bounds.into_iter().map(BoundResult::from).collect::<Vec<_>>())
     }
 
     /// Paths of the files that were read besides the scenario file.
@@ -348,10 +351,10 @@ impl Scenario {
         }
     }
 
-    /// JSON: how each link is computed and why, and what measures the run. `observed`: for a run
-    /// whose events are written.
+    /// How each link is computed and why, and what measures the run. `observed`: for a run whose
+    /// events are written.
     #[pyo3(signature = (observed=false))]
-    fn explain(&self, py: Python<'_>, observed: bool) -> PyResult<String> {
+    fn explain<'py>(&self, py: Python<'py>, observed: bool) -> PyResult<Bound<'py, PyAny>> {
         let run = RunContext::new(Arc::default(), false);
         let network = self.network_of(py, &run);
         let plan = py.detach(|| lasthop_sim::explain(&network, observed));
@@ -359,16 +362,51 @@ impl Scenario {
             return Err(error);
         }
         let plan = plan.map_err(|e| InputError::new_err(e.to_string()))?;
-        serde_json::to_string(&plan).map_err(|e| InputError::new_err(e.to_string()))
+        to_python(py, &plan)
     }
 
-    /// Runs the scenario once; returns the result as JSON.
+    /// Runs the scenario once.
     #[pyo3(signature = (seed, cancel=None))]
-    fn run(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>) -> PyResult<String> {
-        self.simulate(py, seed, cancel, ()).map(|(json, ())| json)
+    fn run(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>) -> PyResult<Run> {
+        self.record(py, seed, cancel, (), false).map(|(run, (), _)| run)
     }
 
-    /// Runs the scenario once; returns the result as JSON and columns of the events of `kinds`. The
+    /// Runs the scenario once for each seed; returns the metrics with these names: a row per seed,
+    /// a column per name, NaN if unknown. After `cancel`, the rows of the finished runs. `alone` is
+    /// the scenario without its candidates, for harm. Not for schemes in Python.
+    #[pyo3(signature = (seeds, names, alone=None, cancel=None))]
+    fn run_many<'py>(
+        &self,
+        py: Python<'py>,
+        seeds: Vec<u64>,
+        names: Vec<String>,
+        alone: Option<&Scenario>,
+        cancel: Option<&CancelToken>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        if !self.foreign.is_empty() || names.is_empty() {
+            return Err(InputError::new_err("run_many needs metrics, and no scheme in Python"));
+        }
+        let flag = cancel.map_or_else(Arc::default, CancelToken::flag);
+        let metrics = Metrics::new(&names);
+        let rows = py.detach(|| {
+            let alone = alone.map(|s| (&s.loaded.network, s.fingerprint()));
+            batch::rows(&self.loaded.network, alone, &seeds, &metrics, &flag)
+        });
+        let rows = rows.map_err(InputError::new_err)?;
+        let shape = [rows.len() / names.len(), names.len()];
+        PyArray1::from_vec(py, rows).reshape(shape)
+    }
+
+    /// Runs the scenario without candidates once; results are kept, since they are the same for all
+    /// schemes.
+    #[pyo3(signature = (seed, cancel=None))]
+    fn run_alone(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>) -> PyResult<Run> {
+        let key = (self.fingerprint(), seed);
+        let run = || Python::attach(|py| self.run(py, seed, cancel)).map(|run| run.0);
+        py.detach(|| batch::run_alone(key, run)).map(Run)
+    }
+
+    /// Runs the scenario once; returns the result and columns of the events of `kinds`. The
     /// code of an event is the index of its kind in `kinds`.
     #[pyo3(signature = (seed, kinds, cancel=None))]
     fn run_series(
@@ -377,7 +415,7 @@ impl Scenario {
         seed: u64,
         kinds: Vec<String>,
         cancel: Option<&CancelToken>,
-    ) -> PyResult<(String, Py<PyDict>)> {
+    ) -> PyResult<(Run, Py<PyDict>)> {
         let kind = |name: &String| {
             KINDS
                 .into_iter()
@@ -385,15 +423,15 @@ impl Scenario {
                 .ok_or_else(|| InputError::new_err(format!("unknown event `{name}`")))
         };
         let columns = Columns::new(kinds.iter().map(kind).collect::<PyResult<_>>()?, false);
-        let (json, mut columns, samples) = self.record(py, seed, cancel, columns, true)?;
+        let (run, mut columns, samples) = self.record(py, seed, cancel, columns, true)?;
         let flows = columns.take_flows();
         let out = columns.into_dict(py)?;
         out.bind(py).set_item("series", series_columns(py, samples, &flows)?)?;
         out.bind(py).set_item("data_radio", self.data_radio())?;
-        Ok((json, out))
+        Ok((run, out))
     }
 
-    /// Runs the scenario once; returns the result as JSON and, if `events` is set, all events as
+    /// Runs the scenario once; returns the result and, if `events` is set, all events as
     /// columns. Writes a capture to `pcap` if given.
     #[pyo3(signature = (seed, events, pcap=None, cancel=None))]
     fn run_recorded(
@@ -403,7 +441,7 @@ impl Scenario {
         events: bool,
         pcap: Option<PathBuf>,
         cancel: Option<&CancelToken>,
-    ) -> PyResult<(String, Option<Py<PyDict>>)> {
+    ) -> PyResult<(Run, Option<Py<PyDict>>)> {
         let columns = events.then(|| Columns::new(KINDS.to_vec(), true));
         // Release the GIL: opening or writing a pipe may block until its reader, possibly a Python
         // thread, runs.
@@ -412,14 +450,14 @@ impl Scenario {
             Capture::new(BufWriter::new(File::create(path)?), &network).map_err(write_error)
         };
         let capture = py.detach(|| pcap.map(open).transpose())?;
-        let (json, (columns, capture), samples) =
+        let (run, (columns, capture), samples) =
             self.record(py, seed, cancel, (columns, capture), events)?;
         let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
             capture.finish().map_err(write_error)?.into_inner().map_err(|e| e.into_error())?;
             Ok(())
         };
         py.detach(|| capture.map_or(Ok(()), close))?;
-        let Some(mut columns) = columns else { return Ok((json, None)) };
+        let Some(mut columns) = columns else { return Ok((run, None)) };
         let flows = columns.take_flows();
         let out = columns.into_dict(py)?;
         let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
@@ -434,10 +472,10 @@ impl Scenario {
         };
         out.bind(py)
             .set_item("links", self.loaded.network.links.iter().map(link).collect::<Vec<_>>())?;
-        Ok((json, Some(out)))
+        Ok((run, Some(out)))
     }
 
-    /// Runs the scenario once; returns the result as JSON and the record of the flow with index
+    /// Runs the scenario once; returns the result and the record of the flow with index
     /// `flow` as columns. Writes a capture per hop and agent to the folder `pcap` if given, with at
     /// most `snaplen` bytes of each packet.
     #[pyo3(signature = (seed, flow, pcap=None, snaplen=None, cancel=None))]
@@ -449,7 +487,7 @@ impl Scenario {
         pcap: Option<PathBuf>,
         snaplen: Option<u32>,
         cancel: Option<&CancelToken>,
-    ) -> PyResult<(String, Py<PyDict>)> {
+    ) -> PyResult<(Run, Py<PyDict>)> {
         let network = &self.loaded.network;
         let open = |folder: PathBuf| {
             let mut used = BTreeSet::new();
@@ -460,7 +498,7 @@ impl Scenario {
             .map_err(write_error)
         };
         let capture = py.detach(|| pcap.map(open).transpose())?;
-        let (json, (mut record, capture), samples) =
+        let (run, (mut record, capture), samples) =
             self.record(py, seed, cancel, (Inspection::new(flow), capture), true)?;
         let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
             for output in capture.finish_all().map_err(write_error)? {
@@ -483,7 +521,7 @@ impl Scenario {
             link.outages.iter().map(move |o| (l, o.from.0, o.length.0, rule(o)))
         });
         out.bind(py).set_item("outages", outages.collect::<Vec<_>>())?;
-        Ok((json, out))
+        Ok((run, out))
     }
 }
 
@@ -534,16 +572,6 @@ fn share_traces(network: &mut Network) {
 }
 
 impl Scenario {
-    fn simulate<R: Observer + Send>(
-        &self,
-        py: Python<'_>,
-        seed: u64,
-        cancel: Option<&CancelToken>,
-        observer: R,
-    ) -> PyResult<(String, R)> {
-        self.record(py, seed, cancel, observer, false).map(|(json, observer, _)| (json, observer))
-    }
-
     /// Runs the scenario once; `records`: with the series that schemes in Python record.
     fn record<R: Observer + Send>(
         &self,
@@ -552,22 +580,17 @@ impl Scenario {
         cancel: Option<&CancelToken>,
         mut observer: R,
         records: bool,
-    ) -> PyResult<(String, R, Vec<Sample>)> {
+    ) -> PyResult<(Run, R, Vec<Sample>)> {
         let flag = cancel.map_or_else(Arc::default, CancelToken::flag);
         let run = RunContext::new(flag.clone(), records);
         let network = self.network_of(py, &run);
-        let result = py.detach(|| {
-            let result = lasthop_sim::run(&network, seed, &mut observer, &flag);
-            // `run` drops the simulation, including the rules that are Python objects, before the
-            // result is serialised.
-            result.map(|r| serde_json::to_string(&r).map_err(|e| e.to_string()))
-        });
+        let result = py.detach(|| lasthop_sim::run(&network, seed, &mut observer, &flag));
         if let Some(error) = run.take_error() {
             return Err(error);
         }
         match result {
-            Ok(Ok(json)) => Ok((json, observer, run.take_samples())),
-            Ok(Err(e)) | Err(RunError::Scenario(e)) => Err(InputError::new_err(e)),
+            Ok(result) => Ok((Run(Arc::new(result)), observer, run.take_samples())),
+            Err(RunError::Scenario(e)) => Err(InputError::new_err(e)),
             Err(RunError::Cancelled) => Err(Interrupted::new_err("interrupted")),
         }
     }

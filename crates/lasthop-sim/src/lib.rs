@@ -6,7 +6,7 @@
 //! The modules are floors; each imports only from its own and from lower ones, from the lowest:
 //! [`engine`] (event queue, pool of segments), [`events`] (what happens in a run), [`network`]
 //! (links, cells, routes), [`hosts`] (what runs at the nodes), [`probes`] (what measures),
-//! [`build`], [`simulation`] (the event loop).
+//! [`metrics`] (numbers that comparisons average), [`build`], [`simulation`] (the event loop).
 //!
 //! # Examples
 //!
@@ -47,6 +47,7 @@ pub mod build;
 pub mod engine;
 pub mod events;
 pub mod hosts;
+pub mod metrics;
 pub mod network;
 pub mod probes;
 pub mod simulation;

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 # name -> as in `metrics.GROUP_METRICS`
 METRICS: Final[dict[str, tuple[str, float, str]]] = {
@@ -27,26 +26,3 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
 
 # Metrics that are shares, so at most 1.
 SHARES: Final = ("late_or_lost_share",)
-
-
-def _known(values: Sequence[float | None]) -> list[float]:
-    return [v for v in values if v is not None]
-
-
-def of_flows(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """`METRICS` of these flows; `None` if unknown."""
-    pings = [f for f in flows if f["app"] == "ping"]
-    calls = [f["call"] for f in flows if "call" in f]
-    sent = sum(c["sent"] for c in calls)
-    increases = [
-        f["rtt_s"]["p95"] - f["empty_path_s"]
-        for f in pings
-        if f["rtt_s"]["p95"] is not None and f["empty_path_s"] is not None
-    ]
-    missing = sum(c["late"] + c["lost"] for c in calls)
-    return {
-        "rtt_s_p50": max(_known([f["rtt_s"]["p50"] for f in flows]), default=None),
-        "rtt_increase_s_p95": max(increases, default=None),
-        "late_or_lost_share": missing / sent if sent else None,
-        "mos": min(_known([c["mos"] for c in calls]), default=None),
-    }

@@ -22,17 +22,6 @@ MIN_SHARE_SHOWN: Final = 0.005
 MIN_SHARE_OF_BINDING: Final = 0.1
 
 
-def mean_shares(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Return the mean share of time of each limit over the flows that report it; `None` if none
-    does.
-    """
-    known = [f["limited_by"] for f in flows if f.get("limited_by") is not None]
-    return {
-        f"limited_by_{key}": sum(s[key] for s in known) / len(known) if known else None
-        for key in NAMES
-    }
-
-
 def describe(flow: Mapping[str, Any]) -> str:
     """Describe the limits of a flow, the largest share of time first.
 

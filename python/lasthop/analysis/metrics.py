@@ -1,14 +1,21 @@
-"""Metrics of one run, which comparisons average, taken from its JSON; names end in the unit."""
+"""Metrics of one run, which comparisons average: their texts; names end in the unit.
+
+They are computed by the simulator (`lasthop_sim::metrics`).
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lasthop.analysis import experience, limits
 
-_Values = dict[str, float | None]
+if TYPE_CHECKING:
+    from lasthop._native import Run
+
+Document = Mapping[str, Any]
 
 # Confusion matrix of loss classifiers: true class -> its name, and the predicted classes.
 TRUE_CLASSES: Final = {
@@ -134,12 +141,11 @@ SERIES_METRICS: Final[dict[str, tuple[str, float, str]]] = {
 }
 
 # Harm to a group of flows by the candidates (Ware et al., Beyond Jain's Fairness Index, HotNets
-# 2019): metric -> (metric of the group, true if more of it is better). At most 1, negative if the
-# group gains.
-HARM: Final[dict[str, tuple[str, bool]]] = {
-    "harm_goodput": ("goodput_bps", True),
-    "harm_delay": ("one_way_delay_s_p95", False),
-    "harm_completion": ("completed_s_p95", False),
+# 2019): metric -> what it is about. At most 1, negative if the group gains.
+HARM: Final = {
+    "harm_goodput": "goodput",
+    "harm_delay": "one-way delay, p95",
+    "harm_completion": "completion time, p95",
 }
 
 # Metrics that are shares, so at most 1.
@@ -211,9 +217,7 @@ GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
     },
     **{
         name: (f"harm to the {of} (%)", 1e2, "relative to a run without the candidates")
-        for name, of in zip(
-            HARM, ("goodput", "one-way delay, p95", "completion time, p95"), strict=True
-        )
+        for name, of in HARM.items()
     },
 }
 
@@ -308,278 +312,37 @@ def bounds(metric: str) -> tuple[float, float]:
     return -math.inf if key in HARM else 0.0, 1.0 if key in SHARES else math.inf
 
 
-def part(run: Mapping[str, Any], metric: str) -> float | None:
-    """Value of a part of a run; `None` if the run has no such part or the part no such value."""
-    if RATIO in metric:
-        above, below = (part(run, m) for m in metric.split(RATIO, 1))
-        return above / below if above is not None and below else None
-    kind, name, key = _split(metric)
-    if kind in ("groups", "roles"):
-        return of_groups(run).get(metric)
-    if kind in ("flows", "clicks"):
-        # Several flows of one name have a number after a dot or a blank.
-        found = [
-            f
-            for f in run.get(kind, ())
-            if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))
-        ]
-        known = [x for x in (_nested_value(f, key) for f in found) if x is not None]
-        return sum(known) / len(known) if known else None
-    if kind == "agents":
-        known = [
-            x
-            for x in (
-                a["counters"].get(key)
-                for a in run["agents"]
-                if str(a["scheme"]).split(":")[0] == name
-            )
-            if x is not None
-        ]
-        return float(sum(known)) if known else None
-    known = [
-        x
-        for x in (_nested_value(k, key) for k in run["links"] if f"{k['from']}>{k['to']}" == name)
-        if x is not None
-    ]
-    return known[0] if known else None
+def result_of(run: Run | Document) -> Run:
+    """The result of a run; a document, as `lasthop run --json` prints it, is read."""
+    from lasthop import _native
+
+    return _native.Run.from_json(json.dumps(run)) if isinstance(run, Mapping) else run
 
 
-def _nested_value(table: Mapping[str, Any], key: str) -> float | None:
-    value: Any = table
-    for step in key.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return float(value) if isinstance(value, int | float) else None
-
-
-def jain(values: Sequence[float]) -> float | None:
-    """Jain's fairness index (Σx)² / (n Σx²).
-
-    It is 1 if all values are equal, 1/n if all but one are zero, and `None` if all are zero.
-    """
-    squares = sum(x * x for x in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares > 0 else None
-
-
-def _percentile(values: Sequence[float], share: float) -> float | None:
-    """Smallest value that `share` of the values do not exceed; `None` if it is infinite."""
-    rank = max(1, math.ceil(share * len(values) - 1e-9))
-    found = sorted(values)[rank - 1] if values else math.inf
-    return found if math.isfinite(found) else None
-
-
-def _largest(values: Sequence[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return float(max(known)) if known else None
-
-
-def _count(flows: Sequence[Mapping[str, Any]], key: str, part: str = "total") -> float:
-    return float(sum(f[key][part] for f in flows))
-
-
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
-
-
-def data_radio(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The radio link in the direction of the data of the first flow; `None` without a radio
-    link.
-    """
-    radio: list[Mapping[str, Any]] = [x for x in run["links"] if x.get("radio")]
-    ends = {f["to"] for f in run["flows"]}
-    starts = {f["from"] for f in run["flows"]}
-    towards = (
-        [x for x in radio if x["to"] in ends] or [x for x in radio if x["from"] in starts] or radio
-    )
-    return towards[0] if towards else None
-
-
-def confusion(run: Mapping[str, Any]) -> dict[str, dict[str, int]] | None:
-    """Confusion matrix over all flows: true class -> predicted class -> segments.
-
-    `None` if no scheme has a classifier.
-    """
-    if run["classifier"] is None:
-        return None
-    matrices = [f["matrix"] for f in run["classifier"]["flows"]]
-    return {
-        truth: {
-            predicted: sum(m[truth][predicted] for m in matrices) for predicted in PREDICTED_CLASSES
-        }
-        for truth in TRUE_CLASSES
-    }
-
-
-def _classifier(run: Mapping[str, Any]) -> dict[str, float | None]:
-    counts = confusion(run)
-    if counts is None:
-        return dict.fromkeys(
-            [
-                "classifier_accuracy",
-                *(
-                    f"{truth}_as_{predicted}"
-                    for truth in TRUE_CLASSES
-                    for predicted in PREDICTED_CLASSES
-                ),
-            ]
-        )
-    right = sum(counts[c][c] for c in PREDICTED_CLASSES)
-    losses = sum(
-        counts[true][predicted] for true in PREDICTED_CLASSES for predicted in PREDICTED_CLASSES
-    )
-    found: dict[str, float | None] = {"classifier_accuracy": _share(right, losses)}
-    return found | {
-        f"{truth}_as_{predicted}": float(n)
-        for truth, row in counts.items()
-        for predicted, n in row.items()
-    }
-
-
-def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
-    """Metrics in the terms of noor, from the traffic ledger; unknown if nothing was sent."""
-    bits, seconds = run["traffic_bits"], run["measured_s"]
-    return {
-        "cumulative_throughput_bps": bits["data"] / seconds if seconds else None,
-        "contention_loss_ratio": _share(bits["collisions"], bits["offered"]),
-        "bit_error_loss_ratio": _share(bits["bit_errors"], bits["offered"]),
-    }
-
-
-def _goodput(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> float | None:
-    """In-order payload of these flows divided by the measured time, bit/s."""
-    return (
-        sum(f["delivered_bytes"] for f in flows) * 8 / run["measured_s"]
-        if run["measured_s"]
-        else None
-    )
-
-
-def _clicks_of(run: Mapping[str, Any], groups: set[str]) -> list[float]:
-    """Page load times of the clicks of these groups; infinite for an incomplete page."""
-    every = {str(f["group"]) for f in run["flows"]}
-    times = []
-    for click in run.get("clicks", ()):
-        # A session has the name of its group, or that name with a number; the name of one group
-        # may begin with that of another.
-        owners = [group for group in every if str(click["id"]).startswith(f"{group} ")]
-        if max(owners, key=len, default="") in groups:
-            done = click["completed_s"]
-            times.append(math.inf if done is None else done)
-    return times
-
-
-def _slowdown(flow: Mapping[str, Any]) -> float:
-    """Completion time of a transfer divided by that on the empty path."""
-    ideal, done = flow.get("empty_path_s"), flow["completed_s"]
-    return done / ideal if ideal and done is not None else math.inf
-
-
-def _of_flows(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> _Values:
-    """`GROUP_METRICS` of these flows, without harm."""
-    delivered = sum(f["delivered_bytes"] for f in run["flows"])
-    # A Poisson process without an arrival in the run has one transfer, which has not started.
-    transfers = [
-        f for f in flows if f["app"] == "transfer" and f.get("arrived_s", 0) < run["duration_s"]
-    ]
-    # An incomplete transfer takes longer than every complete one.
-    times = [math.inf if f["completed_s"] is None else f["completed_s"] for f in transfers]
-    slowdowns = [_slowdown(f) for f in transfers]
-    clicks = _clicks_of(run, {str(f["group"]) for f in flows})
-    bulk = [f["goodput_bps"] or 0.0 for f in flows if f["app"] == "bulk"]
-    return {
-        "goodput_bps": _goodput(run, flows),
-        "goodput_share": _share(sum(f["delivered_bytes"] for f in flows), delivered),
-        "flow_goodput_bps_mean": sum(f["goodput_bps"] or 0.0 for f in flows) / len(flows),
-        "jain": jain(bulk) if len(bulk) > 1 else None,
-        **{
-            f"one_way_delay_s_{key}": _largest([f["one_way_delay_s"][key] for f in flows])
-            for key in ("mean", "p95", "p99")
-        },
-        "rtt_s_p95": _largest([f["rtt_s"]["p95"] for f in flows]),
-        "retransmissions": _count(flows, "retransmissions"),
-        "timeouts": _count(flows, "timeouts"),
-        "completed_share": _share(sum(map(math.isfinite, times)), len(times)),
-        **{f"completed_s_p{p}": _percentile(times, p / 100) for p in (50, 95, 99)},
-        **{f"slowdown_p{p}": _percentile(slowdowns, p / 100) for p in (50, 95, 99)},
-        **{f"click_s_p{p}": _percentile(clicks, p / 100) for p in (50, 95)},
-        **experience.of_flows(flows),
-        **limits.mean_shares(flows),
-    }
-
-
-def harm(alone: float | None, beside: float | None, more_is_better: bool) -> float | None:
-    """Harm of Ware et al. (2019) from a metric without and with the candidates.
-
-    It is the share of the better of the two values that is lost: 0 for no harm, 1 for a total
-    loss, negative for a gain; `None` if a value is unknown.
-    """
-    if alone is None or beside is None:
-        return None
-    return _share(alone - beside, alone) if more_is_better else _share(beside - alone, beside)
-
-
-def of_groups(
-    run: Mapping[str, Any], solo: Mapping[str, Any] | None = None
+def values(
+    run: Run | Document, names: Sequence[str], alone: Run | Document | None = None
 ) -> dict[str, float | None]:
-    """All metrics of the groups of flows of a run and of its roles, in the order of
-    `GROUP_METRICS`.
+    """The metrics with these names; `None` if unknown.
 
-    `solo` is the run without the candidates, with the same seed; without it, harm is unknown.
+    `alone` is the run without the candidates, with the same seed; without it, harm is unknown.
     """
-    found: dict[str, float | None] = {}
-    alone = {} if solo is None else of_groups(solo)
-    for name, flows in _members(run).items():
-        values = _of_flows(run, flows)
-        for key, (metric, more_is_better) in HARM.items():
-            values[key] = harm(alone.get(f"{name}.{metric}"), values[metric], more_is_better)
-        found |= {f"{name}.{key}": values[key] for key in GROUP_METRICS}
-    return found
+    found = result_of(run).metrics(list(names), None if alone is None else result_of(alone))
+    return dict(zip(names, found, strict=True))
 
 
-def _members(run: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """The flows of each group ("groups.NAME") and of each role ("roles.ROLE")."""
-    members: dict[str, list[Mapping[str, Any]]] = {}
-    for flow in run["flows"]:
-        members.setdefault(f"groups.{flow['group']}", []).append(flow)
-    for flow in run["flows"]:
-        if "role" in flow:
-            members.setdefault(f"roles.{flow['role']}", []).append(flow)
-    return members
+def part(run: Run | Document, metric: str) -> float | None:
+    """Value of a part of a run; `None` if the run has no such part or the part no such value."""
+    return values(run, [metric])[metric]
 
 
-def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
+def of_groups(run: Run | Document, alone: Run | Document | None = None) -> dict[str, float | None]:
+    """All metrics of the groups of flows of a run and of its roles, in the order of
+    `GROUP_METRICS`; `alone` as for `values`.
+    """
+    run = result_of(run)
+    return values(run, [f"{part}.{key}" for part in run.parts for key in GROUP_METRICS], alone)
+
+
+def of_run(run: Run | Document) -> dict[str, float | None]:
     """All metrics of a run, in the order of `METRICS`; `None` if unknown."""
-    flows, links = run["flows"], run["links"]
-    radio = data_radio(run)
-    delivered = sum(f["delivered_bytes"] for f in flows)
-    busy = [x["busy_s"] for x in links if x.get("radio")]
-    completed = [f["completed_s"] for f in flows]
-    finished = bool(completed) and all(c is not None for c in completed)
-    values: dict[str, float | None] = {
-        "goodput_bps": _goodput(run, flows),
-        "one_way_delay_s_p95": _largest([f["one_way_delay_s"]["p95"] for f in flows]),
-        "queue_delay_s_p95": radio["queue_delay_s"]["p95"] if radio else None,
-        "retransmissions": _count(flows, "retransmissions"),
-        "spurious_retransmissions": _count(flows, "retransmissions", "spurious"),
-        "timeouts": _count(flows, "timeouts"),
-        "spurious_timeouts": _count(flows, "timeouts", "spurious"),
-        "fast_retransmits": _count(flows, "fast_retransmits"),
-        "spurious_fast_retransmits": _count(flows, "fast_retransmits", "spurious"),
-        "spurious_share": _share(
-            _count(flows, "fast_retransmits", "spurious"), _count(flows, "fast_retransmits")
-        ),
-        "burst_segments": _largest([f.get("burst_segments") for f in flows]),
-        "cwnd_reductions": float(sum(f["cwnd_reductions"] for f in flows)),
-        "radio_airtime_per_byte_s": sum(busy) / delivered if busy and delivered else None,
-        "completed_s": max(completed) if finished else None,
-        "jain": jain([f["goodput_bps"] or 0.0 for f in flows if f["app"] == "bulk"]),
-        "one_way_delay_s_mean": _largest([f["one_way_delay_s"]["mean"] for f in flows]),
-        "utilisation": radio["utilisation"] if radio else None,
-        "lost_on_air": float(sum(x["lost_on_air"] for x in links)),
-        "dropped_at_queue": float(sum(x["dropped_at_queue"] for x in links)),
-        "marked_frames": float(sum(x["marked_frames"] for x in links)),
-        **_traffic(run),
-        "radio_capacity_bps": radio.get("capacity_bps") if radio else None,
-        **_classifier(run),
-        **limits.mean_shares(flows),
-    }
-    return {name: values[name] for name in METRICS}
+    return values(run, list(METRICS))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -488,7 +487,7 @@ def _binding(result: Comparison, number: int) -> list[str]:
     for case in (c for c in result.plan.cases if c.point == number):
         names = [m for m in result.metrics if m.startswith("limited_by_")]
         means = {m: result.statistics(number, case.label, m)["mean"] for m in names}
-        lines += limits.binding_settings(case.label, means, json.loads(case.scenario.bounds))
+        lines += limits.binding_settings(case.label, means, case.scenario.bounds)
     return lines
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lasthop.analysis import metrics
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from lasthop._native import Run
 
     Rates = NDArray[np.float64]
 
@@ -26,20 +26,19 @@ FAIR, FAIR_INTERVALS = 0.9, 5
 
 
 def of_run(
-    kinds: Sequence[str], columns: Mapping[str, Any], run: Mapping[str, Any]
+    kinds: Sequence[str], columns: Mapping[str, Any], result: Run
 ) -> dict[str, float | None]:
     """All of `metrics.SERIES_METRICS` of a run; `None` if unknown.
 
     `columns` has the events of `kinds`, which include `KINDS`, of all flows.
     """
+    run, (capacity,) = result.to_dict(), result.metrics(["radio_capacity_bps"])
     code = {kind: list(kinds).index(kind) for kind in KINDS}
     t = np.asarray(columns["t_ns"]) * 1e-9
     event, flow = np.asarray(columns["event"]), np.asarray(columns["flow"])
     sent, delivered = event == code["data_sent"], event == code["delivered"]
     queued = (event == code["enqueued"]) & (columns["link"] == columns["data_radio"])
     starts = np.array([t[sent & (flow == f)].min(initial=np.inf) for f in range(len(run["flows"]))])
-    radio = metrics.data_radio(run)
-    capacity = radio.get("capacity_bps") if radio else None
     end, everything = run["duration_s"], np.zeros(len(t), dtype=np.int64)
     value, length = np.asarray(columns["value"]), np.asarray(columns["len"])
     goodput = _rates(t[delivered], everything[delivered], value[delivered], 1, end, SHORT_S)[0]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import threading
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ import numpy as np
 from lasthop import own_schemes
 from lasthop.errors import InputError, Interrupted
 from lasthop.experiments import observing, plan, provenance
+from lasthop.experiments.blocks import MAX_RUNS
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -154,34 +153,29 @@ def do_chunk(
     cases: list[int] = []
     seeds: list[int] = []
     errors: list[str] = []
-    rows: list[list[float]] = []
-    unknown = [math.nan] * len(chunk.metrics)
+    rows: list[npt.NDArray[np.float64]] = []
     try:
         for work in chunk.cases:
             scenario = scenario_of(work, chunk.build)
             solo = plan.solo_of(scenario)
-            for seed in work.seeds:
-                error, row = "", unknown
-                try:
-                    row = _observe(scenario, solo, seed, chunk.metrics, cancel)
-                except (Interrupted, InputError):
-                    raise
-                except BaseException as found:
-                    lines = traceback.format_exception_only(found)
-                    error = " ".join("".join(lines).split()) or type(found).__name__
-                cases.append(work.case)
-                seeds.append(seed)
-                rows.append(row)
-                errors.append(error)
+            for first in range(0, len(work.seeds), MAX_RUNS):
+                wanted = work.seeds[first : first + MAX_RUNS]
+                found = observing.run_seeds(scenario, solo, wanted, chunk.metrics, cancel)
+                cases += [work.case] * len(found.errors)
+                seeds += wanted[: len(found.errors)]
+                rows.append(found.values)
+                errors += map(_text, found.errors)
+                if len(found.errors) < len(wanted):
+                    raise Interrupted
     except Interrupted:
         pass
-    values = np.array(rows, dtype=float).reshape(len(rows), len(chunk.metrics))
+    values = np.concatenate([np.empty((0, len(chunk.metrics))), *rows])
     return Finished(cases, seeds, values, errors, time.thread_time() - start)
 
 
-def _observe(
-    scenario: Scenario, solo: Scenario | None, seed: int, names: Sequence[str], cancel: Any
-) -> list[float]:
-    run = json.loads(scenario.run(seed, cancel))
-    found = observing.of_run(run, observing.solo_run(solo, seed, cancel), names)
-    return [math.nan if found.get(n) is None else float(found[n] or 0.0) for n in names]
+def _text(error: BaseException | None) -> str:
+    """An error as one line; empty without one."""
+    if error is None:
+        return ""
+    lines = traceback.format_exception_only(error)
+    return " ".join("".join(lines).split()) or type(error).__name__

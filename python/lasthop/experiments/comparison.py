@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 import traceback
@@ -18,16 +17,28 @@ from lasthop import extras
 from lasthop.analysis import metrics, paired
 from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
-from lasthop.experiments import description, observing, pool
+from lasthop.experiments import blocks, description, observing, parts, pool
+from lasthop.experiments.blocks import Block
+from lasthop.experiments.observing import Finished
 from lasthop.experiments.plan import Case, Job, Plan
 from lasthop.experiments.pool import Cancel, Outcome
-from lasthop.experiments.store import Metrics, Row, Store, number, partial, table, write_whole
+from lasthop.experiments.store import (
+    Metrics,
+    Place,
+    Row,
+    Store,
+    partial,
+    row_texts,
+    table,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import xarray
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.claims import Verdict
@@ -38,12 +49,6 @@ Observe = Callable[[Job, Cancel | None], Metrics]
 
 # Version of the JSON document, see `lasthop schema compare`.
 SCHEMA_VERSION = 1
-
-
-def observe(job: Job, cancel: Cancel | None) -> Metrics:
-    """Do one run and return its metrics, without those of agents."""
-    run = json.loads(job.case.scenario.run(job.seed, cancel))
-    return observing.of_run(run, observing.solo_run(job.case.solo, job.seed, cancel))
 
 
 @dataclass(repr=False)
@@ -63,14 +68,23 @@ class Comparison:
     figure: FigureResult | None = None
 
     @cached_property
-    def _table(self) -> dict[tuple[int, str], dict[int, Row]]:
-        by_case: dict[tuple[int, str], dict[int, Row]] = {
-            (c.point, c.label): {} for c in self.plan.cases
+    def _table(self) -> dict[tuple[int, str], tuple[list[int], NDArray[np.float64]]]:
+        """The finished runs of each case: seeds in order, and a row of metrics each."""
+        by_case: dict[tuple[int, str], list[Row]] = {
+            (c.point, c.label): [] for c in self.plan.cases
         }
         for row in sorted(self.rows, key=lambda r: r.seed):
             if not row.error:
-                by_case[(row.case.point, row.case.label)][row.seed] = row
-        return by_case
+                by_case[(row.case.point, row.case.label)].append(row)
+        width = len(self.metrics)
+        return {
+            place: ([r.seed for r in rows], np.array([r.values for r in rows]).reshape(-1, width))
+            for place, rows in by_case.items()
+        }
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.metrics)}
 
     @property
     def failed(self) -> list[Row]:
@@ -87,7 +101,8 @@ class Comparison:
 
     def values(self, point: int, label: str, metric: str) -> list[float | None]:
         """A metric of all finished runs of a case, in the order of seeds."""
-        return [r.metrics.get(metric) for _, r in sorted(self._table[(point, label)].items())]
+        found = self._sample(point, label, [metric]).values[:, 0]
+        return [None if math.isnan(x) else x for x in found.tolist()]
 
     def statistics_of(self, metric: str) -> paired.Statistics:
         """The statistics that include a metric; a metric that files do not have is added."""
@@ -103,11 +118,12 @@ class Comparison:
 
     def _sample(self, point: int, label: str, names: Sequence[str]) -> paired.Sample:
         """The finished runs of a case."""
-        rows = [row for _, row in sorted(self._table[(point, label)].items())]
-        values = np.array([[r.metrics.get(m) for m in names] for r in rows], dtype=float)
-        seeds = [r.seed for r in rows]
-        shaped = values.reshape(len(rows), len(names))
-        return paired.Sample(point, label, seeds, shaped, self.deterministic(point, label))
+        seeds, values = self._table[(point, label)]
+        if tuple(names) != tuple(self.metrics):
+            unknown = np.full(len(seeds), math.nan)
+            columns = [self._columns.get(name) for name in names]
+            values = np.stack([unknown if c is None else values[:, c] for c in columns], axis=1)
+        return paired.Sample(point, label, seeds, values, self.deterministic(point, label))
 
     def pairs(
         self, point: int, left: str, right: str, metric: str, other: int | None = None
@@ -175,7 +191,7 @@ class Comparison:
                         **({"needs": dict(case.needs)} if case.needs else {}),
                         "assumed": list(case.scenario.assumed),
                         "deterministic": self.deterministic(case.point, case.label),
-                        "runs": len(self._table[(case.point, case.label)]),
+                        "runs": len(self._table[(case.point, case.label)][0]),
                         **{
                             m: self.statistics_of(m).full(case.point, case.label, m)
                             for m in self.metrics
@@ -213,12 +229,13 @@ class Comparison:
         import polars
 
         rows = self.rows
-        columns: dict[str, list[Any]] = {
+        values = np.array([r.values for r in rows], dtype=float)
+        columns: dict[str, Any] = {
             "point": [r.case.point for r in rows],
             **{k: [r.case.set[k] for r in rows] for k in self.plan.vary},
             "scheme": [r.case.label for r in rows],
             "seed": [r.seed for r in rows],
-            **{m: [r.metrics.get(m) for r in rows] for m in self.metrics},
+            **parts.numbers(values.reshape(len(rows), len(self.metrics)), self.metrics),
             "error": [r.error or None for r in rows],
         }
         numbers = dict.fromkeys(self.metrics, polars.Float64)
@@ -266,10 +283,10 @@ class Comparison:
         header = ["point", *self.plan.vary, "scheme", "metric", *paired.TABLE_COLUMNS]
         rows = []
         for case in self.plan.cases:
-            found = self.statistics_of(self.metrics[0]).table_rows(case.point, case.label)
-            for metric, values in zip(self.metrics, found, strict=True):
+            found = self.statistics_of(self.metrics[0]).table_values(case.point, case.label)
+            for metric, numbers in zip(self.metrics, row_texts(found), strict=True):
                 start = [str(case.point), *case.set.values(), case.label, metric]
-                rows.append([*start, *map(number, values)])
+                rows.append([*start, *numbers.split(",")])
         return table(header, rows)
 
     def plot(
@@ -348,7 +365,7 @@ class Comparison:
             for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")
         ]
         files.append(out / description.FILE)
-        if figure and any(self._table.values()):
+        if figure and any(seeds for seeds, _ in self._table.values()):
             files += self._write_figure(out, command, style, formats)
         return files
 
@@ -396,7 +413,7 @@ def compare(
     out: Path | None = None,
     cancel: Cancel | None = None,
     workers: int | None = None,
-    observe: Observe = observe,
+    observe: Observe | None = None,
     names: Sequence[str] | None = None,
     report: Callable[[str], None] = lambda _: None,
     what: str = "runs",
@@ -404,36 +421,42 @@ def compare(
     """Do the runs of a plan that `out` does not have yet.
 
     `names` are the metrics to keep; by default all, with those of each group of flows if there are
-    several groups. `report` gets the traceback of each failed run. `what` names the progress line.
+    several groups. `observe` does one run, for metrics that need more than its result; without it,
+    blocks of runs are done without the interpreter. `report` gets the traceback of each failed run.
+    `what` names the progress line.
     """
-    names = observing.names_of(plan) if names is None else names
+    names = observing.names_of(plan) if names is None else list(names)
     store = Store(out, plan, names) if out is not None else None
-    rows: dict[tuple[int, str, int], Row] = dict(store.rows) if store else {}
-    todo = list(plan.jobs(skip=store.has if store else lambda _: False))
+    rows: dict[Place, Row] = dict(store.rows) if store else {}
+    workers = workers or pool.cores()
+    has = store.has if store else lambda _: False
+    todo = list(blocks.blocks(plan, has, workers, 1 if observe else blocks.MAX_RUNS))
 
-    def work(job: Job) -> Metrics:
-        return observe(job, cancel)
+    def work(block: Block) -> Finished:
+        if observe is None:
+            return observing.run_seeds(
+                block.case.scenario, block.case.solo, block.seeds, names, cancel
+            )
+        found = observe(Job(block.case, block.seeds[0]), cancel)
+        return Finished(observing.row(found, names)[np.newaxis], [None])
 
-    with Progress(what, len(todo)) as progress:
+    with Progress(what, sum(len(b.seeds) for b in todo)) as progress:
 
-        def done(job: Job, outcome: Outcome[Metrics]) -> None:
+        def done(block: Block, outcome: Outcome[Finished]) -> None:
             if isinstance(outcome.error, InputError):
                 raise outcome.error
-            error = ""
-            if outcome.error is not None:
-                error = (
-                    "".join(traceback.format_exception_only(outcome.error)).strip()
-                    or type(outcome.error).__name__
-                )
-                where = traceback_outside(outcome.error) or "".join(
-                    traceback.format_exception(outcome.error)
-                )
-                report(f"run {job.seed} of {job.case.label} failed:\n{where}")
-            row = Row(job.case, job.seed, outcome.value or {}, error)
-            rows[(job.case.point, job.case.label, job.seed)] = row
+            found = outcome.value
+            if found is None:
+                unknown = np.full((len(block.seeds), len(names)), math.nan)
+                found = Finished(unknown, [outcome.error] * len(block.seeds))
+            new = []
+            for seed, values, error in zip(block.seeds, found.values, found.errors, strict=False):
+                text = "" if error is None else _failed(block.case, seed, error, report)
+                new.append(Row(block.case, seed, values, text))
+            rows.update((row.place, row) for row in new)
             if store is not None:
-                store.add(row)
-            progress.step()
+                store.add(new)
+            progress.step(len(new))
 
         try:
             complete = pool.run_jobs(todo, work, done, cancel=cancel, workers=workers)
@@ -450,12 +473,18 @@ def compare(
                 store.close()
             raise
     place = {(c.point, c.label): i for i, c in enumerate(plan.cases)}
-    ordered = [
-        r for _, r in sorted(rows.items(), key=lambda item: (place[item[0][:2]], item[0][2]))
-    ]
+    ordered = sorted(rows.values(), key=lambda row: (place[row.place[:2]], row.seed))
     if store is not None:
         store.finish(ordered)
     return Comparison(plan, ordered, version, names, interrupted=not complete)
+
+
+def _failed(case: Case, seed: int, error: BaseException, report: Callable[[str], None]) -> str:
+    """Report a failed run with its traceback; returns its error as one line."""
+    where = traceback_outside(error) or "".join(traceback.format_exception(error))
+    report(f"run {seed} of {case.label} failed:\n{where}")
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return text or type(error).__name__
 
 
 def point_of(plan: Plan, at: Mapping[str, str]) -> int:
@@ -468,4 +497,4 @@ def point_of(plan: Plan, at: Mapping[str, str]) -> int:
     )
 
 
-__all__ = ["Case", "Comparison", "compare", "observe", "point_of"]
+__all__ = ["Case", "Comparison", "compare", "point_of"]

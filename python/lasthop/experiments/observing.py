@@ -1,24 +1,23 @@
-"""Does one run and takes its metrics, with the run without candidates that harm compares it to."""
+"""Does runs and takes their metrics; harm compares them to runs without the candidates."""
 
 from __future__ import annotations
 
-import json
-import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lasthop.analysis import metrics
+from lasthop.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lasthop._native import Run
     from lasthop.experiments.plan import Plan, Scenario
     from lasthop.experiments.store import Metrics
-
-# Results of runs without candidates that are kept for other schemes with the same seed.
-_MAX_KEPT = 256
-
-_kept: OrderedDict[tuple[int, int], Mapping[str, Any]] = OrderedDict()
-_lock = threading.Lock()
 
 
 def names_of(the_plan: Plan, *, series: bool = False) -> list[str]:
@@ -31,33 +30,74 @@ def names_of(the_plan: Plan, *, series: bool = False) -> list[str]:
     return [*metrics.METRICS, *measures, *groups, *the_plan.counters]
 
 
-def solo_run(solo: Scenario | None, seed: int, cancel: Any) -> Mapping[str, Any] | None:
-    """The run without the candidates, with the same seed.
-
-    It is the same for all schemes, so results are kept, by the network that ran.
-    """
-    if solo is None:
-        return None
-    key = (solo.fingerprint(), seed)
-    with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
-    found: Mapping[str, Any] = json.loads(solo.run(seed, cancel))
-    with _lock:
-        _kept[key] = found
-        if len(_kept) > _MAX_KEPT:
-            _kept.popitem(last=False)
-    return found
+def solo_run(solo: Scenario | None, seed: int, cancel: Any) -> Run | None:
+    """The run without the candidates, with the same seed; it is the same for all schemes."""
+    return None if solo is None else solo.run_alone(seed, cancel)
 
 
-def of_run(
-    run: Mapping[str, Any], solo: Mapping[str, Any] | None = None, names: Sequence[str] = ()
-) -> Metrics:
+def of_run(run: Run, alone: Run | None = None, names: Sequence[str] = ()) -> Metrics:
     """All metrics of a run; of the other parts of a run (agents, links) those in `names`."""
-    found = metrics.of_run(run) | metrics.of_groups(run, solo)
+    found = metrics.of_run(run) | metrics.of_groups(run, alone)
     parts = [name for name in names if name not in found and metrics.is_part(name)]
-    return found | {name: metrics.part(run, name) for name in parts}
+    return found | metrics.values(run, parts)
 
 
-__all__ = ["names_of", "of_run", "solo_run"]
+def row(found: Metrics, names: Sequence[str]) -> NDArray[np.float64]:
+    """The metrics in the order of their names; NaN if unknown."""
+    values = (found.get(name) for name in names)
+    return np.array([math.nan if v is None else v for v in values], dtype=float)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Runs of the first seeds of those wanted: the finished ones."""
+
+    #: One row per run, one column per metric; NaN if unknown.
+    values: NDArray[np.float64]
+    #: Why a run failed; `None` if it did not.
+    errors: Sequence[BaseException | None]
+
+
+def run_seeds(
+    scenario: Scenario,
+    solo: Scenario | None,
+    seeds: Sequence[int],
+    names: Sequence[str],
+    cancel: Any,
+) -> Finished:
+    """Do the runs with these seeds; after an interrupt, only the finished ones are returned.
+
+    A run that fails has an error instead of metrics; wrong input raises `InputError`.
+    """
+    if not scenario.classes:
+        try:
+            values = scenario.run_many(list(seeds), list(names), solo, cancel)
+            return Finished(values, [None] * len(values))
+        except (Interrupted, InputError):
+            raise
+        except BaseException as error:
+            if len(seeds) == 1:
+                return Finished(np.full((1, len(names)), math.nan), [error])
+        # Once more one by one, so that only the run that fails has no result.
+        parts = [run_seeds(scenario, solo, [seed], names, cancel) for seed in seeds]
+        return Finished(np.concatenate([p.values for p in parts]), [p.errors[0] for p in parts])
+    with_harm = solo is not None and any(n.rpartition(".")[2] in metrics.HARM for n in names)
+    rows: list[NDArray[np.float64]] = []
+    errors: list[BaseException | None] = []
+    for seed in seeds:
+        try:
+            run = scenario.run(seed, cancel)
+            alone = solo_run(solo, seed, cancel) if with_harm else None
+            rows.append(row(metrics.values(run, names, alone), names))
+            errors.append(None)
+        except Interrupted:
+            break
+        except InputError:
+            raise
+        except BaseException as failed:
+            rows.append(row({}, names))
+            errors.append(failed)
+    return Finished(np.array(rows, dtype=float).reshape(len(rows), len(names)), errors)
+
+
+__all__ = ["Finished", "names_of", "of_run", "row", "run_seeds", "solo_run"]

@@ -347,7 +347,7 @@ def plan(
         _check_scheme_settings(all_settings, sources)
         for scheme, here in zip(schemes, sources, strict=True):
             scenario = _load_case(loader, here, scheme, point)
-            entry = json.loads(scenario.scheme)
+            entry = scenario.scheme
             _check_label(entry["label"], "the label")
             needs = (own or {}).get(entry["label"], {})
             source = here.with_settings(list(needs.items())) if needs else here

@@ -16,11 +16,12 @@ from pathlib import Path
 
 @cache
 def build_id() -> str:
-    """Digest of the code that determines the numbers of a run: the simulator and the metrics."""
+    """Digest of the code that determines the numbers of a run: the simulator, which also computes
+    the metrics.
+    """
     from lasthop import _native
-    from lasthop.analysis import metrics
 
-    return _digest(*(Path(str(m.__file__)).read_bytes() for m in (_native, metrics)))
+    return _digest(Path(str(_native.__file__)).read_bytes())
 
 
 def source_id(module: str) -> str:

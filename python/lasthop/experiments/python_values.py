@@ -136,7 +136,7 @@ def flow_options(given: Mapping[str, Any]) -> dict[str, Any]:
 def _schema() -> Schema:
     from lasthop import _native
 
-    found: Schema = json.loads(_native.schema())
+    found: Schema = _native.schema()
     return found
 
 

@@ -8,13 +8,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lasthop import own_schemes
 from lasthop.errors import InputError
 from lasthop.experiments import python_values
 from lasthop.experiments.python_values import ScenarioDict
 from lasthop.quantities import JOINT_SEPARATOR
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lasthop._native import Run
 
 Scheme = str | own_schemes.SchemeClass
 
@@ -44,8 +50,8 @@ class Scenario(Protocol):
         """Estimated number of frames that one run sends over links."""
 
     @property
-    def scheme(self) -> str:
-        """JSON: label, name, settings, family and group of the scheme in `[tcp]`."""
+    def scheme(self) -> dict[str, Any]:
+        """Label, name, settings, family and group of the scheme in `[tcp]`."""
 
     @property
     def slots(self) -> list[str]:
@@ -81,17 +87,27 @@ class Scenario(Protocol):
         """Assumptions for what the file does not specify, one line each."""
 
     @property
-    def bounds(self) -> str:
-        """JSON: settings that limit the throughput of the first TCP flow (limited_by, setting,
-        value).
-        """
+    def bounds(self) -> list[dict[str, str]]:
+        """Settings that limit the throughput of the first TCP flow (limited_by, setting, value)."""
 
     @property
     def inputs(self) -> list[str]:
         """Paths of the trace files that the scenario reads."""
 
-    def run(self, seed: int, cancel: Any = None) -> str:
-        """Do one run and return its JSON."""
+    def run(self, seed: int, cancel: Any = None) -> Run:
+        """Do one run and return its result."""
+
+    def run_alone(self, seed: int, cancel: Any = None) -> Run:
+        """The same for a scenario without candidates; results are kept."""
+
+    def run_many(
+        self, seeds: list[int], names: list[str], alone: Any = None, cancel: Any = None
+    ) -> NDArray[np.float64]:
+        """Do a run for each seed and return the metrics with these names: a row per seed.
+
+        NaN if unknown. After an interrupt, the rows of the finished runs. `alone` is the scenario
+        without its candidates, for harm. Not for schemes in Python.
+        """
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import math
 import os
 import shutil
 import sys
@@ -14,12 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
 
 from lasthop.errors import InputError
 from lasthop.experiments.plan import Case, Job, Plan
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 Metrics = dict[str, float | None]
+Place = tuple[int, str, int]
 
 CHECKSUM = "checksum"
 # Why rows of an earlier call are not reused.
@@ -28,14 +35,20 @@ OLDER_VERSION = "belong to an older version and are not reused"
 DAMAGED = "were altered or damaged after they were written and are not reused"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """One finished run: its metrics, or the error that ended it."""
 
     case: Case
     seed: int
-    metrics: Metrics
+    #: One value per metric of the comparison; NaN if unknown.
+    values: NDArray[np.float64]
     error: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Point, label of the scheme, and seed."""
+        return self.case.point, self.case.label, self.seed
 
 
 @contextmanager
@@ -97,9 +110,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def number(value: float | None) -> str:
     """Format a number for a file: exact; empty if unknown."""
-    if value is None:
-        return ""
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return "" if value is None else row_texts(np.array([[value]], dtype=float))[0]
+
+
+def row_texts(values: NDArray[np.float64]) -> list[str]:
+    """The numbers of each row as a file has them, separated by commas; NaN becomes empty."""
+    from lasthop import _native
+
+    return _native.row_texts(values)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -111,9 +129,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def checksum(fields: Sequence[str]) -> str:
-    """Checksum of a row, to detect changes after it was written."""
-    return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:8]
+def checksum(fields: str) -> str:
+    """Checksum of a row, its fields joined by zero bytes, to detect changes after it was
+    written.
+    """
+    return hashlib.sha256(fields.encode()).hexdigest()[:8]
 
 
 @contextmanager
@@ -161,9 +181,10 @@ class Store:
             "key",
             CHECKSUM,
         ]
-        self.rows: dict[tuple[int, str, int], Row] = {}
-        # Reused rows as the file has them; formatting their numbers again takes time.
-        self._as_read: dict[tuple[int, str, int], list[str]] = {}
+        self.rows: dict[Place, Row] = {}
+        # The lines of the file; formatting their numbers again takes time.
+        self._lines: dict[Place, str] = {}
+        self._starts: dict[tuple[int, str], tuple[str, str]] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with writing(self.path):
@@ -196,7 +217,7 @@ class Store:
         self._print_counts(left_out)
         if left_out:
             write_whole(self._previous, content)
-        text = table(self.header, [self._fields(row) for row in self.rows.values()])
+        text = self._text(list(self.rows.values()))
         if text.encode() == content:
             return
         with writing(self.path):
@@ -226,7 +247,7 @@ class Store:
         self, fields: Sequence[str], wanted: Mapping[tuple[str, str], Case], left_out: Counter[str]
     ) -> None:
         """Reuse a row, or count the reason why not."""
-        if len(fields) != len(self.header) or fields[-1] != checksum(fields[:-1]):
+        if len(fields) != len(self.header) or fields[-1] != checksum("\0".join(fields[:-1])):
             left_out[DAMAGED] += 1
             return
         record = dict(zip(self.header, fields, strict=True))
@@ -234,46 +255,61 @@ class Store:
         if case is None:
             left_out[OTHER_INPUT] += 1
         elif not record["error"]:  # failed runs are repeated
-            metrics = {m: float(record[m]) if record[m] else None for m in self.metrics}
-            row = Row(case, int(record["seed"]), metrics)
-            place = (case.point, case.label, row.seed)
-            self.rows[place] = row
-            if fields[: len(self._place(row))] == self._place(row):
-                self._as_read[place] = list(fields)
+            values = [float(record[m]) if record[m] else math.nan for m in self.metrics]
+            row = Row(case, int(record["seed"]), np.array(values, dtype=float))
+            self.rows[row.place] = row
+            start = self._start(case)[0].split("\0")
+            if fields[: len(start)] == start:
+                self._lines[row.place] = table(fields, [])
 
-    def _write(self, fields: Sequence[str]) -> None:
-        self._file.write(table(fields, []))
+    def _start(self, case: Case) -> tuple[str, str]:
+        """The first fields of the rows of a case (point, varied values, scheme): joined by zero
+        bytes, and as CSV.
+        """
+        place = (case.point, case.label)
+        if place not in self._starts:
+            fields = [str(case.point), *(case.set[k] for k in self.plan.vary), case.label]
+            self._starts[place] = ("\0".join(fields), table(fields, []).rstrip("\n"))
+        return self._starts[place]
 
-    def _place(self, row: Row) -> list[str]:
-        """The first fields of a row: point, varied values, scheme, seed."""
-        varied = [row.case.set[k] for k in self.plan.vary]
-        return [str(row.case.point), *varied, row.case.label, str(row.seed)]
+    def _make_lines(self, rows: Sequence[Row]) -> None:
+        """Make the lines of rows that have none."""
+        missing = [row for row in rows if row.place not in self._lines]
+        if not missing:
+            return
+        texts = row_texts(np.stack([row.values for row in missing]))
+        for row, numbers in zip(missing, texts, strict=True):
+            start, start_text = self._start(row.case)
+            error = " ".join(row.error.split())
+            zeros = numbers.replace(",", "\0")
+            check = checksum(f"{start}\0{row.seed}\0{zeros}\0{error}\0{row.case.key}")
+            error_text = table([error, ""], []).rstrip("\n") if error else ","
+            self._lines[row.place] = (
+                f"{start_text},{row.seed},{numbers},{error_text}{row.case.key},{check}\n"
+            )
 
-    def _fields(self, row: Row) -> list[str]:
-        place = (row.case.point, row.case.label, row.seed)
-        if place in self._as_read and self.rows.get(place) is row:
-            return self._as_read[place]
-        values = [number(row.metrics.get(m)) for m in self.metrics]
-        error = " ".join(row.error.split())
-        fields = [*self._place(row), *values, error, row.case.key]
-        return [*fields, checksum(fields)]
+    def _text(self, rows: Sequence[Row]) -> str:
+        """The file with these rows."""
+        self._make_lines(rows)
+        return table(self.header, []) + "".join(self._lines[row.place] for row in rows)
 
     def has(self, job: Job) -> bool:
         """True if the run is finished."""
         return (job.case.point, job.case.label, job.seed) in self.rows
 
-    def add(self, row: Row) -> None:
-        """Append a finished run and flush the file."""
+    def add(self, rows: Sequence[Row]) -> None:
+        """Append finished runs and flush the file."""
+        self._make_lines(rows)
         with writing(self.path):
-            self._write(self._fields(row))
+            self._file.write("".join(self._lines[row.place] for row in rows))
             self._file.flush()
-        self.rows[(row.case.point, row.case.label, row.seed)] = row
+        self.rows |= {row.place: row for row in rows}
 
     def finish(self, rows: Sequence[Row]) -> None:
         """Rewrite `runs.csv` in the order of the plan, independent of the order in which runs
         ended.
         """
-        content = table(self.header, [self._fields(r) for r in rows]).encode()
+        content = self._text(rows).encode()
         self.close()
         if self.path.read_bytes() != content:
             write_whole(self.path, content)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +17,9 @@ from lasthop.inspection import series
 from lasthop.inspection import stalls as find_stalls
 from lasthop.inspection.record import Connection, Record
 from lasthop.inspection.stalls import Stall
+
+if TYPE_CHECKING:
+    from lasthop import _native
 
 #: Version of the JSON of `lasthop inspect`; it grows with incompatible changes.
 JSON_VERSION = 1
@@ -269,20 +271,20 @@ def capture_folder(base: Path, label: str, several: bool) -> Path:
 
 
 def from_runs(
-    runs: Sequence[tuple[Any, str, Mapping[str, Any], int]],
+    runs: Sequence[tuple[Any, _native.Run, Mapping[str, Any], int]],
     *,
     seed: int,
     version: str,
     shortest_s: float | None = None,
     command: str = "",
 ) -> Inspection:
-    """Build an inspection from runs: scenario, JSON of the result, recorded columns and the index
+    """Build an inspection from runs: scenario, result, recorded columns and the index
     of the flow.
     """
     subjects: list[Subject] = []
     assumed: dict[str, None] = {}
-    for scenario, text, columns, flow in runs:
-        record = Record(json.loads(text), columns, flow)
+    for scenario, run, columns, flow in runs:
+        record = Record(run.to_dict(), columns, flow)
         subjects += subjects_of(record, str(record.flow["scheme"]), shortest_s)
         assumed |= dict.fromkeys(scenario.assumed)
     first = subjects[0].connection.record

@@ -139,7 +139,7 @@ def _fill(
     """The cell with its transfers."""
     late = 0
     for seed in range(1, (min(seeds, CONTROL_SEEDS) if cell.own else seeds) + 1):
-        flow = json.loads(scenario.run(seed))["flows"][0]
+        flow = scenario.run(seed).to_dict()["flows"][0]
         found = _transfer([*words, "--seed", str(seed)], command, size)
         progress()
         if found is None or flow["completed_s"] is None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lasthop import catalogue, quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
 from lasthop.experiments import description, experiment, observing, plan
-from lasthop.experiments.comparison import Comparison, compare
+from lasthop.experiments.comparison import Comparison, Observe, compare
 from lasthop.experiments.experiment import DEFAULT_SEEDS, Figure
-from lasthop.experiments.plan import Case, Job, Loader, Plan, Scheme, Source
+from lasthop.experiments.plan import Case, Loader, Plan, Scheme, Source
 from lasthop.experiments.pool import Cancel
-from lasthop.experiments.store import Metrics, Row, write_whole, writing
+from lasthop.experiments.store import Row, write_whole, writing
 from lasthop.reproduction import claims
 from lasthop.reproduction.recorder import Record, Recorder, record
 
@@ -245,7 +246,7 @@ def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) ->
     cases = []
     for vector in figure.plot.vectors:
         scenario = loader(where, vector.scheme)
-        entry = json.loads(scenario.scheme)
+        entry = scenario.scheme
         cases.append(Case(0, {}, vector.id, entry["name"], entry["settings"], scenario, vector.id))
     return Plan(base.title, "", base.filled, {}, [1], cases, random=False)
 
@@ -340,9 +341,10 @@ class InComparison:
             chosen = chart or chart_of(self.figure.plot)
             chart_spec.resolve(chosen, the_plan, self.names, option)
 
-    def observe(self, job: Job, cancel: Cancel | None) -> Metrics:
-        """Do one run and return its metrics."""
-        return self.recorder(job, cancel)
+    @property
+    def observe(self) -> Observe | None:
+        """Does one run and returns its metrics; `None` if no events of a run are needed."""
+        return self.recorder.observe
 
     def attach(self, comparison: Comparison, cancel: Cancel | None) -> None:
         """Judge the claims of a finished comparison, and let it draw the figure."""
@@ -443,7 +445,7 @@ def reproduce_figure(
             agree = sum(a == b for a, b in zip(given, expected[case.label], strict=True)) / len(
                 given
             )
-            rows.append(Row(case, 1, {"agreement": agree}))
+            rows.append(Row(case, 1, np.array([agree])))
         comparison = Comparison(the_plan, rows, version, ["agreement"])
     else:
         comparison = compare(
@@ -451,7 +453,7 @@ def reproduce_figure(
             version=version,
             cancel=cancel,
             workers=workers,
-            observe=recorder,
+            observe=recorder.observe,
             names=recorder.names,
             report=report,
             what=figure.id,

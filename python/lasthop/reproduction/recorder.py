@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
 from lasthop.experiments import experiment, observing, pool
-from lasthop.experiments.comparison import Comparison
+from lasthop.experiments.comparison import Comparison, Observe
 from lasthop.experiments.experiment import Figure
 from lasthop.experiments.plan import Job
 from lasthop.experiments.pool import Cancel, Outcome
@@ -21,17 +20,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lasthop._native import Run
     from lasthop.plotting.plots import Line
 
-# Does one run and records these kinds of events; returns the JSON of the run and the columns.
-Record = Callable[[Job, Sequence[str], Cancel | None], tuple[str, dict[str, Any]]]
+# Does one run and records these kinds of events; returns the result of the run and the columns.
+Record = Callable[[Job, Sequence[str], Cancel | None], "tuple[Run, dict[str, Any]]"]
 Samples = dict[tuple[int, str, int], dict[str, "NDArray[np.float64]"]]
 
 
-def record(job: Job, kinds: Sequence[str], cancel: Cancel | None) -> tuple[str, dict[str, Any]]:
+def record(job: Job, kinds: Sequence[str], cancel: Cancel | None) -> tuple[Run, dict[str, Any]]:
     """Do one run and record its events."""
     scenario: Any = job.case.scenario
-    found: tuple[str, dict[str, Any]] = scenario.run_series(job.seed, list(kinds), cancel)
+    found: tuple[Run, dict[str, Any]] = scenario.run_series(job.seed, list(kinds), cancel)
     return found
 
 
@@ -115,16 +115,13 @@ class Recorder:
         ]
 
     def __call__(self, job: Job, cancel: Cancel | None) -> Metrics:
-        """Do one run."""
+        """Do one run and record its events."""
         from lasthop.analysis import series, transients
 
         solo = observing.solo_run(job.case.solo, job.seed, cancel) if self.harm else None
-        if not self.kinds:
-            return self._of_run(json.loads(job.case.scenario.run(job.seed, cancel)), solo)
-        text, columns = self.record(job, self.kinds, cancel)
+        run, columns = self.record(job, self.kinds, cancel)
         events = series.Events.of(self.kinds, columns)
-        run = json.loads(text)
-        found = self._of_run(run, solo) | series.measure(events, self.figure.claims)
+        found = observing.of_run(run, solo, self.parts) | series.measure(events, self.figure.claims)
         if self.measured:
             found |= transients.of_run(self.kinds, columns, run)
         seed = self.figure.plot.seed if self.figure.plot is not None else None
@@ -142,8 +139,10 @@ class Recorder:
                 self.raw[(job.case.point, job.case.label)] = events
         return found
 
-    def _of_run(self, run: dict[str, Any], solo: Mapping[str, Any] | None) -> Metrics:
-        return observing.of_run(run, solo, self.parts)
+    @property
+    def observe(self) -> Observe | None:
+        """Does one run; `None` if no events of a run are needed."""
+        return self if self.kinds else None
 
     def add_samples(self, comparison: Comparison, cancel: Cancel | None = None) -> None:
         """Repeat the stored runs whose series are drawn; their metrics are known already."""

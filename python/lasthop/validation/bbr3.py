@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import statistics
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -74,7 +73,8 @@ class Cell:
         """The median in Mbit/s; a run that does not complete counts as 0."""
         scenario = _native.Scenario(scenario_text(self, offload))
         with ThreadPoolExecutor(CORES) as pool:
-            flows = [json.loads(r)["flows"][0] for r in pool.map(scenario.run, range(1, seeds + 1))]
+            runs = pool.map(scenario.run, range(1, seeds + 1))
+            flows = [r.to_dict()["flows"][0] for r in runs]
         times = [f["completed_s"] for f in flows]
         return statistics.median(8e-6 * self.size / (t + 2 * self.rtt) if t else 0.0 for t in times)
 

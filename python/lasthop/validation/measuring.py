@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import statistics
 from collections.abc import Callable, Mapping
@@ -37,7 +36,7 @@ def simulate(text: str, seeds: int, rule: type[CongestionControl] | None = None)
     # Runs of a Python rule are serialised by the GIL anyway.
     with ThreadPoolExecutor(1 if rule else CORES) as pool:
         results = pool.map(scenario.run, range(first, first + (seeds if scenario.random else 1)))
-        return [json.loads(r) for r in results]
+        return [r.to_dict() for r in results]
 
 
 def first_flow(run: Run) -> float:

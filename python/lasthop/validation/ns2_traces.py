@@ -136,7 +136,7 @@ def apart(variants: tuple[str, ...]) -> Iterator[str]:
             result, columns = trace_scenario(settings, SCHEMES[variant]).run_series(
                 1, ["ack_received"]
             )
-            again = json.loads(result)["flows"][0]["retransmissions"]["total"]
+            again = result.to_dict()["flows"][0]["retransmissions"]["total"]
             last = columns["t_ns"][int(columns["ack"].argmax())] / 1e9
             row = theirs[path.stem, variant]
             line += (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -176,7 +175,7 @@ def common_chains() -> Table:
         native = _native.Scenario(scenario(row))
         with ThreadPoolExecutor(CORES) as pool:
             ours = [
-                json.loads(r)["flows"][0]
+                r.to_dict()["flows"][0]
                 for r in pool.map(native.run, (int(line["seed"]) for line in lines))
             ]
         differences = [

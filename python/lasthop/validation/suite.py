@@ -7,7 +7,6 @@ module per suite has only what is particular to it: scenarios, names of cells, p
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -142,4 +141,4 @@ class Suite:
 
 def known_scheme(name: str) -> bool:
     """True if the catalogue has the scheme."""
-    return any(entry["name"] == name for entry in json.loads(_native.schemes()))
+    return any(entry["name"] == name for entry in _native.schemes())

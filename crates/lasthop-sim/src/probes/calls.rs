@@ -1,7 +1,7 @@
 //! Calls: which packets arrive in time to be played, and the quality of speech.
 
 use lasthop::units::{Duration, Time};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Packets of a call. Counted are those sent in the measured time, at least the deadline before its
 /// end.
@@ -19,7 +19,7 @@ pub struct CallStats {
 }
 
 /// The result of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct CallResult {
     /// Time from sending a packet to playing it, seconds.
     pub deadline_s: f64,

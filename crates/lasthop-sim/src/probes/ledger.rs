@@ -2,13 +2,13 @@
 
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::Time;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::events::probe::Fate;
 
 /// Bits of packets, TCP and IP headers included, in the measured time. `before + offered +
 /// injected` equals the sum of all other fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Traffic {
     /// In transit when measuring began.
     pub before: u64,

@@ -2,13 +2,13 @@
 
 use lasthop::tcp::sender::Limit;
 use lasthop::units::{Duration, Time};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::events::probe::Offer;
 
 /// Shares of the active measured time by what prevented the flow from sending its next new byte.
 /// They add up to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct LimitShares {
     /// The congestion window, loss recovery included.
     pub cwnd: f64,

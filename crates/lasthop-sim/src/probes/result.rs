@@ -1,11 +1,13 @@
 //! The result of a run: the JSON output of `lasthop run`.
 
+use std::borrow::Cow;
+
 use lasthop::histogram::Summary;
 use lasthop::scenario::bounds::FlowBound;
 use lasthop::scenario::network::FlowRole;
 use lasthop::tcp::sender::Limit;
 use lasthop::units::Quantity;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::probes::calls::CallResult;
@@ -13,10 +15,10 @@ use crate::probes::ledger::Traffic;
 use crate::probes::limits::LimitShares;
 
 /// The result of a run. Windows are in bytes; unknown values are `null`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct RunResult {
     /// Version of lasthop.
-    pub lasthop: &'static str,
+    pub lasthop: Cow<'static, str>,
     /// Title of the scenario.
     pub scenario: String,
     /// Label of the scheme of the first TCP flow.
@@ -38,17 +40,17 @@ pub struct RunResult {
     /// Accounting of all traffic, bits.
     pub traffic_bits: Traffic,
     /// Clicks of web sessions.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clicks: Vec<ClickResult>,
     /// Handovers that took place.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handovers: Vec<HandoverResult>,
     /// Confusion matrix of the schemes' classifiers; `null` where there is none.
     pub classifier: Option<Classifier>,
 }
 
 /// A handover that took place.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct HandoverResult {
     /// Name of the node.
     pub node: String,
@@ -64,7 +66,7 @@ pub struct HandoverResult {
 }
 
 /// A click of a web session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ClickResult {
     /// Name of the session and number of the page from 1.
     pub id: String,
@@ -83,14 +85,14 @@ pub struct ClickResult {
 }
 
 /// Classifications of losses by the schemes, compared with the ground truth.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Classifier {
     /// Flows whose scheme classifies losses.
     pub flows: Vec<FlowClassifier>,
 }
 
 /// The classifier of one flow's scheme.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FlowClassifier {
     /// Name of the flow.
     pub id: String,
@@ -104,7 +106,7 @@ pub struct FlowClassifier {
 }
 
 /// A confusion matrix: a row for each true class.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Matrix {
     /// Lost on the air.
     pub wireless: Verdicts,
@@ -115,7 +117,7 @@ pub struct Matrix {
 }
 
 /// Numbers of verdicts of the scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Verdicts {
     /// Classified as a wireless loss.
     pub wireless: u64,
@@ -130,7 +132,7 @@ impl From<[u64; 2]> for Verdicts {
 }
 
 /// A number of events, and how many of them were spurious.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Spurious {
     /// In all.
     pub total: u64,
@@ -139,7 +141,7 @@ pub struct Spurious {
 }
 
 /// Retransmission timeouts.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Timeouts {
     /// In all.
     pub total: u64,
@@ -150,7 +152,7 @@ pub struct Timeouts {
 }
 
 /// Notices of the link layer that a sender received.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Notices {
     /// The link layer starts to retransmit a segment (ERSN).
     pub ersn: u64,
@@ -163,7 +165,7 @@ pub struct Notices {
 }
 
 /// A setting that bounds the throughput of a flow.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct BoundResult {
     /// The share of `limited_by` that measures how long this setting limits the flow.
     pub limited_by: Limit,
@@ -180,7 +182,7 @@ impl From<FlowBound> for BoundResult {
 }
 
 /// The result of a flow.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FlowResult {
     /// Name of the flow.
     pub id: String,
@@ -189,7 +191,7 @@ pub struct FlowResult {
     /// Role in a comparison.
     pub role: FlowRole,
     /// Kind of the application, as in the scenario file; an object of a web session is a transfer.
-    pub app: &'static str,
+    pub app: Cow<'static, str>,
     /// Sender's node.
     pub from: String,
     /// Receiver's node.
@@ -241,7 +243,7 @@ pub struct FlowResult {
     /// next new byte; `null` for datagrams, and if no time was measured.
     pub limited_by: Option<LimitShares>,
     /// The settings that set these limits, with their values.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<BoundResult>,
     /// Round-trip time samples of the sender, or of the answers to a ping, seconds.
     pub rtt_s: Summary,
@@ -251,7 +253,7 @@ pub struct FlowResult {
 }
 
 /// The result of a one-way link.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LinkResult {
     /// Name of the node where it begins.
     pub from: String,
@@ -300,7 +302,7 @@ pub struct LinkResult {
 }
 
 /// The result of an agent or relay.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct AgentResult {
     /// Name of the node.
     pub node: String,

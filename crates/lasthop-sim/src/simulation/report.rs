@@ -22,7 +22,7 @@ impl<R: Observer> Simulation<R> {
             .find(|f| is_tcp(f))
             .map_or(String::new(), |f| f.scheme.label.clone());
         RunResult {
-            lasthop: env!("CARGO_PKG_VERSION"),
+            lasthop: env!("CARGO_PKG_VERSION").into(),
             scenario: network.title.clone(),
             scheme,
             seed,
@@ -92,7 +92,7 @@ impl<R: Observer> Simulation<R> {
             id: config.name.clone(),
             group: config.group.clone(),
             role: config.role,
-            app: config.app.kind(),
+            app: config.app.kind().into(),
             from: name(config.from),
             to: name(config.to),
             scheme: is_tcp(config).then(|| config.scheme.label.clone()),

@@ -41,7 +41,7 @@ fn a_ping_measures_the_round_trip_time() {
     let result = run(&network);
     let flow = &result.flows[0];
     // The last answer is in transit at the end.
-    assert_eq!((flow.sent_segments, flow.app, flow.scheme.is_none()), (100, "ping", true));
+    assert_eq!((flow.sent_segments, &*flow.app, flow.scheme.is_none()), (100, "ping", true));
     let expected = 0.100 + 2.0 * (0.00008 + 0.0008);
     assert!((flow.rtt_s.mean.unwrap() - expected).abs() < 1e-6, "{:?}", flow.rtt_s);
     // The narrowest link alone counts in the time on the empty path.

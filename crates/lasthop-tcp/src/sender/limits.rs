@@ -1,13 +1,13 @@
 //! What keeps a sender from sending its next new byte.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::window::Window;
 
 /// What keeps a flow from sending its next new byte.
 ///
 /// A sender alone knows `Application` to `Outage`; a host adds what stands between the ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Nothing to send: the application has written nothing more.
