@@ -1,6 +1,8 @@
 //! `[[cell]]`: a medium that several nodes share. Types, checks and defaults, and the part of the
 //! network built from it.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +23,8 @@ use lasthop_channel::link::cell::mac::{
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
 
-/// More members are a mistake, or need another simulator.
-const MAX_MEMBERS: usize = 250;
+/// An access point and 2,000 stations. More are a mistake, or need another simulator.
+const MAX_MEMBERS: usize = 2_001;
 /// Contention windows of more slots take minutes.
 const MAX_WINDOW: u32 = 65_535;
 /// More attempts are not a limit.
@@ -147,7 +149,8 @@ fn check_members(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     if members.iter().any(|m| m.trim().is_empty()) {
         return fail("a node needs a name that is not empty".into());
     }
-    match (1..members.len()).find(|&i| members[..i].contains(&members[i])) {
+    let mut seen = HashSet::new();
+    match (0..members.len()).find(|&i| !seen.insert(&members[i])) {
         Some(i) => Err(tree.error(
             &at.at("members"),
             ErrorKind::ListedTwice { what: "node", name: members[i].clone() },
@@ -313,19 +316,18 @@ pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
     open
 }
 
-/// Adds a filled cell to the network, and a one-way link for each ordered pair of members.
+/// Adds a filled cell to the network.
 pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
-    let mac = spec.mac.mac();
-    let stations: Vec<StationConfig> =
-        spec.members.iter().map(|name| station(network, spec, name)).collect();
-    let cell = network.cells.len() as u32;
-    for (from, sender) in stations.iter().enumerate() {
-        for (to, receiver) in stations.iter().enumerate().filter(|(to, _)| *to != from) {
-            let place = Place { cell, from: from as u32, to: to as u32 };
-            network.links.push(pair(&mac, spec.label(i), sender, receiver, place));
-        }
-    }
-    network.cells.push(CellConfig { name: spec.label(i), mac, stations });
+    let stations = spec.members.iter().map(|name| station(network, spec, name)).collect();
+    network.cells.push(CellConfig { name: spec.label(i), mac: spec.mac.mac(), stations });
+}
+
+/// Adds a one-way link for a pair of members.
+pub fn add_pair(network: &mut Network, place: Place) {
+    let cell = &network.cells[place.cell as usize];
+    let [from, to] = [place.from, place.to].map(|member| &cell.stations[member as usize]);
+    let link = pair(&cell.mac, cell.name.clone(), from, to, place);
+    network.links.push(link);
 }
 
 fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
@@ -367,37 +369,5 @@ fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place
         outages: Vec::new(),
         arq: None,
         cell: Some(place),
-    }
-}
-
-/// Removes the pairs that no flow uses: in a large cell few members exchange packets.
-pub fn prune(network: &mut Network) {
-    if network.cells.is_empty() {
-        return;
-    }
-    let mut used: Vec<bool> = network.links.iter().map(|l| l.cell.is_none()).collect();
-    for flow in &network.flows {
-        // Agents and relays on the path exchange packets with each other and with the ends.
-        let nodes: Vec<_> = std::iter::once(flow.from)
-            .chain(network.path(flow.from, flow.to).into_iter().map(|l| network.links[l].to))
-            .collect();
-        let back = network.path(flow.to, flow.from).into_iter().map(|l| network.links[l].to);
-        let nodes: Vec<_> = nodes.iter().copied().chain(back).collect();
-        for (&a, &b) in nodes.iter().flat_map(|a| nodes.iter().map(move |b| (a, b))) {
-            network.path(a, b).into_iter().for_each(|l| used[l] = true);
-        }
-    }
-    let mut kept = 0;
-    let renumbered: Vec<Option<u32>> = used
-        .iter()
-        .map(|u| {
-            kept += u32::from(*u);
-            u.then(|| kept - 1)
-        })
-        .collect();
-    let mut keep = used.into_iter();
-    network.links.retain(|_| keep.next().unwrap_or(true));
-    for hop in network.next_hop.iter_mut().flatten() {
-        *hop = hop.and_then(|l| renumbered[l as usize]);
     }
 }

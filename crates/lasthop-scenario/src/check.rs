@@ -23,7 +23,7 @@ pub const MAX_PACKET: u64 = 65_535;
 /// Bytes of IP and TCP headers.
 const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
 /// More nodes are a mistake, or need another simulator.
-pub const MAX_NODES: usize = 2_000;
+pub const MAX_NODES: usize = 4_000;
 /// Maximum number of flows.
 pub const MAX_FLOWS: u64 = 10_000;
 /// The shortest slot of a random process.

@@ -12,7 +12,7 @@ use crate::endpoints::NodeNames;
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{FlowSpec, HandoverState, LinkSpec, PathSpec};
 use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
-use crate::routes::next_hops;
+use crate::routes::Arcs;
 use crate::sessions;
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::RateConfig;
@@ -64,20 +64,19 @@ pub fn resolve(
     for (i, cell) in file.cell.iter().enumerate() {
         cells::add(&mut network, cell, i);
     }
-    for (i, node) in file.node.iter().enumerate() {
-        let known = file
-            .link
-            .iter()
-            .flat_map(|l| &l.between)
-            .chain(file.cell.iter().flat_map(|c| &c.members));
-        if !known.clone().any(|n| *n == node.name) {
-            let kind =
-                ErrorKind::NotLinked { name: node.name.clone(), known: known.cloned().collect() };
-            return Err(tree.error(&Path::key("node").at(i), kind));
-        }
+    let known: Vec<&String> = file
+        .link
+        .iter()
+        .flat_map(|l| &l.between)
+        .chain(file.cell.iter().flat_map(|c| &c.members))
+        .collect();
+    let linked: HashSet<&String> = known.iter().copied().collect();
+    if let Some(i) = file.node.iter().position(|node| !linked.contains(&node.name)) {
+        let name = file.node[i].name.clone();
+        let kind = ErrorKind::NotLinked { name, known: known.into_iter().cloned().collect() };
+        return Err(tree.error(&Path::key("node").at(i), kind));
     }
-    let arcs: Vec<(NodeId, NodeId)> = network.links.iter().map(|l| (l.from, l.to)).collect();
-    network.next_hop = next_hops(network.nodes.len(), &arcs);
+    add_routes(&mut network, &file.flow);
     for (i, flow) in file.flow.iter().enumerate() {
         add_flows(&mut network, flow, i, filled, tree, traces)?;
     }
@@ -109,8 +108,35 @@ pub fn resolve(
     if let Some(name) = duplicate_name(&network) {
         return Err(tree.error(&Path::key("flow"), ErrorKind::DuplicateName { what: "flow", name }));
     }
-    cells::prune(&mut network);
     Ok(network)
+}
+
+/// Adds the routes, and a link for each pair of members of a cell that a flow uses.
+fn add_routes(network: &mut Network, flows: &[FlowSpec]) {
+    let links = network.links.iter().map(|l| (l.from, l.to)).collect();
+    let members = network.cells.iter().map(|c| c.stations.iter().map(|s| s.node).collect());
+    let arcs = Arcs::new(network.nodes.len(), links, members.collect());
+    let mut table = arcs.next_hops();
+    if !network.cells.is_empty() {
+        let ends = flows.iter().flat_map(|flow| ends_in_turn(network, flow)).collect();
+        let used = arcs.used_pairs(&table, &ends);
+        arcs.renumber(&mut table, &used);
+        used.iter().filter_map(|arc| arcs.place(*arc)).for_each(|p| cells::add_pair(network, p));
+    }
+    network.next_hop = table;
+}
+
+/// The ends of the flows of a `[[flow]]`; none if a node is unknown, which is reported later.
+fn ends_in_turn(network: &Network, spec: &FlowSpec) -> Vec<(NodeId, NodeId)> {
+    let nodes = |names: &Option<NodeNames>| -> Option<Vec<NodeId>> {
+        names.iter().flat_map(NodeNames::as_slice).map(|name| network.node(name)).collect()
+    };
+    let (Some(froms), Some(tos)) = (nodes(&spec.from), nodes(&spec.to)) else { return Vec::new() };
+    if froms.is_empty() || tos.is_empty() {
+        return Vec::new();
+    }
+    let turns = u64::from(spec.count).div_ceil(u64::from(spec.each.max(1))) as usize;
+    (0..turns).map(|turn| (froms[turn % froms.len()], tos[turn % tos.len()])).collect()
 }
 
 /// A name that two flows have, or that a transfer of a Poisson process may get.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::LastHopOptions;
 use crate::network::{Cell, Network, Role};
+use crate::routes::Arcs;
 use lasthop_channel::air::config::LossConfig;
 use lasthop_channel::air::loss::{FrameErrors, TwoState};
 use lasthop_channel::link::cell::mac::{Access, AfterCollision, MacName, Preamble, PreambleName};
@@ -256,4 +257,63 @@ ack_loss = "none"
         )
         .contains("sends datagrams")
     );
+}
+
+/// The route by the definition: of all arcs of a node, pairs of members included, the first that
+/// leads one hop nearer.
+fn next_hop(arcs: &[(u16, u16)], nodes: u16, from: u16, to: u16) -> Option<u32> {
+    let mut hops = vec![u32::MAX; usize::from(nodes)];
+    hops[usize::from(to)] = 0;
+    for _ in 0..nodes {
+        for &(a, b) in arcs {
+            let (a, b) = (usize::from(a), usize::from(b));
+            hops[a] = hops[a].min(hops[b].saturating_add(1));
+        }
+    }
+    let own = hops[usize::from(from)];
+    let nearer =
+        |&(a, b): &(u16, u16)| a == from && hops[usize::from(b)].checked_add(1) == Some(own);
+    arcs.iter().position(nearer).map(|i| i as u32)
+}
+
+#[test]
+fn routes_over_cells_are_those_over_all_pairs_of_members() {
+    let mut state = 1u64;
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..200 {
+        let nodes = 2 + draw(9);
+        let links: Vec<(u16, u16)> = (0..draw(8))
+            .map(|_| (draw(nodes) as u16, draw(nodes) as u16))
+            .filter(|(a, b)| a != b)
+            .collect();
+        let cells: Vec<Vec<u16>> = (0..draw(4))
+            .map(|_| {
+                let (first, size) = (draw(nodes), 2 + draw(nodes - 1));
+                (first..first + size).map(|n| (n % nodes) as u16).collect()
+            })
+            .collect();
+        let mut all = links.clone();
+        for cell in &cells {
+            let pairs = cell.iter().flat_map(|a| cell.iter().map(move |b| (*a, *b)));
+            all.extend(pairs.filter(|(a, b)| a != b));
+        }
+        let table = Arcs::new(nodes, links, cells).next_hops();
+        for (from, to) in (0..nodes).flat_map(|a| (0..nodes).map(move |b| (a, b))) {
+            let found = if from == to { None } else { table[from][to] };
+            let expected = next_hop(&all, nodes as u16, from as u16, to as u16);
+            assert_eq!(found, expected.filter(|_| from != to), "{from} to {to}: {all:?}");
+        }
+    }
+}
+
+#[test]
+fn a_cell_may_have_two_thousand_stations() {
+    let text = "duration = \"1 s\"\n[[cell]]\nmembers = [\"ap\", \"n{1..2000}\"]\n\
+                [[flow]]\nfrom = \"ap\"\nto = [\"n{1..2000}\"]\ncount = 2000\n";
+    let n = networks(text, &[]);
+    assert_eq!((n.links.len(), n.flows.len()), (4000, 2000));
+    assert_eq!(n.path(0, 2000).len(), 1);
 }
