@@ -1,0 +1,163 @@
+"""How the cost of a packet grows: with flows, rate, overflow, stations, hops and duration.
+
+    make growth           or    python bench/growth.py [--runs N] [--only AXIS ...]
+
+Prints docs/speed.md's table of growth: for each point the instructions per delivered packet (by
+callgrind) and the CPU time. Both are differences between runs of T and of 2 T, so start-up is
+excluded. bench/instructions.py holds the instructions to their baselines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import counting  # noqa: E402
+
+HEAD = 'duration = "{seconds} s"\n'
+PATH = """[[link]]
+between = ["fh", "bs"]
+rate = "10 Gbps"
+delay = "1 ms"
+queue = "99999 packets"
+[[link]]
+name = "radio"
+radio = true
+between = ["bs", "mh"]
+rate = "{rate} Mbps"
+delay = "{delay} ms"
+forward.queue = "{queue} packets"
+backward.queue = "99999 packets"
+"""
+TCP = '[tcp]\nprofile = "{profile}"\nscheme = "reno"\nreceive_window = "{window} segments"\n'
+FLOW = '[[flow]]\nfrom = "{start}"\nto = "{end}"\ncount = {count}\nsegment = "1000 B"\n'
+# Bits of a full segment with its headers.
+FRAME = 8 * 1040
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of an axis: a scenario of any length, and the length T in seconds."""
+
+    axis: str
+    value: str
+    seconds: float
+    scenario: Callable[[float], str]
+
+    @property
+    def name(self) -> str:
+        """Its name in the baselines."""
+        return f"{self.axis} {self.value}"
+
+
+def _last_hop(
+    rate: float, delay: int, queue: int, window: int, count: int = 1, profile: str = "ns-2.35"
+) -> Callable[[float], str]:
+    text = PATH.format(rate=f"{rate:g}", delay=delay, queue=queue)
+    text += FLOW.format(start="fh", end="mh", count=count)
+    text += TCP.format(profile=profile, window=window)
+    return lambda seconds: HEAD.format(seconds=seconds) + text
+
+
+def _overflow(rate: int) -> Callable[[float], str]:
+    """A window of 10 BDP into a queue of 1 BDP, with a round-trip time of 22 ms."""
+    bdp = int(rate * 1e6 * 0.022 / FRAME)
+    return _last_hop(rate, 10, bdp, 10 * bdp, profile="rfc")
+
+
+def _cell(stations: int) -> Callable[[float], str]:
+    names = f'"n{{1..{stations}}}"'
+    text = f'[[cell]]\nmembers = ["ap", {names}]\n'
+    text += FLOW.format(start="ap", end="@", count=stations).replace('"@"', f"[{names}]")
+    text += TCP.format(profile="ns-2.35", window=10)
+    return lambda seconds: HEAD.format(seconds=seconds) + text
+
+
+def _chain(nodes: int) -> Callable[[float], str]:
+    text = "".join(
+        f'[[link]]\nbetween = ["n{i}", "n{i + 1}"]\nrate = "100 Mbps"\ndelay = "1 ms"\n'
+        'queue = "99999 packets"\n'
+        for i in range(1, nodes)
+    )
+    text += FLOW.format(start="n1", end=f"n{nodes}", count=1)
+    text += TCP.format(profile="ns-2.35", window=1000)
+    return lambda seconds: HEAD.format(seconds=seconds) + text
+
+
+POINTS = [
+    *(
+        Point("flows", f"{n:,}", seconds, _last_hop(n, 20, 10_000, 10, n))
+        for n, seconds in ((1, 40), (100, 0.6), (1000, 0.2))
+    ),
+    *(
+        Point("rate", name, seconds, _last_hop(rate, 10, 99_999, int(rate * 2.7) + 10))
+        for name, rate, seconds in (
+            *(("1 Mbit/s", 1, 40), ("100 Mbit/s", 100, 0.6), ("1 Gbit/s", 1000, 0.3)),
+        )
+    ),
+    *(
+        Point("overflow", name, seconds, _overflow(rate))
+        for name, rate, seconds in (
+            *(("10 Mbit/s", 10, 10), ("100 Mbit/s", 100, 2), ("1 Gbit/s", 1000, 1.2)),
+        )
+    ),
+    *(Point("stations", str(n), 10, _cell(n)) for n in (2, 20, 200)),
+    *(
+        Point("chain", f"{n} nodes", seconds, _chain(n))
+        for n, seconds in ((2, 0.5), (10, 0.6), (50, 2))
+    ),
+    *(
+        Point("duration", f"{seconds} s", seconds, _last_hop(2, 20, 150, 100))
+        for seconds in (10, 100)
+    ),
+]
+
+
+def cpu_ns(point: Point, folder: str, runs: int) -> float:
+    """CPU time per delivered packet in ns; the best of several runs."""
+
+    def once(seconds: float) -> tuple[float, int]:
+        file = Path(folder) / "case.toml"
+        file.write_text(point.scenario(seconds))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(counting.command(file), capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return spent, int(done.stdout)
+
+    # Longer than for the instructions: the clock of the CPU time is coarse.
+    pairs = [(once(10 * point.seconds), once(20 * point.seconds)) for _ in range(runs)]
+    time = min(long[0] for _, long in pairs) - min(short[0] for short, _ in pairs)
+    short, long = pairs[0]
+    return time * 1e9 / (long[1] - short[1])
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="How the cost of a packet grows.")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs for the CPU time")
+    parser.add_argument("--only", nargs="+", metavar="AXIS", help="only these axes")
+    args = parser.parse_args()
+    print("| axis | value | instructions per packet | CPU time per packet, ns |")
+    print("| --- | --- | ---: | ---: |")
+    with tempfile.TemporaryDirectory() as folder:
+        for point in POINTS:
+            if args.only and point.axis not in args.only:
+                continue
+            count = counting.per_packet(point.scenario, point.seconds, folder)
+            time = cpu_ns(point, folder, args.runs) if args.runs else float("nan")
+            print(f"| {point.axis} | {point.value} | {count:,.0f} | {time:.0f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
