@@ -1,6 +1,6 @@
 """Instructions per delivered packet, counted by callgrind and held to a baseline.
 
-    make instructions     or    python bench/instructions.py [--write] [--tolerance 2] [--cases WORD ...]
+    make instructions   or   python bench/instructions.py [--write] [--cases WORD ...]
 
 Seconds on a shared machine scatter by more than a change of the code costs; instructions do not.
 The cases of bench/speed.py and the points of bench/growth.py run for T and for 2 T (short, since
