@@ -131,8 +131,7 @@ def test_recorded_verdicts_name_known_figures() -> None:
     "paper",
     [
         "zeng2006",
-        "janevski2009",
-        *(pytest.param(p, marks=pytest.mark.long) for p in ("yun2009", "noor")),
+        *(pytest.param(p, marks=pytest.mark.long) for p in ("janevski2009", "yun2009", "noor")),
     ],
 )
 def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
