@@ -216,7 +216,7 @@ impl Case {
         let ago = input.value::<u64>() >> 20 >> input.up_to(43);
         let notice = Notice { kind, flow: 1, value, stamp: Time(self.now.0.saturating_sub(ago)) };
         self.sender.on_notice(self.now, &notice, &mut self.out);
-        if kind == NoticeKind::Link && value > 0 && self.profile.freeze > Duration::ZERO {
+        if kind == NoticeKind::Link && value > 0 && self.profile.notices.is_some() {
             // TCP-F: the route is re-established.
             self.is_held = false;
         }

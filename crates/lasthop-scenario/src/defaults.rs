@@ -148,7 +148,7 @@ pub fn fill(
         check_scheme_is_used(&file, &scheme, &profile)?;
     }
     check_timers(&profile, &Path::key("tcp"), tree)?;
-    file.tcp.keys = profile.keys();
+    file.tcp.keys = ProfileKeys::of(&profile);
     file.tcp.receive_window.get_or_insert(ReceiveWindow::of(default_window(profile.profile)));
     file.tcp.scheme = Some(scheme_text(&scheme));
     Ok(Filled { file, scheme, scheme_is_option, assumed })
@@ -393,7 +393,7 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
         // A flow that changes one value gets all of them, because `[tcp]` will have all of them.
         if flow.keys != ProfileKeys::default() {
             check_timers(&profile, &Path::key("flow").at(i), tree)?;
-            flow.keys = profile.keys();
+            flow.keys = ProfileKeys::of(&profile);
         }
     }
     Ok(())

@@ -35,7 +35,11 @@ use crate::reno::RenoWindow;
 use lasthop_core::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use lasthop_core::role::Role;
 use lasthop_core::segment::{Block, Direction, Flags, FlowId, Segment};
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{AfterHint, HintEntry, Recovery, RecoveryKind};
+
+/// Each ELN is answered, whatever the run; duplicate ACKs mean what they always mean (`+eln`).
+pub static HINTS: HintEntry =
+    HintEntry { name: "eln", run: u32::MAX, holds: 3, after: AfterHint::Congestion };
 
 /// Settings of Balakrishnan's ELN.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -55,7 +59,7 @@ pub struct BalakrishnanEln {
 impl Default for BalakrishnanEln {
     fn default() -> Self {
         let recovery =
-            Recovery { elsn: Some(ElsnRules::PLAIN), ..Recovery::of(RecoveryKind::Newreno) };
+            Recovery { hints: Some(HINTS.rules()), ..Recovery::of(RecoveryKind::Newreno) };
         BalakrishnanEln { ranges: 8, max_flows: 4096, recovery: recovery.into() }
     }
 }
@@ -84,7 +88,7 @@ impl SchemeConfig for BalakrishnanEln {
                 self.ranges, self.max_flows
             ));
         }
-        if self.recovery.elsn.is_none() {
+        if self.recovery.hints.is_none() {
             return Err(format!(
                 "recovery must accept ELN, such as newreno+eln or sack+eln; found \"{}\"",
                 self.recovery

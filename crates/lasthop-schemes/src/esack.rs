@@ -21,14 +21,14 @@
 
 mod sending_order;
 
-pub use sending_order::DETECTOR;
+pub use sending_order::{DETECTOR, HINTS};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use crate::reno::RenoWindow;
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{HintRules, Recovery, RecoveryKind};
 
 /// Settings of ESACK.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -49,8 +49,7 @@ pub struct Esack {
 
 impl Default for Esack {
     fn default() -> Self {
-        let ElsnRules { run, holds, .. } = ElsnRules::DEFAULT;
-        Esack { tolerated_run: run, hold_timeouts: holds, prr: false }
+        Esack { tolerated_run: HINTS.run, hold_timeouts: HINTS.holds, prr: false }
     }
 }
 
@@ -88,11 +87,10 @@ impl SchemeConfig for Esack {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        let rules =
-            ElsnRules { run: self.tolerated_run, holds: self.hold_timeouts, ..ElsnRules::DEFAULT };
+        let rules = HintRules { entry: &HINTS, run: self.tolerated_run, holds: self.hold_timeouts };
         Some(RecoverySlot::Fixed(Recovery {
             prr: self.prr,
-            elsn: Some(rules),
+            hints: Some(rules),
             ..Recovery::of(RecoveryKind::Scheme(&DETECTOR))
         }))
     }

@@ -10,11 +10,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::balakrishnan_eln;
 use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
 use crate::reno::RenoWindow;
 use lasthop_core::role::Role;
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
 /// Settings of EWLN.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -40,7 +41,7 @@ impl SchemeConfig for Ewln {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery {
-            elsn: Some(ElsnRules::PLAIN),
+            hints: Some(balakrishnan_eln::HINTS.rules()),
             ..Recovery::of(RecoveryKind::Newreno)
         }))
     }

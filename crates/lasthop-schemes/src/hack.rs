@@ -19,6 +19,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::balakrishnan_eln;
 use crate::catalogue::{
     AnyAgent, AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
 };
@@ -27,7 +28,7 @@ use lasthop_core::agent::{Agent, Context, Destination, LinkEvent, Subscriptions,
 use lasthop_core::role::Role;
 use lasthop_core::segment::{Direction, Notice, NoticeKind, Segment};
 use lasthop_core::units::Time;
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
 /// Settings of HACK.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -66,7 +67,7 @@ impl SchemeConfig for Hack {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery {
-            elsn: Some(ElsnRules::PLAIN),
+            hints: Some(balakrishnan_eln::HINTS.rules()),
             ..Recovery::of(RecoveryKind::Sack)
         }))
     }

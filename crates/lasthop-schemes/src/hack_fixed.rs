@@ -15,7 +15,11 @@ use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, 
 use crate::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
 use crate::reno::RenoWindow;
 use lasthop_core::role::Role;
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{AfterHint, HintEntry, Recovery, RecoveryKind};
+
+/// As [`balakrishnan_eln::HINTS`](crate::balakrishnan_eln::HINTS), with a shield (`+eln-shield`).
+pub static HINTS: HintEntry =
+    HintEntry { name: "eln-shield", run: u32::MAX, holds: 3, after: AfterHint::Shield };
 
 /// Settings of HACK-fixed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -41,7 +45,7 @@ impl SchemeConfig for HackFixed {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery {
-            elsn: Some(ElsnRules::SHIELD),
+            hints: Some(HINTS.rules()),
             ..Recovery::of(RecoveryKind::Sack)
         }))
     }

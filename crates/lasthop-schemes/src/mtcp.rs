@@ -39,7 +39,7 @@ use lasthop_core::leg::{Capabilities, LegEvent, Relay, SplitConnection};
 use lasthop_core::role::Role;
 use lasthop_core::units::{Size, Time};
 use lasthop_tcp::profile::{DelayedAck, Profile};
-use lasthop_tcp::recovery::{Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{Recovery, RecoveryKind, compatible};
 use lasthop_tcp::sender::Limit;
 
 /// Protocol of the leg to the mobile.
@@ -116,7 +116,7 @@ impl SchemeConfig for Mtcp {
         if self.window.is_some_and(|w| w.bytes(1000) == 0) {
             return Err("window must be above 0".into());
         }
-        self.repeat().check()
+        compatible::check(&self.repeat())
     }
 
     fn relay(&self) -> Option<Box<dyn Relay>> {

@@ -2,7 +2,8 @@
 //!
 //! Each entry is the name of a file of this crate, and what of it is dispatched for each packet: a
 //! `window` rule, an `agent`, or neither (a scheme of recovery, receiver or relay); `detector` if
-//! it has a loss detector, the static `DETECTOR`. In the file
+//! it has a loss detector, the static `DETECTOR`, and `hints` if it has a response to hints of the
+//! link layer, the static `HINTS`. In the file
 //! `packet_control.rs` the settings are `PacketControl`, a window rule would be
 //! `PacketControlWindow`, the agent is `PacketControlAgent`. A file with several schemes lists
 //! their settings in brackets.
@@ -38,10 +39,10 @@ macro_rules! with_schemes {
             noor [NoorAer, NoorEaer] { window },
             selective_tcp { window },
             hack { agent },
-            hack_fixed {},
+            hack_fixed { hints },
             ewln {},
-            tcp_eln {},
-            esack { detector },
+            tcp_eln { hints },
+            esack { detector hints },
             lhp { agent detector },
             cubic { window },
             bbr { window },
@@ -51,7 +52,7 @@ macro_rules! with_schemes {
             rate_control { agent },
             snoop { agent },
             snack_snoop {},
-            balakrishnan_eln { agent },
+            balakrishnan_eln { agent hints },
             ll_elsn { agent },
             tcp_f {},
             i_tcp {},
@@ -119,7 +120,7 @@ macro_rules! with_detectors {
     ($callback:ident: $done:tt $module:ident [$($config:tt)*] $parts:tt, $($rest:tt)*) => {
         with_detectors! { $callback: $done $module $parts, $($rest)* }
     };
-    ($callback:ident: [$($done:tt)*] $module:ident { detector }, $($rest:tt)*) => {
+    ($callback:ident: [$($done:tt)*] $module:ident { detector $($part:ident)* }, $($rest:tt)*) => {
         with_detectors! { $callback: [$($done)* $module] $($rest)* }
     };
     ($callback:ident: $done:tt $module:ident { $first:ident $($part:ident)* }, $($rest:tt)*) => {
@@ -127,6 +128,24 @@ macro_rules! with_detectors {
     };
     ($callback:ident: $done:tt $module:ident {}, $($rest:tt)*) => {
         with_detectors! { $callback: $done $($rest)* }
+    };
+    ($callback:ident: [$($done:tt)*]) => { $callback! { $($done)* } };
+}
+
+/// Calls `$callback! { module … }` with the modules that have a response to hints of the link
+/// layer.
+macro_rules! with_hints {
+    ($callback:ident: $done:tt $module:ident [$($config:tt)*] $parts:tt, $($rest:tt)*) => {
+        with_hints! { $callback: $done $module $parts, $($rest)* }
+    };
+    ($callback:ident: [$($done:tt)*] $module:ident { hints }, $($rest:tt)*) => {
+        with_hints! { $callback: [$($done)* $module] $($rest)* }
+    };
+    ($callback:ident: $done:tt $module:ident { $first:ident $($part:ident)* }, $($rest:tt)*) => {
+        with_hints! { $callback: $done $module { $($part)* }, $($rest)* }
+    };
+    ($callback:ident: $done:tt $module:ident {}, $($rest:tt)*) => {
+        with_hints! { $callback: $done $($rest)* }
     };
     ($callback:ident: [$($done:tt)*]) => { $callback! { $($done)* } };
 }

@@ -39,6 +39,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::balakrishnan_eln;
 use crate::catalogue::{
     AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
 };
@@ -48,7 +49,7 @@ use lasthop_core::segment::{Block, Flags, Segment};
 use lasthop_core::snack;
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::receiver::{Held, ReceiverRule, Reply};
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::sender::timestamp;
 use lasthop_tcp::window::{Ack, LossClass, Needs, Report, Start, Window, WindowRule, grow};
 
@@ -134,7 +135,7 @@ impl Default for SelectiveTcp {
             report_is_ack: true,
             passive: false,
             recovery: Recovery {
-                elsn: Some(ElsnRules::PLAIN),
+                hints: Some(balakrishnan_eln::HINTS.rules()),
                 ..Recovery::of(RecoveryKind::Newreno)
             }
             .into(),
@@ -168,7 +169,7 @@ impl SchemeConfig for SelectiveTcp {
                 self.min_window
             ));
         }
-        if self.recovery.elsn.is_none() {
+        if self.recovery.hints.is_none() {
             return Err(format!(
                 "recovery = \"{}\" does not respond to SNACKs; one that does ends in +eln, such as \
                  newreno+eln or sack+eln",

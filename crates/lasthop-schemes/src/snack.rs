@@ -18,6 +18,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::balakrishnan_eln;
 use crate::catalogue::{
     AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
 };
@@ -26,7 +27,7 @@ use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::snack;
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::receiver::{Held, ReceiverRule, Reply};
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
 /// Settings of SNACK.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -47,7 +48,7 @@ impl Default for Snack {
         Snack {
             delay: DELAY,
             recovery: Recovery {
-                elsn: Some(ElsnRules::PLAIN),
+                hints: Some(balakrishnan_eln::HINTS.rules()),
                 ..Recovery::of(RecoveryKind::Newreno)
             }
             .into(),
@@ -68,7 +69,7 @@ impl SchemeConfig for Snack {
     };
 
     fn check(&self) -> Result<(), String> {
-        if self.recovery.elsn.is_none() {
+        if self.recovery.hints.is_none() {
             return Err(format!(
                 "recovery = \"{}\" does not respond to SNACKs; one that does ends in +eln, such as \
                  newreno+eln or sack+eln",

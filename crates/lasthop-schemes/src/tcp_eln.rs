@@ -14,7 +14,12 @@ use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, 
 use crate::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
 use crate::reno::RenoWindow;
 use lasthop_core::role::Role;
-use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+use lasthop_tcp::recovery::{AfterHint, HintEntry, Recovery, RecoveryKind};
+
+/// Each ELN is answered, whatever the run, and duplicate ACKs for what was sent again on one mean
+/// nothing (`+eln-trust`).
+pub static HINTS: HintEntry =
+    HintEntry { name: "eln-trust", run: u32::MAX, holds: 3, after: AfterHint::Nothing };
 
 /// Settings of TCP-ELN.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -41,7 +46,7 @@ impl SchemeConfig for TcpEln {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery {
-            elsn: Some(ElsnRules::TRUST),
+            hints: Some(HINTS.rules()),
             ..Recovery::of(RecoveryKind::Sack)
         }))
     }

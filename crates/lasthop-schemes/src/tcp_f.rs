@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{AnyAgent, Entry, Family, Footprint, SchemeConfig};
+use crate::shared::freeze;
 use crate::shared::link_watch::LinkWatch;
 use lasthop_core::role::Role;
 use lasthop_core::units::Duration;
@@ -67,7 +68,7 @@ impl SchemeConfig for TcpF {
     }
 
     fn override_profile(&self, profile: &mut Profile) {
-        profile.freeze = self.wait;
+        freeze::set(profile, self.wait);
     }
 
     fn agent(&self) -> Option<AnyAgent> {

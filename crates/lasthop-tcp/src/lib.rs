@@ -7,6 +7,7 @@
     clippy::partial_pub_fields
 )]
 
+pub mod notice_rule;
 pub mod offload;
 pub mod pacing;
 pub mod profile;

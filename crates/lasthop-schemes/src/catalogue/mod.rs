@@ -2,13 +2,15 @@
 //! reports.
 
 mod choice;
+mod profile_keys;
 mod recovery;
 mod scheme;
 mod slots;
 
 pub use choice::split_short;
 pub use choice::{ForeignSchemes, SchemeChoice, SchemeText, SenderPart};
-pub use recovery::{DETECTORS, ProfileKeys, RecoveryKey, RecoverySetting};
+pub use profile_keys::ProfileKeys;
+pub use recovery::{RecoveryKey, RecoverySetting, VOCABULARY};
 pub use scheme::{
     Bound, Entry, Family, Footprint, Group, Scheme, SchemeConfig, Setting, all, settings,
 };

@@ -9,18 +9,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use lasthop_tcp::profile::{DefaultRecovery, PapersOwn};
-use lasthop_tcp::recovery::{DetectorEntry, Recovery, config};
+use lasthop_tcp::recovery::{DetectorEntry, HintEntry, Recovery, Vocabulary};
 
 macro_rules! detectors {
     ($($module:ident)*) => {
         /// The loss detectors of schemes, in the order of the catalogue.
-        pub static DETECTORS: &[&DetectorEntry] = &[$(&crate::$module::DETECTOR),*];
+        static DETECTORS: &[&DetectorEntry] = &[$(&crate::$module::DETECTOR),*];
     };
 }
 macro_rules! detector_list {
     ($($list:tt)*) => { with_detectors! { detectors: [] $($list)* } };
 }
 with_schemes!(detector_list);
+
+macro_rules! hints {
+    ($($module:ident)*) => {
+        /// The responses of schemes to hints of the link layer, in the order of the catalogue.
+        static HINTS: &[&HintEntry] = &[$(&crate::$module::HINTS),*];
+    };
+}
+macro_rules! hint_list {
+    ($($list:tt)*) => { with_hints! { hints: [] $($list)* } };
+}
+with_schemes!(hint_list);
+
+/// The words that the schemes add to those of the RFCs.
+pub static VOCABULARY: Vocabulary = Vocabulary { detectors: DETECTORS, hints: HINTS };
 
 /// A recovery as a setting, in its text form: `rack+prr+f-rto`. It may name the loss detector of a
 /// scheme.
@@ -62,7 +76,7 @@ impl FromStr for RecoverySetting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RecoverySetting, String> {
-        Recovery::parse(text, DETECTORS).map(RecoverySetting)
+        VOCABULARY.parse(text).map(RecoverySetting)
     }
 }
 
@@ -84,13 +98,13 @@ impl JsonSchema for RecoverySetting {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let names = config::detector_names(DETECTORS);
+        let names = VOCABULARY.detector_names();
         schemars::json_schema!({
             "type": "string",
             "description": format!(
                 "What finds losses ({}), and what is added to it with + ({})",
                 names.join(", "),
-                config::addition_forms(DETECTORS)
+                VOCABULARY.addition_forms()
             ),
             "pattern": format!("^({})(\\+[a-z-]+(=[0-9]+(/[0-9]+)?)?)*$", names.join("|")),
         })
@@ -127,28 +141,9 @@ impl From<DefaultRecovery> for RecoveryKey {
     }
 }
 
-/// Keys of `[tcp]` and of a `[[flow]]` that change single values of the profile.
-pub type ProfileKeys = lasthop_tcp::profile::ProfileKeys<RecoveryKey>;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_core::units::Duration;
-
-    #[test]
-    fn keys_change_single_values_and_round_trip() {
-        let keys: ProfileKeys = toml::from_str(
-            "profile = \"ns-2.26\"\nmin_rto = \"0.2 s\"\ndelayed_ack = \"100 \
-             ms\"\ninitial_ssthresh = \"8 segments\"",
-        )
-        .unwrap();
-        let p = keys.profile();
-        assert_eq!(p.min_rto, Duration::millis(200));
-        assert_eq!(p.delayed_ack.limit(), Some(Duration::millis(100)));
-        assert_eq!(p.initial_rto, Duration::secs(6));
-        let text = toml::to_string(&p.keys::<RecoveryKey>()).unwrap();
-        assert_eq!(toml::from_str::<ProfileKeys>(&text).unwrap().profile(), p);
-    }
 
     #[test]
     fn detectors_of_schemes_have_a_text_form() {
@@ -159,6 +154,12 @@ mod tests {
             "packet-list+smart",
             "selective-repeat",
             "selective-repeat+timer=4",
+            "sack+elsn",
+            "sack+elsn=1/3",
+            "sack+eln",
+            "sack+eln-shield",
+            "sack+eln-trust",
+            "newreno+eln",
             "rack+prr+f-rto",
         ] {
             assert_eq!(text.parse::<RecoverySetting>().unwrap().to_string(), text);
@@ -171,6 +172,8 @@ mod tests {
     fn detectors_of_schemes_refuse_what_does_not_go_with_them() {
         let no_number = "`timer=x` is not of the form timer=2: round-trip times after which a \
                          segment is sent again";
+        let no_pair = "`elsn=1` is not of the form elsn=2/3: ELNs in a row that noise may bring, \
+                       timeouts put off";
         for (text, error) in [
             ("packet-list+prr", "packet-list takes no addition but smart"),
             ("selective-repeat+prr", "selective-repeat takes no addition but timer"),
@@ -178,6 +181,9 @@ mod tests {
             ("rack+timer=3", "timer goes with selective-repeat"),
             ("selective-repeat+timer=x", no_number),
             ("esack+dcr", "ncr and dcr go with reno, newreno and sack"),
+            ("rack+elsn", "elsn goes with reno, newreno and sack"),
+            ("rack+eln", "eln goes with reno, newreno and sack"),
+            ("sack+elsn=1", no_pair),
         ] {
             let found = text.parse::<RecoverySetting>().unwrap_err();
             assert_eq!(found, format!("recovery \"{text}\": {error}"));

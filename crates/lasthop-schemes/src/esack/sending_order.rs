@@ -6,13 +6,18 @@ use lasthop_tcp::recovery::detect::rfc6675::{self, Rfc6675};
 use lasthop_tcp::recovery::detect::scheme::Behaviour;
 use lasthop_tcp::recovery::detect::{AckSummary, LossDetector, Losses};
 use lasthop_tcp::recovery::hints::{LinkHints, is_after};
-use lasthop_tcp::recovery::{DetectorEntry, ElsnRules, SchemeDetector};
+use lasthop_tcp::recovery::{AfterHint, DetectorEntry, HintEntry, SchemeDetector};
 use lasthop_tcp::scoreboard::{Marks, Scoreboard, Sent};
+
+/// Two ELNs in a row (yun2009, section 4.2: for frame errors of 20 % and one attempt), three
+/// timeouts (`+elsn`).
+pub static HINTS: HintEntry =
+    HintEntry { name: "elsn", run: 2, holds: 3, after: AfterHint::Nothing };
 
 /// ESACK, as a loss detector.
 pub static DETECTOR: DetectorEntry = DetectorEntry {
     behaviour: Behaviour { in_sending_order: true, ..Behaviour::RFC6675 },
-    notices: Some(ElsnRules::DEFAULT),
+    hints: Some(HINTS.rules()),
     ..DetectorEntry::new("esack", |_| Box::new(SendingOrder::default()))
 };
 

@@ -12,13 +12,14 @@
 //! 1997) and nothing of those before: the packets of lost ACKs seem overtaken until the ACK number
 //! passes them.
 
+use crate::tcp_eln;
 use lasthop_core::ring::{Ring, Span};
 use lasthop_core::segment::{Flags, Options, SackBlocks, Segment};
 use lasthop_core::units::Time;
 use lasthop_tcp::receiver::{ReceiverRule, Reply};
 use lasthop_tcp::recovery::detect::scheme::{Behaviour, OwnAddition, Reductions};
 use lasthop_tcp::recovery::detect::{AckSummary, LossDetector, Losses};
-use lasthop_tcp::recovery::{DetectorEntry, ElsnRules, SchemeDetector};
+use lasthop_tcp::recovery::{DetectorEntry, SchemeDetector};
 use lasthop_tcp::scoreboard::{Marks, Scoreboard, Sent};
 
 /// The setting with SMART's ACKs, and with SACK.
@@ -33,7 +34,7 @@ pub static DETECTOR: DetectorEntry = DetectorEntry {
         retransmits_uncertain: false,
         ..Behaviour::RFC6675
     },
-    notices: Some(ElsnRules::TRUST),
+    hints: Some(tcp_eln::HINTS.rules()),
     own: Some(OwnAddition { name: "smart", number: None, default: SACK }),
     excludes_additions: true,
     uses_sack: |setting| setting == SACK,

@@ -2,6 +2,7 @@
 
 pub mod base;
 pub mod cache;
+pub mod freeze;
 pub mod hystart;
 pub mod link_watch;
 pub mod loss_detectors;

@@ -48,6 +48,7 @@ impl Profile {
         Profile {
             profile: ProfileName::Linux,
             recovery: DefaultRecovery::This(Recovery::LINUX),
+            notices: None,
             sack_compression: true,
             min_rto: Duration::millis(200),
             min_rto_rule: MinRtoRule::Deviation,
@@ -57,7 +58,6 @@ impl Profile {
             max_backoff: 1024,
             timestamps: true,
             persist: PersistRule::Idle,
-            freeze: Duration::ZERO,
             byte_counting: true,
             cwnd_limited_by: CwndLimitedBy::PacketsOut,
             growth_base: GrowthBase::Delivered,
@@ -80,6 +80,7 @@ impl Profile {
     fn rfc() -> Profile {
         Profile {
             profile: ProfileName::Rfc,
+            notices: None,
             recovery: DefaultRecovery::Named(PapersOwn::Paper),
             sack: true,
             max_sack_blocks: 4,
@@ -103,7 +104,6 @@ impl Profile {
             clock: ClockKind::Rfc,
             clock_granularity: Duration::millis(1),
             persist: PersistRule::Always,
-            freeze: Duration::ZERO,
             dupack_threshold: 3,
             limited_transmit: true,
             limited_transmit_rule: LimitedTransmitRule::Rfc3042,
@@ -148,6 +148,7 @@ impl Profile {
     fn ns235() -> Profile {
         Profile {
             profile: ProfileName::Ns235,
+            notices: None,
             recovery: DefaultRecovery::Named(PapersOwn::Paper),
             sack: true,
             max_sack_blocks: 3,
@@ -171,7 +172,6 @@ impl Profile {
             clock: ClockKind::Ns2Ticks,
             clock_granularity: Duration::millis(10),
             persist: PersistRule::Idle,
-            freeze: Duration::ZERO,
             dupack_threshold: 3,
             limited_transmit: true,
             limited_transmit_rule: LimitedTransmitRule::BelowThreshold,

@@ -12,6 +12,7 @@ pub use choices::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::notice_rule::NoticeSetting;
 use lasthop_core::units::{Duration, Size};
 
 /// The named profiles.
@@ -52,227 +53,181 @@ impl ProfileName {
 macro_rules! profile {
     ($($(#[$doc:meta])* $field:ident: $t:ty,)*) => {
         /// The constants and switches of both endpoints of a flow.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct Profile {
             /// Which profile this came from.
             pub profile: ProfileName,
             /// Loss recovery under a window rule that does not insist on its own.
             pub recovery: DefaultRecovery,
+            /// The response to notices that report no loss; `None`: they are ignored.
+            pub notices: Option<NoticeSetting>,
             $($(#[$doc])* pub $field: $t,)*
-        }
-
-        /// Keys of `[tcp]` (and of a `[[flow]]`) that change single values of the profile. `R` is
-        /// the form of a recovery in the file, which knows the detectors of the schemes.
-        #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-        #[serde(deny_unknown_fields, bound(deserialize = "R: Deserialize<'de>"))]
-        pub struct ProfileKeys<R> {
-            /// The profile that gives every value not said here.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub profile: Option<ProfileName>,
-            /// Loss recovery under a window rule that does not insist on its own.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub recovery: Option<R>,
-            $(
-                $(#[$doc])*
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub $field: Option<$t>,
-            )*
-        }
-
-        impl<R> Default for ProfileKeys<R> {
-            fn default() -> Self {
-                ProfileKeys { profile: None, recovery: None, $($field: None,)* }
-            }
-        }
-
-        impl<R: Copy + Into<DefaultRecovery>> ProfileKeys<R> {
-            /// `self`, with what it leaves open taken from `below`.
-            pub fn over(&self, below: &ProfileKeys<R>) -> ProfileKeys<R> {
-                ProfileKeys {
-                    profile: self.profile.or(below.profile),
-                    recovery: self.recovery.or(below.recovery),
-                    $($field: self.$field.or(below.$field),)*
-                }
-            }
-
-            /// The whole profile.
-            pub fn profile(&self) -> Profile {
-                let mut p = Profile::named(self.profile.unwrap_or_default());
-                if let Some(recovery) = self.recovery {
-                    p.recovery = recovery.into();
-                }
-                $(if let Some(v) = self.$field { p.$field = v; })*
-                p
-            }
-        }
-
-        impl Profile {
-            /// Every value as a key, for a scenario with all defaults filled in.
-            pub fn keys<R: From<DefaultRecovery>>(&self) -> ProfileKeys<R> {
-                ProfileKeys {
-                    profile: Some(self.profile),
-                    recovery: Some(self.recovery.into()),
-                    $($field: Some(self.$field),)*
-                }
-            }
         }
     };
 }
 
-profile! {
-    /// SACK is permitted (RFC 2018); without it what needs SACK runs over NewReno.
-    sack: bool,
-    /// Blocks that an ACK has room for: 4, one less beside timestamps (ns-2: 3).
-    max_sack_blocks: u32,
-    /// Bytes that the SACK option takes besides 8 for each block (4 on the wire; ns-2: 0).
-    sack_option_bytes: u32,
-    /// A range that had no room in an ACK is not reported again before it grows (ns-2).
-    sack_forgets: bool,
-    /// The receiver reports duplicates in a first SACK block (RFC 2883).
-    dsack: bool,
-    /// Explicit congestion notification (RFC 3168).
-    ecn: bool,
-    /// cwnd after the SYN has been acknowledged (RFC 6928, RFC 3390; ns-2 `windowInit_`).
-    initial_window: Size,
-    /// cwnd after the SYN was lost once (RFC 5681 section 3.1; ns-2: 1).
-    syn_loss_window: Size,
-    /// cwnd after a retransmission timeout (RFC 5681: 1; zeng2006 text: 2).
-    loss_window: Size,
-    /// cwnd after an idle time (RFC 5681 section 4.1).
-    restart_window: Size,
-    /// A lost SYN sets ssthresh to two segments (ns-2 rule 19).
-    syn_loss_cuts_ssthresh: bool,
-    /// What an idle time does (ns-2 rule 12).
-    idle_restart: IdleRestart,
-    /// Slow start threshold at the start.
-    initial_ssthresh: InitialSsthresh,
-    /// Smallest retransmission timeout, before back-off.
-    min_rto: Duration,
-    /// What `min_rto` bounds.
-    min_rto_rule: MinRtoRule,
-    /// How the deviation of round-trip times is estimated.
-    rtt_deviation: DeviationRule,
-    /// Largest retransmission timeout, after back-off.
-    max_rto: Duration,
-    /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
-    initial_rto: Duration,
-    /// Largest factor of the exponential back-off: 64 doubles six times (ns-2.35 goes on until the
-    /// timeout is `max_rto`).
-    max_backoff: u32,
-    /// How the timer measures time (ns-2 rule 8).
-    clock: ClockKind,
-    /// Clock granularity G, or the tick of ns-2.
-    clock_granularity: Duration,
-    /// When a window that the receiver closes makes the sender persist: no timeouts, only probes
-    /// (RFC 9293 section 3.8.6.1).
-    persist: PersistRule,
-    /// Longest time that a sender stays frozen after a notice that its last hop is down, unless a
-    /// notice that it is up comes first; 0: it ignores these notices (TCP-F).
-    freeze: Duration,
-    /// Duplicate ACKs that make a fast retransmit.
-    dupack_threshold: u32,
-    /// Limited transmit (RFC 3042).
-    limited_transmit: bool,
-    /// The duplicate ACKs on which limited transmit sends (ns-2 rule 13).
-    limited_transmit_rule: LimitedTransmitRule,
-    /// Delayed ACKs at the receiver: `false`, `true` (200 ms) or the longest time that an ACK waits
-    /// for a second segment (ns-2 rule 16).
-    delayed_ack: DelayedAck,
-    /// What is never delayed (ns-2 rule 16).
-    delayed_ack_rule: DelayedAckRule,
-    /// The receive window begins with 64 KiB and grows up to `receive_window` as the sender does
-    /// (Linux `tcp_rcv_space_adjust`, `tcp_grow_window`); off: it is `receive_window` from the SYN
-    /// on.
-    receive_window_grows: bool,
-    /// Timestamps option (RFC 7323).
-    timestamps: bool,
-    /// Bytes that the timestamps option adds to a data segment (12 on the wire; ns-2: 10).
-    timestamp_bytes: u32,
-    /// Bytes that it adds to a pure ACK (ns-2: none).
-    timestamp_ack_bytes: u32,
-    /// No fast retransmit before an ACK passes what had been sent at the last reduction (ns-2
-    /// `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
-    guard_after_rto: bool,
-    /// The guard holds from the start, so that a loss of the first data segment waits for the timer
-    /// (ns-2 before 2.30: `bugfix_ss_` off).
-    guard_first_segment: bool,
-    /// The guard does not bind Reno after a fast retransmit, only after a timeout, so that one
-    /// window of data may be halved more than once (ns-2 before 2.29: `last_cwnd_action_` was not
-    /// left at the end of recovery).
-    reno_halves_again: bool,
-    /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2
-    /// before 2.27: `exitFastRetrans_` off).
-    inflate_when_blocked: bool,
-    /// Duplicate ACKs inflate the window in fast recovery (RFC 5681, section 3.2 steps 3 and 4).
-    inflate: bool,
-    /// Segments that one ACK may release after a timeout, which itself sends one, until what had
-    /// been sent before has been sent again or acknowledged; 0 = as the window allows. For a window
-    /// that a timeout leaves open, over recovery by duplicate ACKs.
-    timeout_burst: u32,
-    /// ssthresh is a whole number of segments, cut off (ns-2 rule 1).
-    integer_ssthresh: bool,
-    /// A fast retransmit leaves a whole number of segments of cwnd, cut off (ns-2 before 2.30:
-    /// `precisionReduce_` off).
-    integer_window: bool,
-    /// cwnd and ssthresh are whole segments, cut off (Linux `snd_cwnd`). In congestion avoidance
-    /// what is acknowledged is counted until it makes a window (`tcp_cong_avoid_ai`), and PRR
-    /// counts segments.
-    whole_segments: bool,
-    /// What proportional rate reduction starts from: the data in flight (RFC 9937, RecoverFS) or
-    /// cwnd (Linux `prior_cwnd`).
-    prr_base: HalvingBase,
-    /// How CUBIC computes its window.
-    cubic: CubicForm,
-    /// Of which segment RACK takes its round-trip time.
-    rack_rtt: RackRtt,
-    /// What a probe waits beyond two round-trip times if more than one segment is in flight, and
-    /// RACK's timer beyond its reordering window (RFC 8985, sections 6.3 and 7.2: nothing; Linux
-    /// `TCP_TIMEOUT_MIN_US`).
-    probe_slack: Duration,
-    /// SACK blocks of an ACK below snd_una are taken in (Linux `tcp_ack`).
-    sack_of_old_acks: bool,
-    /// How the window comes down for an ECN echo.
-    ecn_reduction: EcnReduction,
-    /// The wait for the next probe of a closed window doubles from the first probe on, up to 1024
-    /// times (Linux `tcp_probe0_when`); off: from the second probe on, up to 64 times.
-    persist_doubles_at_once: bool,
-    /// What a reduction halves (ns-2 rule 2).
-    halving: HalvingBase,
-    /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
-    grow_when_window_limited: bool,
-    /// The ACK that ends recovery also opens the window (ns-2 rule 3; Linux).
-    exit_ack_opens_window: bool,
-    /// What shows that cwnd limits the sender, so that it may grow.
-    cwnd_limited_by: CwndLimitedBy,
-    /// What an ACK counts for when the window opens.
-    growth_base: GrowthBase,
-    /// The window opens by bytes acknowledged, without a limit for one ACK (Linux; RFC 3465 with L
-    /// = infinity); off: by ACKs (RFC 5681).
-    byte_counting: bool,
-    /// cwnd at the end of recovery is set to min(ssthresh, flight + 1 segment) (RFC 6582); off:
-    /// left as it is (ns-2 rule 5).
-    exit_sets_cwnd: bool,
-    /// Segments that one duplicate ACK may release in NewReno's recovery; 0 = as the window allows
-    /// (ns-2: 2, rule 5).
-    recovery_burst: u32,
-    /// Which partial ACKs restart the timer.
-    newreno_timer: NewRenoTimer,
-    /// A partial ACK takes what it acknowledges off the inflated window (RFC 6582 section 3.2 step
-    /// 5).
-    partial_window_deflation: bool,
-    /// Segments that leave together are one frame, up to what the sending stack's TSO autosizing
-    /// allows: lost, queued, delivered and acknowledged as one, as on an emulator that runs on the
-    /// sending host (Linux `tcp_tso_autosize`, GSO and GRO). For senders that recover by SACK
-    /// blocks.
-    segmentation_offload: bool,
-    /// From the fourth ACK on that reports data beyond one hole the receiver holds ACKs back, for 1
-    /// ms or a twentieth of the round-trip time (Linux `tcp_comp_sack_delay_ns`,
-    /// `__tcp_ack_snd_check`).
-    sack_compression: bool,
-    /// Three-way handshake ends with a separate ACK, and a finite transfer with FINs (off in
-    /// ns-2's one-way TCP).
-    full_handshake: bool,
+/// Calls `$callback! { documentation, name: type, … }` with the constants and switches of a
+/// profile. Where it is called, the types of [`profile`](crate::profile), `Duration` and `Size` are
+/// in scope. The keys of a file are made from it, by the crate that knows the schemes.
+#[macro_export]
+macro_rules! profile_fields {
+    ($callback:ident) => {
+        $callback! {
+            /// SACK is permitted (RFC 2018); without it what needs SACK runs over NewReno.
+            sack: bool,
+            /// Blocks that an ACK has room for: 4, one less beside timestamps (ns-2: 3).
+            max_sack_blocks: u32,
+            /// Bytes that the SACK option takes besides 8 for each block (4 on the wire; ns-2: 0).
+            sack_option_bytes: u32,
+            /// A range that had no room in an ACK is not reported again before it grows (ns-2).
+            sack_forgets: bool,
+            /// The receiver reports duplicates in a first SACK block (RFC 2883).
+            dsack: bool,
+            /// Explicit congestion notification (RFC 3168).
+            ecn: bool,
+            /// cwnd after the SYN has been acknowledged (RFC 6928, RFC 3390; ns-2 `windowInit_`).
+            initial_window: Size,
+            /// cwnd after the SYN was lost once (RFC 5681 section 3.1; ns-2: 1).
+            syn_loss_window: Size,
+            /// cwnd after a retransmission timeout (RFC 5681: 1; zeng2006 text: 2).
+            loss_window: Size,
+            /// cwnd after an idle time (RFC 5681 section 4.1).
+            restart_window: Size,
+            /// A lost SYN sets ssthresh to two segments (ns-2 rule 19).
+            syn_loss_cuts_ssthresh: bool,
+            /// What an idle time does (ns-2 rule 12).
+            idle_restart: IdleRestart,
+            /// Slow start threshold at the start.
+            initial_ssthresh: InitialSsthresh,
+            /// Smallest retransmission timeout, before back-off.
+            min_rto: Duration,
+            /// What `min_rto` bounds.
+            min_rto_rule: MinRtoRule,
+            /// How the deviation of round-trip times is estimated.
+            rtt_deviation: DeviationRule,
+            /// Largest retransmission timeout, after back-off.
+            max_rto: Duration,
+            /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
+            initial_rto: Duration,
+            /// Largest factor of the exponential back-off: 64 doubles six times (ns-2.35 goes on
+            /// until the timeout is `max_rto`).
+            max_backoff: u32,
+            /// How the timer measures time (ns-2 rule 8).
+            clock: ClockKind,
+            /// Clock granularity G, or the tick of ns-2.
+            clock_granularity: Duration,
+            /// When a window that the receiver closes makes the sender persist: no timeouts, only
+            /// probes (RFC 9293 section 3.8.6.1).
+            persist: PersistRule,
+            /// Duplicate ACKs that make a fast retransmit.
+            dupack_threshold: u32,
+            /// Limited transmit (RFC 3042).
+            limited_transmit: bool,
+            /// The duplicate ACKs on which limited transmit sends (ns-2 rule 13).
+            limited_transmit_rule: LimitedTransmitRule,
+            /// Delayed ACKs at the receiver: `false`, `true` (200 ms) or the longest time that an
+            /// ACK waits for a second segment (ns-2 rule 16).
+            delayed_ack: DelayedAck,
+            /// What is never delayed (ns-2 rule 16).
+            delayed_ack_rule: DelayedAckRule,
+            /// The receive window begins with 64 KiB and grows up to `receive_window` as the sender
+            /// does (Linux `tcp_rcv_space_adjust`, `tcp_grow_window`); off: it is `receive_window`
+            /// from the SYN on.
+            receive_window_grows: bool,
+            /// Timestamps option (RFC 7323).
+            timestamps: bool,
+            /// Bytes that the timestamps option adds to a data segment (12 on the wire; ns-2: 10).
+            timestamp_bytes: u32,
+            /// Bytes that it adds to a pure ACK (ns-2: none).
+            timestamp_ack_bytes: u32,
+            /// No fast retransmit before an ACK passes what had been sent at the last reduction
+            /// (ns-2 `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
+            guard_after_rto: bool,
+            /// The guard holds from the start, so that a loss of the first data segment waits for
+            /// the timer (ns-2 before 2.30: `bugfix_ss_` off).
+            guard_first_segment: bool,
+            /// The guard does not bind Reno after a fast retransmit, only after a timeout, so that
+            /// one window of data may be halved more than once (ns-2 before 2.29:
+            /// `last_cwnd_action_` was not left at the end of recovery).
+            reno_halves_again: bool,
+            /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit
+            /// (ns-2 before 2.27: `exitFastRetrans_` off).
+            inflate_when_blocked: bool,
+            /// Duplicate ACKs inflate the window in fast recovery (RFC 5681, section 3.2 steps 3
+            /// and 4).
+            inflate: bool,
+            /// Segments that one ACK may release after a timeout, which itself sends one, until
+            /// what had been sent before has been sent again or acknowledged; 0 = as the window
+            /// allows. For a window that a timeout leaves open, over recovery by duplicate ACKs.
+            timeout_burst: u32,
+            /// ssthresh is a whole number of segments, cut off (ns-2 rule 1).
+            integer_ssthresh: bool,
+            /// A fast retransmit leaves a whole number of segments of cwnd, cut off (ns-2 before
+            /// 2.30: `precisionReduce_` off).
+            integer_window: bool,
+            /// cwnd and ssthresh are whole segments, cut off (Linux `snd_cwnd`). In congestion
+            /// avoidance what is acknowledged is counted until it makes a window
+            /// (`tcp_cong_avoid_ai`), and PRR counts segments.
+            whole_segments: bool,
+            /// What proportional rate reduction starts from: the data in flight (RFC 9937,
+            /// RecoverFS) or cwnd (Linux `prior_cwnd`).
+            prr_base: HalvingBase,
+            /// How CUBIC computes its window.
+            cubic: CubicForm,
+            /// Of which segment RACK takes its round-trip time.
+            rack_rtt: RackRtt,
+            /// What a probe waits beyond two round-trip times if more than one segment is in
+            /// flight, and RACK's timer beyond its reordering window (RFC 8985, sections 6.3 and
+            /// 7.2: nothing; Linux `TCP_TIMEOUT_MIN_US`).
+            probe_slack: Duration,
+            /// SACK blocks of an ACK below snd_una are taken in (Linux `tcp_ack`).
+            sack_of_old_acks: bool,
+            /// How the window comes down for an ECN echo.
+            ecn_reduction: EcnReduction,
+            /// The wait for the next probe of a closed window doubles from the first probe on, up
+            /// to 1024 times (Linux `tcp_probe0_when`); off: from the second probe on, up to 64
+            /// times.
+            persist_doubles_at_once: bool,
+            /// What a reduction halves (ns-2 rule 2).
+            halving: HalvingBase,
+            /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
+            grow_when_window_limited: bool,
+            /// The ACK that ends recovery also opens the window (ns-2 rule 3; Linux).
+            exit_ack_opens_window: bool,
+            /// What shows that cwnd limits the sender, so that it may grow.
+            cwnd_limited_by: CwndLimitedBy,
+            /// What an ACK counts for when the window opens.
+            growth_base: GrowthBase,
+            /// The window opens by bytes acknowledged, without a limit for one ACK (Linux; RFC 3465
+            /// with L = infinity); off: by ACKs (RFC 5681).
+            byte_counting: bool,
+            /// cwnd at the end of recovery is set to min(ssthresh, flight + 1 segment) (RFC 6582);
+            /// off: left as it is (ns-2 rule 5).
+            exit_sets_cwnd: bool,
+            /// Segments that one duplicate ACK may release in NewReno's recovery; 0 = as the window
+            /// allows (ns-2: 2, rule 5).
+            recovery_burst: u32,
+            /// Which partial ACKs restart the timer.
+            newreno_timer: NewRenoTimer,
+            /// A partial ACK takes what it acknowledges off the inflated window (RFC 6582 section
+            /// 3.2 step 5).
+            partial_window_deflation: bool,
+            /// Segments that leave together are one frame, up to what the sending stack's TSO
+            /// autosizing allows: lost, queued, delivered and acknowledged as one, as on an
+            /// emulator that runs on the sending host (Linux `tcp_tso_autosize`, GSO and GRO). For
+            /// senders that recover by SACK blocks.
+            segmentation_offload: bool,
+            /// From the fourth ACK on that reports data beyond one hole the receiver holds ACKs
+            /// back, for 1 ms or a twentieth of the round-trip time (Linux
+            /// `tcp_comp_sack_delay_ns`, `__tcp_ack_snd_check`).
+            sack_compression: bool,
+            /// Three-way handshake ends with a separate ACK, and a finite transfer with FINs (off
+            /// in ns-2's one-way TCP).
+            full_handshake: bool,
+        }
+    };
 }
+profile_fields!(profile);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ mod acks;
 mod compression;
 mod growth;
 mod linux_acks;
-mod rule;
+pub(crate) mod rule;
 mod window;
 
 pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};

@@ -1,80 +1,117 @@
-//! What a sender does about notices of the link layer: explicit link status notification (yun2009,
-//! sections 3 and 4).
+//! What a sender does about hints of the link layer, which enter as a [`LossHint`] whatever notice or
+//! flag carried them. The numbers are a scheme's ([`HintEntry`]).
 //!
-//! * ERSN, "the link layer begins to send this segment again": the segment is *held*. While that
+//! * "The link layer begins to retransmit this segment" (ERSN): the segment is *held*. While that
 //!   lasts, neither duplicate ACKs nor the retransmission timer take it for lost: a timer that
 //!   fires for it is set again without back-off, a few times. A hold ends with the segment's
-//!   delivery, with an ELN, or after the time of some timeouts ([`ElsnRules::holds`]).
-//! * ELN, "the link layer has given this segment up": it is sent again at once, and the window
+//!   delivery, with an ELN, or after the time of some timeouts ([`HintRules::holds`]).
+//! * "The link layer has given this segment up" (ELN): it is sent again at once, and the window
 //!   stays as it is. An unbroken run of ELNs, without anything being delivered between them, means
 //!   that the station is out of reach: then only every other ELN is answered, so that the rate
 //!   decays, and the timer sends one segment as a probe, with back-off, without touching the
 //!   window.
-//!
 //! * A SNACK, "this is missing here" (SCPS-TP): each hole is sent again at once, and the window
 //!   stays as it is; duplicate ACKs and the timer say what they always say. With ELN it is word of
 //!   losses of the radio. Once in a round trip for each segment.
 //!
-//! A notice counts once for each transmission of a segment in flight, and only if it was made after
+//! A hint counts once for each transmission of a segment in flight, and only if it was made after
 //! that transmission (its stamp says so; on the wire, the timestamp that it echoes). Anything else
 //! is ignored and counted: it is late, or forged.
 
-use crate::recovery::{Recovery, RecoveryKind};
+use std::fmt;
+
 use crate::scoreboard::{Marks, Scoreboard, Sent};
 use lasthop_core::segment::{Flags, Notice, NoticeKind, Segment};
 use lasthop_core::units::{Duration, Time};
 
-/// The recoveries that accept notices.
+/// How a scheme responds to hints of the link layer, by a name.
 ///
-/// # Errors
+/// # Examples
 ///
-/// The message names them.
-pub fn check(recovery: &Recovery) -> Result<(), String> {
-    let accepts = match recovery.kind {
-        RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Sack => true,
-        RecoveryKind::Scheme(entry) => entry.notices.is_some(),
-        _ => false,
-    };
-    if recovery.elsn.is_some() && !accepts {
-        return Err("elsn goes with reno, newreno and sack".into());
-    }
-    Ok(())
+/// ```
+/// use lasthop_tcp::recovery::{AfterHint, HintEntry, Recovery, RecoveryKind, Vocabulary};
+///
+/// static HINTS: HintEntry =
+///     HintEntry { name: "told", run: 2, holds: 3, after: AfterHint::Nothing };
+///
+/// let words = Vocabulary { hints: &[&HINTS], ..Vocabulary::RFC };
+/// let recovery = words.parse("sack+told=1/3")?;
+/// assert_eq!(recovery.hints.unwrap().run, 1);
+/// assert_eq!(recovery.to_string(), "sack+told=1/3");
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HintEntry {
+    /// The word of the text form.
+    pub name: &'static str,
+    /// [`HintRules::run`] without numbers in the text form.
+    pub run: u32,
+    /// [`HintRules::holds`] without numbers in the text form.
+    pub holds: u32,
+    /// What duplicate ACKs for a segment mean that was sent again on an ELN.
+    pub after: AfterHint,
 }
 
-/// Parameters of the response to notices.
+impl HintEntry {
+    /// The response with the numbers of the entry.
+    pub const fn rules(&'static self) -> HintRules {
+        HintRules { entry: self, run: self.run, holds: self.holds }
+    }
+
+    /// Reads an addition `name` or `name=RUN/HOLDS`; `None` if `text` is another one.
+    ///
+    /// # Errors
+    ///
+    /// If the numbers are missing; the message shows the form.
+    pub fn parse(&'static self, text: &str) -> Option<Result<HintRules, String>> {
+        let Some((name, numbers)) = text.split_once('=') else {
+            return (text == self.name).then(|| Ok(self.rules()));
+        };
+        if name != self.name {
+            return None;
+        }
+        let rules = numbers.split_once('/').and_then(|(run, holds)| {
+            Some(HintRules { entry: self, run: run.parse().ok()?, holds: holds.parse().ok()? })
+        });
+        Some(rules.ok_or_else(|| {
+            format!(
+                "`{text}` is not of the form {name}=2/3: ELNs in a row that noise may bring, \
+                 timeouts put off"
+            )
+        }))
+    }
+}
+
+/// The response of a recovery to hints of the link layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ElsnRules {
-    /// ELNs in a row that noise may bring; more mean a disconnection (N of yun2009, section 4.2).
+pub struct HintRules {
+    /// The scheme's entry.
+    pub entry: &'static HintEntry,
+    /// ELNs in a row that noise may bring; more mean a disconnection. `u32::MAX`: each one is
+    /// answered, whatever the run.
     pub run: u32,
     /// How many timeouts in a row are put off for a segment that the link layer is sending again.
     pub holds: u32,
-    /// What duplicate ACKs for a segment mean that was sent again on an ELN.
-    pub after: AfterEln,
+}
+
+impl fmt::Display for HintRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HintRules { entry, run, holds } = self;
+        f.write_str(entry.name)?;
+        if *self == entry.rules() { Ok(()) } else { write!(f, "={run}/{holds}") }
+    }
 }
 
 /// What duplicate ACKs for a segment mean that was sent again on an ELN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterEln {
+pub enum AfterHint {
     /// Nothing: it is under way. Other losses are found as usual.
     Nothing,
-    /// Congestion, as without the ELN: three of them cost a reduction (TCP HACK).
+    /// Congestion, as without the ELN: three of them cost a reduction.
     Congestion,
-    /// Nothing, and no other loss is found either until it is delivered or a timeout's time is over
-    /// (HACK-fixed).
+    /// Nothing, and no other loss is found either until it is delivered or a timeout's time is
+    /// over.
     Shield,
-}
-
-impl ElsnRules {
-    /// Two ELNs in a row (yun2009, section 4.2: for frame errors of 20 % and one attempt), three
-    /// timeouts.
-    pub const DEFAULT: ElsnRules = ElsnRules { run: 2, holds: 3, after: AfterEln::Nothing };
-    /// A sender that answers each ELN, whatever the run.
-    pub const PLAIN: ElsnRules = ElsnRules { run: u32::MAX, holds: 3, after: AfterEln::Congestion };
-    /// One that also takes duplicate ACKs of what it sent again for nothing: the packet list, which
-    /// goes by the order of sending.
-    pub const TRUST: ElsnRules = ElsnRules { run: u32::MAX, ..ElsnRules::DEFAULT };
-    /// As the plain one, with a shield.
-    pub const SHIELD: ElsnRules = ElsnRules { after: AfterEln::Shield, ..ElsnRules::PLAIN };
 }
 
 /// What the link layer reports about a segment, whatever the notice or flag that carried it.
@@ -140,7 +177,7 @@ struct Notified {
 /// What a sender knows from the link layer.
 #[derive(Clone, Debug)]
 pub struct LinkHints {
-    rules: ElsnRules,
+    rules: HintRules,
     held: Vec<Held>,
     /// In the order of sending.
     notified: Vec<Notified>,
@@ -159,7 +196,7 @@ pub fn is_after(a: (Time, u64), b: (Time, u64)) -> bool {
 
 impl LinkHints {
     /// Nothing is known yet.
-    pub fn new(rules: ElsnRules) -> LinkHints {
+    pub fn new(rules: HintRules) -> LinkHints {
         LinkHints { rules, held: Vec::new(), notified: Vec::new(), run: 0, waits: 0, unnamed: None }
     }
 
@@ -235,7 +272,7 @@ impl LinkHints {
     /// The first segment was retransmitted on an ELN, and duplicate ACKs mean congestion all the
     /// same, or since its shield has expired. Once for each segment.
     pub fn confirms_congestion(&mut self, first: u64) -> bool {
-        if self.rules.after == AfterEln::Nothing {
+        if self.rules.entry.after == AfterHint::Nothing {
             return false;
         }
         let before = self.notified.len();
@@ -251,7 +288,7 @@ impl LinkHints {
     /// Nothing is to be found lost: the first segment was sent again on an ELN, less than `rto`
     /// ago.
     pub fn suppresses_detection(&self, first: u64, now: Time, rto: Duration) -> bool {
-        self.rules.after == AfterEln::Shield && self.is_under_way(first, now, rto)
+        self.rules.entry.after == AfterHint::Shield && self.is_under_way(first, now, rto)
     }
 
     /// The hint applies: it is about a segment in flight that was last sent before the hint was

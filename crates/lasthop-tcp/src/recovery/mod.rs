@@ -5,6 +5,7 @@
 //! spurious, what cwnd is next. An engine (duplicate ACKs, SACK, ns-2's SACK) combines them for one
 //! connection and directs the sender's `Stream` by its methods.
 
+pub mod compatible;
 pub mod config;
 mod defer;
 pub mod detect;
@@ -15,12 +16,14 @@ pub mod prr;
 mod sack;
 mod sack_ns2;
 mod spurious;
+pub mod text;
 
 pub use config::{Eifel, Recovery, RecoveryKind};
 pub use detect::LossDetector;
 pub use detect::scheme::{DetectorEntry, SchemeDetector};
-pub use hints::{AfterEln, ElsnRules};
+pub use hints::{AfterHint, HintEntry, HintRules};
 pub use sack::Phase;
+pub use text::Vocabulary;
 
 use crate::profile::{EcnReduction, Profile};
 use crate::sender::stream::Stream;

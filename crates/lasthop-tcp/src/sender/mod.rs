@@ -13,6 +13,7 @@ mod timers;
 pub use config::{Output, SendReason, SenderConfig, SenderCounters, State};
 pub use limits::Limit;
 
+use crate::notice_rule::NoticeRule;
 use crate::profile::{PersistRule, Profile};
 use crate::recovery::{Engine, Phase};
 use crate::rto::RtoEstimator;
@@ -80,8 +81,8 @@ use stream::Stream;
 pub struct Sender<W> {
     stream: Stream<W>,
     recovery: Engine,
-    /// When the last accepted notice about the route was made.
-    route_noticed: Time,
+    /// The response to notices that report no loss, if the profile has one.
+    notice_rule: Option<Box<dyn NoticeRule>>,
     reset: bool,
     syn_lost: bool,
     syn_sent_at: Time,
@@ -96,7 +97,7 @@ impl<W: WindowRule> Sender<W> {
         Sender {
             stream: Stream::new(config, profile, rule, offload),
             recovery,
-            route_noticed: Time::ZERO,
+            notice_rule: profile.notices.map(|setting| setting.make()),
             reset: false,
             syn_lost: false,
             syn_sent_at: Time::ZERO,

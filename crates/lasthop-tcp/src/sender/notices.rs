@@ -2,11 +2,12 @@
 //! the sender, lets it continue or sets its window.
 
 use super::{Output, SendReason, Sender, State};
+use crate::notice_rule::NoticeResponse;
 use crate::recovery::hints::LossHint;
 use crate::scoreboard::Marks;
 use crate::window::{Report, WindowRule};
-use lasthop_core::segment::{Notice, NoticeKind};
-use lasthop_core::units::{Duration, Time};
+use lasthop_core::segment::Notice;
+use lasthop_core::units::Time;
 
 impl<W: WindowRule> Sender<W> {
     /// A number from the receiver's scheme. It counts as a reduction if it makes the window
@@ -50,8 +51,19 @@ impl<W: WindowRule> Sender<W> {
         if let Some(hint) = LossHint::of(notice) {
             self.recovery.on_hint(&mut self.stream, now, &hint, out);
         }
-        if notice.kind == NoticeKind::Link && self.stream.profile().freeze > Duration::ZERO {
-            self.on_route_notice(now, notice, out);
+        match self.notice_rule.as_mut().map(|rule| rule.on_notice(now, notice)) {
+            None | Some(NoticeResponse::Ignore) => {}
+            Some(NoticeResponse::Hold { until }) => {
+                self.hold();
+                if self.stream.is_held() {
+                    self.stream.timers_mut().set_held_until(until);
+                    self.stream.timers_mut().set_aux_deadline(now, until);
+                }
+            }
+            Some(NoticeResponse::Resume) => {
+                self.stream.timers_mut().set_held_until(Time::NEVER);
+                self.resume(now, self.stream.flight(), out);
+            }
         }
         self.stream.congestion_mut().on_notice(now, notice);
         if self.stream.window() != before {
@@ -59,35 +71,15 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The route has failed, or works again: then all that is not acknowledged is retransmitted.
-    fn on_route_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
-        // A notice that was overtaken by a later one is out of date.
-        if notice.stamp < self.route_noticed {
-            return;
-        }
-        self.route_noticed = notice.stamp;
-        if notice.value == 0 {
-            self.hold();
-            if self.stream.is_held() {
-                let until = now + self.stream.profile().freeze;
-                self.stream.timers_mut().set_frozen_until(until);
-                self.stream.timers_mut().set_aux_deadline(now, until);
-            }
-        } else {
-            self.stream.timers_mut().set_frozen_until(Time::NEVER);
-            self.resume(now, self.stream.flight(), out);
-        }
-    }
-
-    /// While the sender is held no timer runs, but a frozen sender resumes after a limited time.
+    /// While the sender is held no timer runs, except the limit of a hold by a notice.
     pub(super) fn on_timer_while_held(&mut self, now: Time, out: &mut impl Output) {
         let timers = self.stream.timers_mut();
         timers.stop_all();
-        let until = timers.frozen_until();
+        let until = timers.held_until();
         if now < until {
             return timers.set_aux_deadline(now, until);
         }
-        timers.set_frozen_until(Time::NEVER);
+        timers.set_held_until(Time::NEVER);
         self.resume(now, 0, out);
         // Deadlines that passed in the meantime expire now.
         if self.deadline().0 <= now {

@@ -1,5 +1,5 @@
 //! The timers of a sender: retransmission, zero-window probe, and one deadline for everything else
-//! (pacing, recovery, a frozen sender); with the estimates that they are derived from.
+//! (pacing, recovery, a held sender); with the estimates that they are derived from.
 
 use crate::profile::Profile;
 use crate::rto::RtoEstimator;
@@ -19,8 +19,8 @@ pub struct Timers {
     aux_armed: Time,
     /// The deadline is that of a zero-window probe; the number of probes sent.
     persist: Option<u32>,
-    /// When a frozen sender resumes without a notice; `NEVER` if it is not frozen.
-    frozen_until: Time,
+    /// When a sender that a notice holds continues without another one; `NEVER` if none holds it.
+    held_until: Time,
     /// Segments sent before this time give no round-trip time.
     rtt_from: Time,
     last_rtt: Option<Duration>,
@@ -40,7 +40,7 @@ impl Timers {
             aux_deadline: Time::NEVER,
             aux_armed: Time::ZERO,
             persist: None,
-            frozen_until: Time::NEVER,
+            held_until: Time::NEVER,
             rtt_from: Time::ZERO,
             last_rtt: None,
             reseed: None,
@@ -167,14 +167,14 @@ impl Timers {
         self.arm_at(now, self.rto.rto());
     }
 
-    /// When a frozen sender resumes without a notice.
-    pub fn frozen_until(&self) -> Time {
-        self.frozen_until
+    /// When a sender that a notice holds continues without another one.
+    pub fn held_until(&self) -> Time {
+        self.held_until
     }
 
-    /// Sets when a frozen sender resumes without a notice.
-    pub fn set_frozen_until(&mut self, at: Time) {
-        self.frozen_until = at;
+    /// Sets when a sender that a notice holds continues without another one.
+    pub fn set_held_until(&mut self, at: Time) {
+        self.held_until = at;
     }
 
     /// Times the segment that ends at `end`, unless another one is being timed.

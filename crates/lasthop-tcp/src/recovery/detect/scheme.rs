@@ -1,17 +1,15 @@
 //! Loss detectors of schemes: what a scheme gives to the recovery on SACK blocks.
 //!
 //! A detector of a scheme is a [`DetectorEntry`], a `static` in the scheme's file. The crate of the
-//! schemes lists the entries once and passes the list to [`Recovery::parse`], so that this crate
+//! schemes lists the entries once and passes the list in a [`Vocabulary`](super::super::text::Vocabulary), so that this crate
 //! names none of them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::{AckSummary, LossDetector, Losses};
-use crate::receiver::ReceiverRule;
-#[cfg(doc)]
-use crate::recovery::Recovery;
-use crate::recovery::hints::{ElsnRules, LinkHints};
+use crate::receiver::rule::ReceiverRule;
+use crate::recovery::hints::{HintRules, LinkHints};
 use crate::scoreboard::{Scoreboard, Sent};
 use lasthop_core::segment::{Options, SackBlocks, Segment};
 use lasthop_core::units::Time;
@@ -165,9 +163,9 @@ pub struct DetectorEntry {
     pub name: &'static str,
     /// How the engine works with it.
     pub behaviour: Behaviour,
-    /// Its response to notices of the link layer, if it accepts them.
-    pub notices: Option<ElsnRules>,
-    /// Its own addition, which sets [`Recovery::setting`].
+    /// Its response to hints of the link layer, if it accepts them.
+    pub hints: Option<HintRules>,
+    /// Its own addition, which sets [`setting`](super::super::config::Recovery::setting).
     pub own: Option<OwnAddition>,
     /// It takes no addition except its own.
     pub excludes_additions: bool,
@@ -187,7 +185,7 @@ impl DetectorEntry {
         DetectorEntry {
             name,
             behaviour: Behaviour::RFC6675,
-            notices: None,
+            hints: None,
             own: None,
             excludes_additions: false,
             uses_sack: |_| true,

@@ -83,7 +83,7 @@ impl DupackRecovery {
             partial_seen: false,
             cwnd_preserved: false,
             target: 0.0,
-            hints: recovery.elsn.map(|rules| Box::new(LinkHints::new(rules))),
+            hints: recovery.hints.map(|rules| Box::new(LinkHints::new(rules))),
             additions: Additions::of(recovery),
         }
     }

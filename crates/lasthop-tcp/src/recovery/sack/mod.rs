@@ -113,7 +113,7 @@ impl SackRecovery {
             losses: Losses::default(),
             probe_deadline: Time::NEVER,
             reductions_due: 0,
-            hints: recovery.elsn.map(|rules| Box::new(LinkHints::new(rules))),
+            hints: recovery.hints.map(|rules| Box::new(LinkHints::new(rules))),
             additions: Additions::of(recovery),
         }
     }

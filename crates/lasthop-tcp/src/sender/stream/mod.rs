@@ -242,7 +242,7 @@ impl<W: WindowRule> Stream<W> {
     pub fn other_deadline(&self) -> Time {
         let congestion = &self.congestion;
         let sending = congestion.pacing_deadline().min(congestion.rule_deadline());
-        sending.min(self.timers.frozen_until())
+        sending.min(self.timers.held_until())
     }
 
     /// F-RTO, step 3a: the timeout was not spurious. Two round trips have passed, so the window is
