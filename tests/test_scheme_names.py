@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import lasthop
+
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMES = ROOT / "crates/lasthop-schemes/src"
 CRATES = ("lasthop-tcp", "lasthop-channel", "lasthop-sim")
@@ -26,10 +28,19 @@ GENERAL = {
     "cubic": "RFC 9438: a profile selects its form, and Linux uses it by default",
     "snack": "an option of TCP (SCPS-TP) that a receiver's rule may send",
 }
-#: Terms of the detectors of schemes that also mean something else.
+#: Words that schemes add to files, or that their names consist of, and that also mean something
+#: else in one of the crates.
 TERMS = {
     ("lasthop-channel", "selective-repeat"): "a kind of ARQ of the link layer",
     ("lasthop-sim", "selective-repeat"): "a kind of ARQ of the link layer",
+    ("lasthop-tcp", "eln"): "explicit loss notification: a flag and a notice of lasthop-core",
+    ("lasthop-sim", "eln"): "explicit loss notification: a counter of the sender",
+    ("lasthop-sim", "freeze"): "what a relay may do to its sender, in a message",
+}
+#: Words in names of schemes that are no names: terms of TCP and plain English.
+PLAIN = {
+    *("ack", "ff", "fixed", "ideal", "linux", "packet", "plus", "rate", "real", "rto", "tcp"),
+    *("control", "pacing", "selective", "timer"),
 }
 
 
@@ -42,10 +53,28 @@ def registered() -> list[str]:
     return [module for module, _ in lines] + snake
 
 
-def detectors() -> list[str]:
-    """The loss detectors that schemes add."""
+def additions() -> list[str]:
+    """The words that schemes add to the files: loss detectors and their settings, responses to
+    hints of the link layer and to notices."""
+    pattern = re.compile(
+        r'DetectorEntry::new\("([\w-]+)"|OwnAddition \{\s*name: "([\w-]+)"'
+        r'|HintEntry =?\s*\{\s*name: "([\w-]+)"|NoticeSetting::new\("([\w-]+)"'
+    )
     files = (file.read_text() for file in SCHEMES.rglob("*.rs"))
-    return [name for text in files for name in re.findall(r'DetectorEntry::new\("([\w-]+)"', text)]
+    return [word for text in files for found in pattern.findall(text) for word in found if word]
+
+
+def catalogue() -> list[str]:
+    """The names of the catalogue, as `lasthop schemes` lists them."""
+    return [entry["name"] for entry in lasthop.schemes()]
+
+
+def words_of_names() -> list[str]:
+    """The words of which names of the catalogue consist, except single letters and plain words."""
+    words = {
+        w for name in catalogue() if name.replace("-", "_") not in GENERAL for w in name.split("-")
+    }
+    return sorted(w for w in words - PLAIN if len(w) > 2)
 
 
 def forms(name: str) -> re.Pattern[str]:
@@ -83,10 +112,23 @@ def test_no_scheme_is_named_below_the_schemes(crate: str) -> None:
 
 
 @pytest.mark.parametrize("crate", CRATES)
-def test_no_detector_of_a_scheme_is_named_below_the_schemes(crate: str) -> None:
-    names = detectors()
-    assert {"esack", "packet-list", "selective-repeat"} <= set(names)
-    found = [line for name in names if (crate, name) not in TERMS for line in mentions(crate, name)]
+def test_no_name_of_the_catalogue_is_in_the_crates_below(crate: str) -> None:
+    names = catalogue()
+    assert {"veno", "tcp-f", "ll-elsn", "noor-aer"} <= set(names)
+    searched = [n for n in names if n.replace("-", "_") not in GENERAL]
+    found = [line for name in searched for line in mentions(crate, name)]
+    assert found == []
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_no_word_of_a_name_or_of_a_file_is_in_the_crates_below(crate: str) -> None:
+    added = additions()
+    assert {"esack", "packet-list", "selective-repeat", "smart", "elsn", "freeze"} <= set(added)
+    words = words_of_names()
+    assert {"veno", "elsn", "balakrishnan", "hack"} <= set(words)
+    searched = {*added, *words} - PLAIN - {n.replace("_", "-") for n in GENERAL}
+    allowed = {word for of, word in TERMS if of == crate}
+    found = [line for word in sorted(searched - allowed) for line in mentions(crate, word)]
     assert found == []
 
 

@@ -1,6 +1,7 @@
 //! Random settings of models, for tests with random networks.
 
-use crate::air::config::{DrawIndex, MarkovClock};
+use crate::air::draws::DrawIndex;
+use crate::air::loss::clock::MarkovClock;
 use lasthop_core::units::{Duration, QueueLimit, Share};
 
 /// Numbers from 0 to 1 from which a model makes its settings, one after another; after the last

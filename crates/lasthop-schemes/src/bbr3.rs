@@ -117,10 +117,12 @@ mod cycle;
 #[cfg(test)]
 mod draft;
 mod linux;
+mod linux_phases;
 #[cfg(test)]
 mod linux_tests;
 mod probe_rtt;
 mod rule;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -131,7 +133,8 @@ use crate::bbr::model::{
     Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, larger, smaller,
 };
 use crate::bbr3::bounds::{Bounds, Limits};
-use crate::bbr3::linux::LinuxState;
+use crate::bbr3::rules::LinuxState;
+pub use crate::bbr3::rules::Rules;
 use crate::catalogue::{
     AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
 };
@@ -179,17 +182,6 @@ impl Default for Bbr3 {
             recovery: None,
         }
     }
-}
-
-/// The rules to follow where the draft and Linux differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rules {
-    /// draft-ietf-ccwg-bbr-06.
-    #[default]
-    Draft,
-    /// google/bbr, branch v3.
-    Linux,
 }
 
 impl SchemeConfig for Bbr3 {
@@ -507,7 +499,7 @@ impl Bbr3Window {
 
     fn check_drain(&mut self, now: Time) {
         if self.is_linux() {
-            return linux::check_drain(self, now);
+            return linux_phases::check_drain(self, now);
         }
         let drained = self.in_flight as f64 <= self.inflight(self.bw);
         if drained || self.rounds.count > self.drain_round + DRAIN_ROUNDS {

@@ -60,7 +60,7 @@ pub use build::{Options, RunError};
 pub use probes::result::RunResult;
 pub use probes::{capture, limits, result, verifier};
 
-use build::plan::Plan;
+use build::link_plan::Plan;
 use events::{AnyObserver, Event, Observer};
 use simulation::Simulation;
 

@@ -7,6 +7,7 @@
     clippy::partial_pub_fields
 )]
 
+pub mod loss;
 pub mod notice_rule;
 pub mod offload;
 pub mod pacing;
@@ -18,4 +19,5 @@ pub mod recovery;
 pub mod rto;
 pub mod scoreboard;
 pub mod sender;
+pub mod timestamps;
 pub mod window;

@@ -5,8 +5,8 @@
 //! acknowledged, the difference over the time in between is a sample. Only flows whose rule asks
 //! for samples have a sampler.
 
+use crate::loss::Lost;
 use crate::scoreboard::Sent;
-use crate::window::Lost;
 use lasthop_core::ring::{Ring, Span};
 use lasthop_core::units::{Duration, Time};
 

@@ -9,25 +9,10 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use super::draws::DrawIndex;
+use super::draws::default_slot;
 pub use super::loss::{IdleAdvance, LossConfig, MarkovClock, PeriodLength};
 use lasthop_core::units::{Duration, Rate, Share};
-
-/// What addresses a random draw (common random numbers).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DrawIndex {
-    /// The time slot in which the frame starts (and its ordinal within the slot): two schemes that
-    /// send at the same time see the same channel realisation.
-    #[default]
-    Slot,
-    /// The ordinal of the frame on the air in its direction.
-    Frame,
-}
-
-/// Default length of a slot that addresses draws.
-pub(super) fn default_slot() -> Duration {
-    Duration::micros(500)
-}
 
 /// Propagation delay of a link. A plain time ("170 ms") is a constant delay.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]

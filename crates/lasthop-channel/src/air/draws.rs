@@ -1,11 +1,30 @@
 //! Addresses of the random draws of frames.
 
-use super::config::DrawIndex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use lasthop_core::units::{Duration, Time};
+
+/// What addresses a random draw (common random numbers).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrawIndex {
+    /// The time slot in which the frame starts (and its ordinal within the slot): two schemes that
+    /// send at the same time see the same channel realisation.
+    #[default]
+    Slot,
+    /// The ordinal of the frame on the air in its direction.
+    Frame,
+}
+
+/// Default length of a slot that addresses draws.
+pub fn default_slot() -> Duration {
+    Duration::micros(500)
+}
 
 /// Computes the index of each frame's draw.
 #[derive(Clone, Debug)]
-pub(super) enum Draws {
+pub enum Draws {
     /// The ordinal of the frame on the air.
     Frame,
     /// The slot in which the frame starts and its ordinal within the slot.

@@ -10,7 +10,7 @@
 
 pub mod config;
 pub mod delay;
-mod draws;
+pub(crate) mod draws;
 pub mod loss;
 pub mod outage;
 pub mod rate;

@@ -11,7 +11,7 @@ use super::spans::Spans;
 use super::trace::Trace;
 use cursor::Cursor;
 use lasthop_core::units::{Duration, Rate, Time};
-use schedule::Schedule;
+use schedule::{Schedule, bits};
 
 /// The transmitter of a one-way link: a first-in-first-out server of frames.
 ///
@@ -162,10 +162,6 @@ impl RateProcess {
         let start = self.outages.leave(start);
         (start, self.outages.finish(start, self.known.2))
     }
-}
-
-fn bits(rate: Rate, from: Time, to: Time) -> f64 {
-    rate.0 as f64 * (to - from).0 as f64 / 1e9
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::config::Fault;
+use super::discipline::{Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::drop_reason;
 use super::fifo::Fifo;
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
 use crate::sample::Sample;
 use lasthop_core::units::{Duration, QueueLimit, Time};
 

@@ -12,8 +12,7 @@ macro_rules! disciplines {
 
         /// Reasons for drops and marks, as they appear in events.
         pub mod drop_reason {
-            /// The queue is full.
-            pub const FULL: &str = "queue full";
+            pub use super::discipline::FULL;
             $(pub use super::$module::reasons::*;)*
         }
 

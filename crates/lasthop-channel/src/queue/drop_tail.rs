@@ -1,7 +1,7 @@
 //! DropTail: first in, first out; frames that do not fit are dropped.
 
+use super::discipline::{FULL, Frame, Load, Outcome, QueueDiscipline};
 use super::fifo::Fifo;
-use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
 use lasthop_core::units::{QueueLimit, Time};
 
 /// A DropTail queue.
@@ -22,7 +22,7 @@ impl QueueDiscipline for DropTail {
         if self.fifo.has_room(frame.bytes) {
             self.fifo.push(frame);
         } else {
-            frame.drop(drop_reason::FULL, outcomes);
+            frame.drop(FULL, outcomes);
         }
     }
 

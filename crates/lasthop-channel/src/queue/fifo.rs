@@ -1,6 +1,6 @@
-//! The FIFO that most disciplines store their frames in.
+//! The FIFO that most disciplines store their frames in, and arithmetic of limits.
 
-use super::{Frame, Load};
+use super::discipline::{Frame, Load};
 use lasthop_core::ring::Ring;
 use lasthop_core::units::QueueLimit;
 
@@ -79,4 +79,22 @@ pub(super) fn number(limit: QueueLimit) -> u64 {
     match limit {
         QueueLimit::Packets(n) | QueueLimit::Bytes(n) => n,
     }
+}
+
+/// Half of a limit, the default of thresholds.
+pub(super) fn half(limit: Option<QueueLimit>) -> Option<QueueLimit> {
+    limit.map(|limit| match limit {
+        QueueLimit::Packets(n) => QueueLimit::Packets(n / 2),
+        QueueLimit::Bytes(n) => QueueLimit::Bytes(n / 2),
+    })
+}
+
+/// True if both count packets, or both bytes.
+pub(super) fn same_unit(a: QueueLimit, b: QueueLimit) -> bool {
+    std::mem::discriminant(&a) == std::mem::discriminant(&b)
+}
+
+/// The text form of a limit in scenario files.
+pub(super) fn text(limit: QueueLimit) -> String {
+    lasthop_core::units::Quantity::text(&limit)
 }

@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codel::{Backlog, Codel, Law, State};
-use super::config::Fault;
+use super::discipline::{Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::drop_reason;
 use super::fifo::excess;
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::ring::Ring;

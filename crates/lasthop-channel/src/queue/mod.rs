@@ -7,7 +7,6 @@
 //! Marking follows RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. RED, CoDel and
 //! FQ-CoDel drop frames that are not ECN-capable instead. Step marking and Jersey's congestion
 //! warning only mark: other frames pass, and drops occur only when the queue is full.
-
 //!
 //! A discipline is one file: its settings, which implement [`QueueSettings`], the queue, which
 //! implements [`QueueDiscipline`], its reasons for drops and marks, and tests. The list below names
@@ -17,21 +16,22 @@
 #[macro_use]
 mod disciplines;
 mod average;
-pub mod config;
+mod discipline;
 mod drop_tail;
 mod fifo;
 #[cfg(test)]
 mod testing;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::sample::Sample;
-use config::Fault;
-use lasthop_core::segment::{Flags, FlowId, Handle, Segment};
+use fifo::{number, same_unit, text};
 use lasthop_core::units::{QueueLimit, Time};
 
-pub use config::{ForeignQueue, LinkFacts, QueueConfig};
+pub use discipline::{
+    Fault, ForeignQueue, Frame, LinkFacts, Load, MakeQueue, Outcome, QueueDiscipline, QueueSettings,
+};
 pub use drop_tail::DropTail;
 
 // The disciplines beside DropTail, in the order of the schema.
@@ -44,168 +44,154 @@ disciplines! {
     two_priority,
 }
 
-/// A frame at a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
-    /// The host's handle of the segment.
-    pub handle: Handle,
-    /// Length on the link, link overhead included, bytes.
-    pub bytes: u32,
-    /// Connection, or datagram stream if the flags have DATAGRAM.
-    pub flow: FlowId,
-    /// Flags of the segment.
-    pub flags: Flags,
-    /// Arrival time.
-    pub at: Time,
+/// A queue: its limit and its discipline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueConfig {
+    /// Queue limit, excluding the frame being sent; `None` is unlimited.
+    pub limit: Option<QueueLimit>,
+    /// Queue discipline.
+    pub discipline: Discipline,
 }
 
-impl Frame {
-    /// A segment that arrives at a queue now; `overhead` is the link overhead in bytes.
-    #[inline]
-    pub fn new(handle: Handle, segment: &Segment, overhead: u32, now: Time) -> Frame {
-        Frame {
-            handle,
-            bytes: segment.size + overhead,
-            flow: segment.flow,
-            flags: segment.flags,
-            at: now,
+/// As a scenario file writes it: "49 packets", "unlimited", or a table.
+impl Serialize for QueueConfig {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if self.is_drop_tail() {
+            return match self.limit {
+                None => s.serialize_str("unlimited"),
+                Some(limit) => limit.serialize(s),
+            };
         }
-    }
-
-    /// Marks the frame if its transport is ECN-capable; returns whether it is.
-    #[inline]
-    pub fn mark(&mut self, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
-        let capable = self.flags.has(Flags::ECT);
-        if capable {
-            self.flags = self.flags.with(Flags::CE);
-            outcomes.push(Outcome::Marked { handle: self.handle, reason });
+        let mut table = self.discipline.settings().map_err(serde::ser::Error::custom)?;
+        match self.limit {
+            Some(QueueLimit::Packets(n)) => drop(table.insert("packets".into(), n.into())),
+            Some(QueueLimit::Bytes(n)) => drop(table.insert("bytes".into(), n.into())),
+            None => {}
         }
-        capable
-    }
-
-    /// Drops the frame.
-    #[inline]
-    pub fn drop(self, reason: &'static str, outcomes: &mut Vec<Outcome>) {
-        outcomes.push(Outcome::Dropped { handle: self.handle, reason });
+        table.serialize(s)
     }
 }
 
-/// A frame was marked or dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Congestion experienced: the host sets `Flags::CE` of the segment.
-    Marked {
-        /// Handle of the frame.
-        handle: Handle,
-        /// Reason, see [`drop_reason`].
-        reason: &'static str,
-    },
-    /// The frame was dropped.
-    Dropped {
-        /// Handle of the frame.
-        handle: Handle,
-        /// Reason, see [`drop_reason`].
-        reason: &'static str,
-    },
-}
-
-/// Load of the queue, excluding the frame being sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Number of frames.
-    pub packets: u64,
-    /// Number of bytes.
-    pub bytes: u64,
-}
-
-impl Load {
-    /// The sum of both loads.
-    #[inline]
-    pub fn plus(self, other: Load) -> Load {
-        Load { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
-    }
-}
-
-/// A queue discipline.
-///
-/// The host empties `outcomes` after each call. A frame is in it at most twice, marked and then
-/// dropped. Each frame leaves exactly once, by `dequeue` or as [`Outcome::Dropped`].
-///
-/// # Examples
-///
-/// ```
-/// use lasthop_channel::queue::{DropTail, Frame, Outcome, QueueDiscipline, drop_reason};
-/// use lasthop_core::segment::Segment;
-/// use lasthop_core::units::{QueueLimit, Time};
-///
-/// let mut queue = DropTail::new(Some(QueueLimit::Packets(1)));
-/// let segment = Segment { size: 1040, ..Segment::default() };
-/// let mut outcomes = Vec::new();
-/// for handle in [1, 2] {
-///     let frame = Frame::new(handle, &segment, 14, Time::ZERO);
-///     queue.enqueue(Time::ZERO, frame, &mut outcomes);
-/// }
-/// assert_eq!(outcomes, [Outcome::Dropped { handle: 2, reason: drop_reason::FULL }]);
-/// assert_eq!((queue.load().packets, queue.load().bytes), (1, 1054));
-/// assert_eq!(queue.dequeue(Time::ZERO, &mut outcomes).map(|f| f.handle), Some(1));
-/// ```
-pub trait QueueDiscipline: Send {
-    /// A frame arrives while the link is busy or other frames wait.
-    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>);
-
-    /// The link is free: returns the frame to be sent next. After `None` the link is idle.
-    fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame>;
-
-    /// A frame arrives while the link is idle and the queue empty, and is sent at once. False if it
-    /// is dropped instead.
-    fn pass(&mut self, _now: Time, _frame: Frame, _outcomes: &mut Vec<Outcome>) -> bool {
-        true
+impl QueueConfig {
+    /// DropTail with a limit.
+    pub fn drop_tail(limit: QueueLimit) -> QueueConfig {
+        QueueConfig { limit: Some(limit), discipline: Discipline::Droptail }
     }
 
-    /// Load of the queue, excluding the frame being sent.
-    fn load(&self) -> Load;
+    /// DropTail that never drops.
+    pub const UNLIMITED: QueueConfig =
+        QueueConfig { limit: None, discipline: Discipline::Droptail };
 
-    /// True if a frame of `bytes` bytes fits within the limit; the discipline may still drop it.
-    fn has_room(&self, _bytes: u32) -> bool {
-        true
+    /// True for DropTail, where the fate of a frame is known when it arrives.
+    pub fn is_drop_tail(&self) -> bool {
+        self.discipline == Discipline::Droptail
     }
-}
-
-/// The settings of a queue discipline: the keys of its table in a scenario file, with their doc
-/// comments and defaults.
-pub trait QueueSettings: Sized {
-    /// The queue.
-    type Queue: QueueDiscipline;
 
     /// True if the discipline uses random draws.
-    const IS_RANDOM: bool = false;
-
-    /// Constructs an empty queue for a link. The settings are [filled](QueueSettings::fill).
-    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> Self::Queue;
-
-    /// The usual limit of the discipline, if it has one.
-    fn default_limit() -> Option<QueueLimit> {
-        None
+    pub fn is_random(&self) -> bool {
+        self.discipline.is_random()
     }
 
-    /// Fills in settings whose defaults derive from the limit.
-    fn fill(&mut self, _limit: Option<QueueLimit>) {}
+    /// Fills in the default limit, and thresholds that derive from the limit.
+    pub fn filled(mut self) -> QueueConfig {
+        let limit = self.limit.or(self.discipline.default_limit());
+        self.discipline.fill(limit);
+        QueueConfig { limit, ..self }
+    }
 
     /// Checks the settings for consistency.
     ///
     /// # Errors
     ///
     /// The key and a message that states what is allowed.
-    fn check(&self) -> Result<(), Fault> {
-        Ok(())
+    pub fn check(&self) -> Result<(), Fault> {
+        let key = if let Some(QueueLimit::Bytes(_)) = self.limit { "bytes" } else { "packets" };
+        match self.limit {
+            Some(QueueLimit::Bytes(0)) => {
+                let text = "a queue of 0 B can hold no frame; write \"0 packets\" for a link \
+                            without a queue";
+                return Err((key, text.into()));
+            }
+            Some(QueueLimit::Packets(0)) if !self.is_drop_tail() => {
+                let text = "a queue of 0 packets must be DropTail; other disciplines need at \
+                            least 1 packet";
+                return Err((key, text.into()));
+            }
+            _ => {}
+        }
+        self.discipline.check()?;
+        match (self.limit, self.discipline.threshold()) {
+            (Some(limit), Some((key, threshold)))
+                if same_unit(limit, threshold) && number(threshold) >= number(limit) =>
+            {
+                Err((
+                    key,
+                    format!(
+                        "must be below the queue limit of {}, found {}",
+                        text(limit),
+                        text(threshold)
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Key and value of the queue length above which the discipline acts, if it has one; it must be
-    /// below the limit.
-    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
-        None
+    /// Constructs an empty queue for a link.
+    pub fn build(&self, link: &LinkFacts<'_>) -> AnyQueue {
+        let QueueConfig { limit, discipline } = self.clone().filled();
+        discipline.build(limit, link)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::codel::Codel;
+    use super::cw_marking::CwMarking;
+    use super::red::Red;
+    use super::step_marking::StepMarking;
+    use super::*;
+    use crate::sample::Sample;
+
+    fn config(limit: u64, discipline: Discipline) -> QueueConfig {
+        QueueConfig { limit: Some(QueueLimit::Packets(limit)), discipline }
     }
 
-    /// Random settings that pass the checks, for tests with random networks.
-    fn sample(sample: &mut Sample<'_>) -> Self;
+    #[test]
+    fn defaults_derive_from_the_limit() {
+        let cw = config(51, Discipline::CwMarking(CwMarking::default())).filled();
+        assert_eq!(cw.discipline.threshold(), Some(("threshold", QueueLimit::Packets(25))));
+        let step = Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(7)) });
+        assert_eq!(config(50, step.clone()).filled(), config(50, step));
+        let codel = QueueConfig { limit: None, discipline: Discipline::Codel(Codel::default()) };
+        assert_eq!(codel.filled().limit, Some(QueueLimit::Packets(1000)));
+        assert_eq!(QueueConfig::UNLIMITED.filled(), QueueConfig::UNLIMITED);
+    }
+
+    #[test]
+    fn threshold_must_be_below_the_limit() {
+        let step =
+            |n| Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(n)) });
+        assert!(config(10, step(9)).check().is_ok());
+        assert_eq!(config(10, step(10)).check().map_err(|e| e.0), Err("threshold"));
+        assert_eq!(
+            config(5, Discipline::Red(Red::default())).check().map_err(|e| e.0),
+            Err("min_th")
+        );
+        assert!(config(6, Discipline::Red(Red::default())).check().is_ok());
+        let bytes =
+            Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Bytes(20_000)) });
+        assert!(config(10, bytes).check().is_ok());
+    }
+
+    #[test]
+    fn samples_pass_the_checks() {
+        for i in 0..200_u32 {
+            let numbers: Vec<f64> =
+                (1..9).map(|k| f64::from(i * k % 17) / 16.0).chain([0.3, 0.7]).collect();
+            for discipline in Discipline::samples(&Sample::new(&numbers, 1.0)) {
+                assert_eq!(discipline.check(), Ok(()), "{discipline:?}");
+            }
+        }
+    }
 }

@@ -18,9 +18,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::average::Average;
-use super::config::{Fault, same_unit, text};
-use super::fifo::{Fifo, counted, number};
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
+use super::discipline::{Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::drop_reason;
+use super::fifo::{Fifo, counted, number, same_unit, text};
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{QueueLimit, Share, Size, Time};

@@ -13,8 +13,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::discipline::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::drop_reason;
 use super::fifo::Fifo;
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, drop_reason};
 use crate::sample::Sample;
 use lasthop_core::segment::Flags;
 use lasthop_core::units::{QueueLimit, Time};

@@ -3,7 +3,7 @@
 //! bytes, rates in bytes per second, names as in the draft.
 
 use crate::bbr::model::larger;
-use crate::bbr3::Rules;
+use crate::bbr3::rules::Rules;
 use lasthop_tcp::rate::RateSample;
 use lasthop_tcp::window::Lost;
 

@@ -28,7 +28,7 @@ impl WindowRule for Bbr3Window {
         self.measure(ack, window.cwnd);
         if self.mode == Mode::Startup {
             if self.is_linux() {
-                linux::check_startup(self, sample)
+                linux_phases::check_startup(self, sample)
             } else {
                 self.check_startup(sample)
             }
@@ -94,7 +94,7 @@ impl WindowRule for Bbr3Window {
             window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
         }
         if self.is_linux() {
-            linux::on_loss(self, window, loss);
+            linux_phases::on_loss(self, window, loss);
         }
         LossClass::Unclassified
     }

@@ -5,8 +5,8 @@
 //! once a tick, every quotient is truncated, a timeout resets W_max, and an undo restores the
 //! window but not the curve.
 
-use super::Cubic;
 use super::hystart::HyStart;
+use super::settings::Cubic;
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::window::{Ack, Loss, LossKind, Window};
 

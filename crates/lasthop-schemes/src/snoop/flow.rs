@@ -1,6 +1,6 @@
 //! Snoop's state of a flow: the cache, the count of duplicate ACKs, the local timer.
 
-use super::Snoop;
+use super::settings::Snoop;
 use crate::shared::cache::{Cache, Cached, Room};
 use lasthop_core::agent::Context;
 use lasthop_core::segment::{Block, Direction, FlowId, Segment};

@@ -3,8 +3,9 @@
 mod agents;
 mod bursts;
 mod flows;
+pub mod link_plan;
 mod links;
-pub mod plan;
+mod plan;
 
 use lasthop::scenario::network::{Flow, Network};
 use lasthop::units::Time;
@@ -21,7 +22,7 @@ use crate::network::errors::Errors;
 use crate::network::{self, Net};
 use crate::probes::Probes;
 use crate::probes::gaps::DeliveryGap;
-use plan::Plan;
+use link_plan::Plan;
 
 /// Why a run has no result.
 #[derive(Debug, Error)]

@@ -10,7 +10,7 @@ use lasthop::segment::{Handle, NodeId};
 use lasthop::tcp::sender::SenderCounters;
 use lasthop::units::{Duration, Time};
 
-use crate::build::plan::Plan;
+use crate::build::link_plan::Plan;
 use crate::build::{Built, EventSource, Options, RunError, build};
 use crate::engine::scheduler::{Key, NO_LINK, OF_CELL};
 use crate::events::Observer;

@@ -1,7 +1,7 @@
 //! The built-in profiles.
 
 use super::*;
-use crate::recovery::Recovery;
+use crate::recovery::config::Recovery;
 
 impl Profile {
     /// A profile by name.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::recovery::Recovery;
+use crate::recovery::config::Recovery;
 use lasthop_core::units::{Duration, Size};
 
 /// How the retransmission timer measures time.

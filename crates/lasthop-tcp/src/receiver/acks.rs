@@ -1,7 +1,8 @@
 //! The ACKs of a receiver: their flags, their window and their options.
 
 use super::Receiver;
-use crate::sender::{Output, SendReason, timestamp};
+use crate::sender::config::{Output, SendReason};
+use crate::timestamps::timestamp;
 use lasthop_core::segment::{Flags, NAMED_BYTES, Options, Payload, REPORT_BYTES, Segment};
 use lasthop_core::units::Time;
 

@@ -1,7 +1,7 @@
 //! The receiver component of a scheme, and the configuration of a receiver.
 
+use crate::loss::LossClass;
 use crate::reassembly::Reassembly;
-use crate::window::LossClass;
 use lasthop_core::segment::{Block, Flags, FlowId, NodeId, Segment};
 use lasthop_core::snack::Snack;
 use lasthop_core::units::Time;

@@ -1,7 +1,7 @@
 //! The window of a receiver, and how a relay controls window and ACK number.
 
 use super::Receiver;
-use crate::sender::Output;
+use crate::sender::config::Output;
 use lasthop_core::units::Time;
 
 impl Receiver {

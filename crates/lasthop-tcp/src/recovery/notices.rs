@@ -1,11 +1,11 @@
 //! How a recovery answers what others report of losses: hints of the link layer and requests of the
 //! receiver (SNACK).
 
-use super::Engine;
+use super::engine::Engine;
 use super::hints::{HintKind, LinkHints, LossHint, TimeoutMeans};
-use crate::scoreboard::{Marks, Sent};
+use crate::scoreboard::Marks;
+use crate::sender::config::{Output, SendReason, State};
 use crate::sender::stream::Stream;
-use crate::sender::{Output, SendReason, State};
 use crate::window::{LossClass, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::snack::Snack;
@@ -196,10 +196,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// The segment that a duplicate ACK asks for is held by the link layer.
-pub fn first_is_held<W: WindowRule>(stream: &Stream<W>) -> bool {
-    let held = |s: &Sent| s.marks.any(Marks::HELD);
-    stream.board().at(0).is_some_and(held)
 }

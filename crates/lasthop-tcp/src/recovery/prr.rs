@@ -1,7 +1,7 @@
 //! Proportional rate reduction (RFC 9937): in recovery the sender sends in proportion to what is
 //! delivered, so that the data in flight come down to the target of the window rule by the end.
 
-use crate::recovery::{Recovery, RecoveryKind};
+use crate::recovery::config::{Recovery, RecoveryKind};
 
 /// Proportional rate reduction needs fast recovery; the form of ns-3 is made for `sack`.
 ///

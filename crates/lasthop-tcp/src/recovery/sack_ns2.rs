@@ -15,10 +15,10 @@
 //!   one and at a timeout; after a timeout duplicate ACKs mean nothing until new data are
 //!   acknowledged.
 
+use crate::recovery::config::{Recovery, RecoveryKind};
 use crate::recovery::dupack::{AfterTimeout, DupackRecovery};
-use crate::recovery::{Recovery, RecoveryKind};
+use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
-use crate::sender::{Output, SendReason};
 use crate::window::WindowRule;
 use lasthop_core::segment::{Block, Flags, Options, Segment};
 use lasthop_core::units::Time;

@@ -1,8 +1,9 @@
 //! What a sender is given and what it reports: its configuration, the interface to its host, its
 //! counters and its connection state.
 
-use crate::recovery::Recovery;
-use crate::window::{LossClass, Needs};
+use crate::loss::LossClass;
+use crate::recovery::config::Recovery;
+use crate::window::Needs;
 use lasthop_core::segment::{FlowId, NodeId, Options, Segment};
 use lasthop_core::units::Duration;
 

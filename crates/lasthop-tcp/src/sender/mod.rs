@@ -10,17 +10,19 @@ mod notices;
 pub(crate) mod stream;
 mod timers;
 
+pub use crate::timestamps::timestamp;
 pub use config::{Output, SendReason, SenderConfig, SenderCounters, State};
 pub use limits::Limit;
 
 use crate::notice_rule::NoticeRule;
 use crate::profile::{PersistRule, Profile};
-use crate::recovery::{Engine, Phase};
+use crate::recovery::engine::Engine;
+use crate::recovery::sack::Phase;
 use crate::rto::RtoEstimator;
 use crate::scoreboard::Sent;
 use crate::window::{Window, WindowRule};
 use lasthop_core::segment::{Flags, FlowId, Options, Segment};
-use lasthop_core::units::{Duration, Rate, Size, Time};
+use lasthop_core::units::{Duration, Rate, Time};
 use stream::Stream;
 
 /// A TCP data sender. `W` is the window rule.
@@ -388,15 +390,4 @@ impl<W: WindowRule> Sender<W> {
     pub fn in_flight(&self) -> usize {
         self.stream.board().len()
     }
-}
-
-/// The timestamp clock: microseconds, wrapping.
-#[inline]
-pub fn timestamp(now: Time) -> u32 {
-    (now.0 / 1000) as u32
-}
-
-/// Bytes for a size of this flow.
-pub fn bytes_of(size: Size, mss: u32) -> f64 {
-    size.bytes(mss) as f64
 }

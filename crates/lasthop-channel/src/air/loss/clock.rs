@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::air::config::DrawIndex;
-use crate::air::draws::Draws;
+use crate::air::draws::{DrawIndex, Draws};
 use lasthop_core::units::Duration;
 
 /// When a chain steps. With `frame`, a sender that is alone on the link and waits for its timer

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bit_errors::BitErrorProcess;
-use super::{LossModel, probability};
-use crate::air::config::{DrawIndex, default_slot};
-use crate::air::draws::Draws;
+use super::model::{LossModel, probability};
+use crate::air::draws::{DrawIndex, Draws, default_slot};
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Share, Size};

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Frame, FrameLoss, LossModel, MarkovClock, is_open, probability};
-use crate::air::config::default_slot;
-use crate::air::draws::Draws;
+use super::clock::MarkovClock;
+use super::model::{Frame, FrameLoss, LossModel, is_open, probability};
+use crate::air::draws::{Draws, default_slot};
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Share, Time};

@@ -7,8 +7,9 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Frame, FrameLoss, LossModel, MarkovClock, probability};
-use crate::air::config::default_slot;
+use super::clock::MarkovClock;
+use super::model::{Frame, FrameLoss, LossModel, probability};
+use crate::air::draws::default_slot;
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Share, Time};

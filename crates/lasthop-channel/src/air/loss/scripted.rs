@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Frame, FrameLoss, LossModel};
+use super::model::{Frame, FrameLoss, LossModel};
 use lasthop_core::segment::Flags;
 
 /// Selected frames are lost, once each.

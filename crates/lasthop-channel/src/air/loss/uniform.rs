@@ -1,13 +1,12 @@
 //! Frames are lost with the same probability, independently of each other.
 
-use super::{Frame, FrameLoss, LossConfig, LossModel, is_open, probability};
-use crate::air::config::{DrawIndex, default_slot};
-use crate::air::draws::Draws;
+use super::model::{Frame, FrameLoss, LossModel, is_open, probability};
+use crate::air::draws::{DrawIndex, Draws, default_slot};
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Quantity, Share};
 
-/// The values of [`LossConfig::Uniform`].
+/// The values of [`LossConfig::Uniform`](super::LossConfig::Uniform).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Uniform {
     /// Probability that a frame is lost.
@@ -31,12 +30,6 @@ impl Uniform {
     /// If the text is not a share.
     pub fn parse(text: &str) -> Result<Uniform, String> {
         Share::parse(text).map(Uniform::new)
-    }
-}
-
-impl From<Uniform> for LossConfig {
-    fn from(Uniform { rate, index, slot }: Uniform) -> LossConfig {
-        LossConfig::Uniform { rate, index, slot }
     }
 }
 

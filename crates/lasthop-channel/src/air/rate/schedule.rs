@@ -1,6 +1,5 @@
 //! Rates that change at given times.
 
-use super::bits;
 use crate::air::spans::Spans;
 use lasthop_core::units::{Rate, Time};
 
@@ -58,4 +57,8 @@ impl Schedule {
         let ends = self.steps.iter().skip(1).map(|s| s.0).chain([Time::NEVER]);
         self.steps.iter().zip(ends).map(|(s, end)| bits(s.1, s.0.max(from), end.min(to))).sum()
     }
+}
+
+pub(super) fn bits(rate: Rate, from: Time, to: Time) -> f64 {
+    rate.0 as f64 * (to - from).0 as f64 / 1e9
 }

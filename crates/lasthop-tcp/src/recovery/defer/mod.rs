@@ -5,8 +5,9 @@ pub mod dcr;
 pub mod fine_timer;
 pub mod ncr;
 
-use crate::recovery::spurious::{Before, Spurious};
-use crate::recovery::{Eifel, Recovery, RecoveryKind};
+use crate::recovery::config::{Eifel, Recovery, RecoveryKind};
+use crate::recovery::spurious::Spurious;
+use crate::recovery::spurious::evidence::{After, Before, Evidence};
 use crate::sender::stream::Stream;
 use crate::window::{LossKind, WindowRule};
 use dcr::DelayedResponse;
@@ -91,6 +92,28 @@ impl Additions {
             rtt: stream.timers().rto().remembered(),
         };
         self.spurious.remember(now, kind, &before);
+    }
+
+    /// The last reduction was spurious: new data are sent next, the window and the estimates are
+    /// restored.
+    pub fn restore<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time, ack: &Evidence) {
+        stream.skip_to(stream.snd_max());
+        let mss = stream.mss();
+        let after = After {
+            window: stream.window(),
+            flight: stream.flight(),
+            acked: ack.acked,
+            initial_window: stream.profile().initial_window.bytes(mss),
+            mss,
+        };
+        let Some(restored) = self.spurious.undo(&after) else { return };
+        stream.counters_mut().undone += 1;
+        if !ack.ece {
+            stream.congestion_mut().on_undo(&restored.window, now);
+        }
+        if let Some((above, estimates)) = restored.reseed {
+            stream.timers_mut().reseed_above(above, estimates);
+        }
     }
 
     /// The response to duplicate ACKs is deferred by non-congestion robustness or delayed

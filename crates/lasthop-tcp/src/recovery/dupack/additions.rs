@@ -1,10 +1,9 @@
 //! Duplicate ACKs with additions: detection of spurious reductions, and deferred responses.
 
 use super::{DupackRecovery, LastAction, Response};
-use crate::recovery::defer::Additions;
-use crate::recovery::spurious::{After, Evidence, Verdict};
+use crate::recovery::spurious::evidence::{Evidence, Verdict};
+use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
-use crate::sender::{Output, SendReason};
 use crate::window::WindowRule;
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
@@ -159,7 +158,7 @@ impl DupackRecovery {
         self.recover = Some(stream.snd_una());
         (self.partial_seen, self.cwnd_preserved) = (false, false);
         if let Some(a) = &mut self.additions {
-            restore(a, stream, now, ack);
+            a.restore(stream, now, ack);
         }
     }
 
@@ -236,33 +235,6 @@ impl DupackRecovery {
             self.dupacks = threshold;
         }
         true
-    }
-}
-
-/// The last reduction was spurious: new data are sent next, the window and the estimates are
-/// restored.
-pub fn restore<W: WindowRule>(
-    additions: &mut Additions,
-    stream: &mut Stream<W>,
-    now: Time,
-    ack: &Evidence,
-) {
-    stream.skip_to(stream.snd_max());
-    let mss = stream.mss();
-    let after = After {
-        window: stream.window(),
-        flight: stream.flight(),
-        acked: ack.acked,
-        initial_window: stream.profile().initial_window.bytes(mss),
-        mss,
-    };
-    let Some(restored) = additions.spurious_mut().undo(&after) else { return };
-    stream.counters_mut().undone += 1;
-    if !ack.ece {
-        stream.congestion_mut().on_undo(&restored.window, now);
-    }
-    if let Some((above, estimates)) = restored.reseed {
-        stream.timers_mut().reseed_above(above, estimates);
     }
 }
 

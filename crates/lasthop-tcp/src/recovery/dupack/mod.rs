@@ -3,15 +3,13 @@
 
 mod additions;
 
-pub use additions::restore;
-
 use crate::profile::{GrowthBase, IdleRestart, NewRenoTimer};
+use crate::recovery::config::{Recovery, RecoveryKind};
 use crate::recovery::defer::Additions;
 use crate::recovery::hints::LinkHints;
-use crate::recovery::notices::first_is_held;
-use crate::recovery::{Recovery, RecoveryKind};
+use crate::scoreboard::{Marks, Sent};
+use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
-use crate::sender::{Output, SendReason};
 use crate::window::{LossKind, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
@@ -581,4 +579,10 @@ impl DupackRecovery {
             stream.timers_mut().arm(now);
         }
     }
+}
+
+/// The segment that a duplicate ACK asks for is held by the link layer.
+fn first_is_held<W: WindowRule>(stream: &Stream<W>) -> bool {
+    let held = |s: &Sent| s.marks.any(Marks::HELD);
+    stream.board().at(0).is_some_and(held)
 }

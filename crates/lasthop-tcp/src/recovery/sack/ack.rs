@@ -1,19 +1,20 @@
 //! ACKs: the scoreboard, detection of losses, and what the window rule is told.
 
-use super::{Arrival, Phase, SackRecovery};
+use super::board::Arrival;
+use super::{Phase, SackRecovery};
 use crate::profile::{ClockKind, CwndLimitedBy, GrowthBase, RackRtt};
-use crate::recovery::RecoveryKind;
+use crate::recovery::config::RecoveryKind;
 use crate::recovery::detect::fack::Fack;
 use crate::recovery::detect::rack::ProbeAnswer;
 use crate::recovery::detect::rfc6675::Rfc6675;
 use crate::recovery::detect::scheme::Reductions;
 use crate::recovery::detect::{AckSummary, LossDetector, Losses};
-use crate::recovery::dupack::restore;
 use crate::recovery::spurious::dsack::duplicate_of;
-use crate::recovery::spurious::{Evidence, Verdict};
+use crate::recovery::spurious::evidence::{Evidence, Verdict};
 use crate::scoreboard::{Marks, Sent};
+use crate::sender::config::Output;
 use crate::sender::stream::Stream;
-use crate::sender::{Output, timestamp};
+use crate::timestamps::timestamp;
 use crate::window::WindowRule;
 use lasthop_core::segment::{Block, Flags, Options, Segment};
 use lasthop_core::units::{Duration, Time};
@@ -431,7 +432,7 @@ impl SackRecovery {
             self.board.lose_nothing(stream.board_mut());
             (self.phase, self.prr, self.undo, self.cwr_until) = (Phase::Open, None, None, None);
             stream.congestion_mut().set_inflation(0.0);
-            restore(a, stream, now, &evidence);
+            a.restore(stream, now, &evidence);
         }
         let mut ended = false;
         if arrival.acked > 0 {

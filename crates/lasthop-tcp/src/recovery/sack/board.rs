@@ -3,15 +3,35 @@
 
 use crate::recovery::detect::Losses;
 use crate::recovery::detect::rack::Rack;
-use crate::recovery::sack::Arrival;
 use crate::scoreboard::{Marks, Scoreboard, Sent};
-use crate::sender::timestamp;
+use crate::timestamps::timestamp;
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::{Block, SackBlocks};
 use lasthop_core::units::{Duration, Time};
 
 /// Blocks that the SACK option has room for (RFC 2018, section 3).
 const MAX_BLOCKS: usize = 4;
+
+/// What an ACK delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival {
+    /// When it came.
+    pub now: Time,
+    /// The stamp that it echoes, microseconds.
+    pub echo: Option<u32>,
+    /// Bytes that it newly acknowledges.
+    pub acked: u64,
+    /// Bytes that it newly acknowledges or SACKs.
+    pub delivered: u64,
+    /// Bytes that it newly SACKs.
+    pub sacked: u64,
+    /// The lowest end of a segment delivered that was sent once.
+    pub fresh_end: Option<u64>,
+    /// Round-trip time of the segment sent last among those that were sent once.
+    pub rtt: Option<Duration>,
+    /// When the one sent last of the segments delivered was sent, and its offset.
+    pub newest: Option<(Time, u64)>,
+}
 
 /// The state of loss recovery beside the scoreboard.
 #[derive(Clone, Debug, Default)]

@@ -1,11 +1,12 @@
 //! Episodes: how a recovery begins, what the window does in it, how it ends or is undone.
 
-use super::{Arrival, Phase, SackRecovery};
+use super::board::Arrival;
+use super::{Phase, SackRecovery};
 use crate::profile::HalvingBase;
 use crate::recovery::prr::Prr;
 use crate::recovery::spurious::dsack::Undo;
+use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
-use crate::sender::{Output, SendReason};
 use crate::window::{LossClass, LossKind, Window, WindowRule};
 use lasthop_core::segment::{Block, Flags, Segment};
 use lasthop_core::units::Time;

@@ -11,6 +11,7 @@ mod episode;
 mod send;
 mod timers;
 
+use super::config::{Recovery, RecoveryKind};
 use super::defer::Additions;
 use super::detect::Losses;
 use super::detect::rack::Rack;
@@ -18,11 +19,10 @@ use super::detect::scheme::{Behaviour, Reductions, SchemeDetector};
 use super::hints::LinkHints;
 use super::prr::Prr;
 use super::spurious::dsack::Undo;
-use super::{Recovery, RecoveryKind};
 use crate::sender::stream::Stream;
 use crate::window::WindowRule;
 use board::SackBoard;
-use lasthop_core::units::{Duration, Time};
+use lasthop_core::units::Time;
 
 /// The state of recovery on SACK blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,27 +33,6 @@ pub enum Phase {
     Recovery,
     /// Slow start after a timeout.
     Loss,
-}
-
-/// What an ACK delivered.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Arrival {
-    /// When it came.
-    pub now: Time,
-    /// The stamp that it echoes, microseconds.
-    pub echo: Option<u32>,
-    /// Bytes that it newly acknowledges.
-    pub acked: u64,
-    /// Bytes that it newly acknowledges or SACKs.
-    pub delivered: u64,
-    /// Bytes that it newly SACKs.
-    pub sacked: u64,
-    /// The lowest end of a segment delivered that was sent once.
-    pub fresh_end: Option<u64>,
-    /// Round-trip time of the segment sent last among those that were sent once.
-    pub rtt: Option<Duration>,
-    /// When the one sent last of the segments delivered was sent, and its offset.
-    pub newest: Option<(Time, u64)>,
 }
 
 /// Recovery on SACK blocks of one connection.

@@ -2,8 +2,8 @@
 
 use super::{Phase, SackRecovery};
 use crate::scoreboard::{Marks, Sent};
+use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
-use crate::sender::{Output, SendReason};
 use crate::window::WindowRule;
 use lasthop_core::units::Time;
 

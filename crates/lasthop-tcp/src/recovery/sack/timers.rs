@@ -1,11 +1,12 @@
 //! The timers: retransmission, RACK's reordering window, tail loss probes.
 
-use super::{Arrival, Phase, SackRecovery};
-use crate::recovery::RecoveryKind;
+use super::board::Arrival;
+use super::{Phase, SackRecovery};
+use crate::recovery::config::RecoveryKind;
 use crate::recovery::detect::LossDetector;
 use crate::recovery::spurious::dsack::Undo;
+use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
-use crate::sender::{Output, SendReason};
 use crate::window::{LossKind, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;

@@ -1,7 +1,7 @@
 //! Undo by D-SACK (RFC 2883, as in Linux): a reduction is spurious if every retransmission since
 //! then is reported as a duplicate.
 
-use crate::recovery::Recovery;
+use crate::recovery::config::Recovery;
 use crate::window::Window;
 use lasthop_core::segment::Block;
 

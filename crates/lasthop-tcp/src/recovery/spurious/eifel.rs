@@ -1,9 +1,9 @@
 //! The Eifel algorithm (Ludwig and Katz 2000; RFC 3522, RFC 4015): a timestamp tells whether an ACK
 //! answers the original transmission or a retransmission.
 
-use super::{After, Before, Evidence};
-use crate::recovery::Eifel;
-use crate::sender::timestamp;
+use super::evidence::{After, Before, Evidence};
+use crate::recovery::config::Eifel;
+use crate::timestamps::timestamp;
 use crate::window::Window;
 use lasthop_core::units::{Duration, Time};
 

@@ -1,7 +1,7 @@
 //! Forward RTO recovery (RFC 5682): after a timeout the ACKs of new data decide whether it was
 //! spurious.
 
-use super::{Evidence, Verdict};
+use super::evidence::{Evidence, Verdict};
 
 /// The progress of F-RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -259,11 +259,6 @@ impl<W: WindowRule> Stream<W> {
         self.ts_recent = stamp;
     }
 
-    /// When the last segment was sent.
-    pub fn last_sent(&self) -> Time {
-        self.last_sent
-    }
-
     // The sequence space.
 
     /// First byte that is not acknowledged.
@@ -445,7 +440,7 @@ impl<W: WindowRule> Stream<W> {
         let idle = self.snd_una == self.snd_max;
         if idle && self.profile.idle_restart == IdleRestart::Timer {
             if !self.congestion.steers_recovery() {
-                let restart = super::bytes_of(self.profile.restart_window, self.config.mss);
+                let restart = self.profile.restart_window.bytes(self.config.mss) as f64;
                 self.congestion.set_cwnd(restart);
             }
             self.timers.arm(now);

@@ -4,7 +4,7 @@
 use super::Stream;
 use crate::profile::{CwndLimitedBy, GrowthBase, HalvingBase};
 use crate::sender::config::Output;
-use crate::sender::{bytes_of, timestamp};
+use crate::timestamps::timestamp;
 use crate::window::{Ack, Loss, LossClass, LossKind, Stamps, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
@@ -173,7 +173,7 @@ impl<W: WindowRule> Stream<W> {
             integer_ssthresh: self.profile.integer_ssthresh,
             integer_window: self.profile.integer_window,
             whole_segments: self.profile.whole_segments,
-            loss_window: bytes_of(self.profile.loss_window, mss),
+            loss_window: self.profile.loss_window.bytes(mss) as f64,
         }
     }
 
@@ -217,11 +217,6 @@ impl<W: WindowRule> Stream<W> {
             out.classified(loss.seq, segment.transmissions, class);
         }
         kind == LossKind::DuplicateAcks && classified && after.cwnd >= before.cwnd
-    }
-
-    /// The last reduction was spurious: the window rule restores the window `before` it.
-    pub fn undo(&mut self, now: Time, before: &crate::window::Window) {
-        self.congestion.on_undo(before, now);
     }
 
     /// An ACK that echoes a mark: it does not open the window.

@@ -4,7 +4,7 @@ use super::Stream;
 use crate::profile::LimitedTransmitRule;
 use crate::scoreboard::{Marks, Sent};
 use crate::sender::config::{Output, SendReason, State};
-use crate::sender::timestamp;
+use crate::timestamps::timestamp;
 use crate::window::WindowRule;
 use lasthop_core::segment::{Flags, Payload, Segment};
 use lasthop_core::units::{Duration, Time};

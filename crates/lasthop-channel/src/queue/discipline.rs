@@ -1,0 +1,217 @@
+//! What a queue discipline gets, returns and implements.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::sample::Sample;
+use lasthop_core::segment::{Flags, FlowId, Handle, Segment};
+use lasthop_core::units::{QueueLimit, Rate, Time};
+
+/// Reason of a drop: the queue is full.
+pub const FULL: &str = "queue full";
+
+/// A frame at a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The host's handle of the segment.
+    pub handle: Handle,
+    /// Length on the link, link overhead included, bytes.
+    pub bytes: u32,
+    /// Connection, or datagram stream if the flags have DATAGRAM.
+    pub flow: FlowId,
+    /// Flags of the segment.
+    pub flags: Flags,
+    /// Arrival time.
+    pub at: Time,
+}
+
+impl Frame {
+    /// A segment that arrives at a queue now; `overhead` is the link overhead in bytes.
+    #[inline]
+    pub fn new(handle: Handle, segment: &Segment, overhead: u32, now: Time) -> Frame {
+        Frame {
+            handle,
+            bytes: segment.size + overhead,
+            flow: segment.flow,
+            flags: segment.flags,
+            at: now,
+        }
+    }
+
+    /// Marks the frame if its transport is ECN-capable; returns whether it is.
+    #[inline]
+    pub fn mark(&mut self, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
+        let capable = self.flags.has(Flags::ECT);
+        if capable {
+            self.flags = self.flags.with(Flags::CE);
+            outcomes.push(Outcome::Marked { handle: self.handle, reason });
+        }
+        capable
+    }
+
+    /// Drops the frame.
+    #[inline]
+    pub fn drop(self, reason: &'static str, outcomes: &mut Vec<Outcome>) {
+        outcomes.push(Outcome::Dropped { handle: self.handle, reason });
+    }
+}
+
+/// A frame was marked or dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Congestion experienced: the host sets `Flags::CE` of the segment.
+    Marked {
+        /// Handle of the frame.
+        handle: Handle,
+        /// Reason, see [`drop_reason`](super::drop_reason).
+        reason: &'static str,
+    },
+    /// The frame was dropped.
+    Dropped {
+        /// Handle of the frame.
+        handle: Handle,
+        /// Reason, see [`drop_reason`](super::drop_reason).
+        reason: &'static str,
+    },
+}
+
+/// Load of the queue, excluding the frame being sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Number of frames.
+    pub packets: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+impl Load {
+    /// The sum of both loads.
+    #[inline]
+    pub fn plus(self, other: Load) -> Load {
+        Load { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// A queue discipline.
+///
+/// The host empties `outcomes` after each call. A frame is in it at most twice, marked and then
+/// dropped. Each frame leaves exactly once, by `dequeue` or as [`Outcome::Dropped`].
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_channel::queue::{DropTail, Frame, Outcome, QueueDiscipline, drop_reason};
+/// use lasthop_core::segment::Segment;
+/// use lasthop_core::units::{QueueLimit, Time};
+///
+/// let mut queue = DropTail::new(Some(QueueLimit::Packets(1)));
+/// let segment = Segment { size: 1040, ..Segment::default() };
+/// let mut outcomes = Vec::new();
+/// for handle in [1, 2] {
+///     let frame = Frame::new(handle, &segment, 14, Time::ZERO);
+///     queue.enqueue(Time::ZERO, frame, &mut outcomes);
+/// }
+/// assert_eq!(outcomes, [Outcome::Dropped { handle: 2, reason: drop_reason::FULL }]);
+/// assert_eq!((queue.load().packets, queue.load().bytes), (1, 1054));
+/// assert_eq!(queue.dequeue(Time::ZERO, &mut outcomes).map(|f| f.handle), Some(1));
+/// ```
+pub trait QueueDiscipline: Send {
+    /// A frame arrives while the link is busy or other frames wait.
+    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>);
+
+    /// The link is free: returns the frame to be sent next. After `None` the link is idle.
+    fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame>;
+
+    /// A frame arrives while the link is idle and the queue empty, and is sent at once. False if it
+    /// is dropped instead.
+    fn pass(&mut self, _now: Time, _frame: Frame, _outcomes: &mut Vec<Outcome>) -> bool {
+        true
+    }
+
+    /// Load of the queue, excluding the frame being sent.
+    fn load(&self) -> Load;
+
+    /// True if a frame of `bytes` bytes fits within the limit; the discipline may still drop it.
+    fn has_room(&self, _bytes: u32) -> bool {
+        true
+    }
+}
+
+/// The settings of a queue discipline: the keys of its table in a scenario file, with their doc
+/// comments and defaults.
+pub trait QueueSettings: Sized {
+    /// The queue.
+    type Queue: QueueDiscipline;
+
+    /// True if the discipline uses random draws.
+    const IS_RANDOM: bool = false;
+
+    /// Constructs an empty queue for a link. The settings are [filled](QueueSettings::fill).
+    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> Self::Queue;
+
+    /// The usual limit of the discipline, if it has one.
+    fn default_limit() -> Option<QueueLimit> {
+        None
+    }
+
+    /// Fills in settings whose defaults derive from the limit.
+    fn fill(&mut self, _limit: Option<QueueLimit>) {}
+
+    /// Checks the settings for consistency.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
+    fn check(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Key and value of the queue length above which the discipline acts, if it has one; it must be
+    /// below the limit.
+    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
+        None
+    }
+
+    /// Random settings that pass the checks, for tests with random networks.
+    fn sample(sample: &mut Sample<'_>) -> Self;
+}
+
+/// Properties of the link, for the construction of a discipline.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkFacts<'a> {
+    /// Name of the link; with the seed it selects the random draws.
+    pub name: &'a str,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Mean rate; 0 if unknown.
+    pub rate: Rate,
+    /// Length of a full-size frame, link overhead included, bytes.
+    pub full_frame: u32,
+}
+
+/// Constructs a discipline for a link.
+pub type MakeQueue = dyn Fn(&LinkFacts<'_>) -> Box<dyn QueueDiscipline> + Send + Sync;
+
+/// A discipline defined outside this crate.
+#[derive(Clone)]
+pub struct ForeignQueue {
+    /// Name for reports.
+    pub name: String,
+    /// Constructor.
+    pub make: Arc<MakeQueue>,
+}
+
+impl fmt::Debug for ForeignQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ForeignQueue({})", self.name)
+    }
+}
+
+impl PartialEq for ForeignQueue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.make, &other.make)
+    }
+}
+
+/// An invalid setting: its key, and what is wrong with its value.
+pub type Fault = (&'static str, String);

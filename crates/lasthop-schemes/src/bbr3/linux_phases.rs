@@ -1,0 +1,53 @@
+//! Differences of Linux from the draft in the phases: when Startup and Drain end, and what a timeout
+//! and a repaired loss do.
+
+use super::linux::in_net_at_departure;
+use super::{Bbr3Window, Mode, STARTUP_LOSSES, cycle};
+use crate::bbr::model::larger;
+use lasthop_core::units::Time;
+use lasthop_tcp::rate::RateSample;
+use lasthop_tcp::window::{Loss, LossKind, Window};
+
+/// Startup ends when the bandwidth stops growing, or when six ACKs of a round in recovery have
+/// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`).
+pub(super) fn check_startup(bbr: &mut Bbr3Window, sample: Option<&RateSample>) {
+    bbr.linux.loss_events += u32::from(bbr.linux.found_lost);
+    let recovering = bbr.episode.is_some() && !bbr.linux.timed_out;
+    let lossy = sample.is_some_and(|s| bbr.bounds.too_high(s.lost, s.tx_in_flight));
+    if bbr.bounds.round_ended && recovering && bbr.linux.loss_events >= STARTUP_LOSSES && lossy {
+        bbr.full.ever = true;
+        bbr.bounds.end_startup(bbr.inflight(bbr.max_bw()));
+    }
+    if bbr.bounds.round_ended {
+        bbr.linux.loss_events = 0;
+    }
+    if bbr.full.ever {
+        bbr.mode = Mode::Drain;
+        bbr.bounds.forget_round();
+    }
+}
+
+/// Drain ends by the volume in flight only (`bbr_check_drain`).
+pub(super) fn check_drain(bbr: &mut Bbr3Window, now: Time) {
+    if in_net_at_departure(bbr, bbr.in_flight, now) <= bbr.inflight(bbr.max_bw()) {
+        cycle::start_down(bbr, now);
+    }
+}
+
+/// A timeout, or a loss repaired by a tail loss probe (`bbr_set_state`,
+/// `bbr_run_loss_probe_recovery`).
+pub(super) fn on_loss(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
+    if loss.kind == LossKind::Timeout {
+        bbr.linux.timed_out = true;
+        bbr.full.restart(0.0);
+        let probing = matches!(bbr.mode, Mode::Startup | Mode::Refill | Mode::Up);
+        if !probing && bbr.bounds.inflight_lo.is_infinite() {
+            bbr.bounds.inflight_lo = larger(window.cwnd, bbr.prior_cwnd);
+        }
+    } else if !bbr.linux.found_lost && bbr.probe_samples {
+        let in_flight = bbr.bounds.inflight_latest() + bbr.mss;
+        if bbr.bounds.too_high(bbr.mss as u64, in_flight as u64) {
+            cycle::end_probe(bbr, loss.now, in_flight, false, window.cwnd);
+        }
+    }
+}

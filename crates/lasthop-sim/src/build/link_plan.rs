@@ -1,0 +1,65 @@
+//! How each link of a run is computed, and why: the answer of `lasthop run --explain`.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How a link is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// The fate of a frame is computed when it enters the queue: one event per frame, its arrival.
+    Computed,
+    /// The same, with all attempts of the link layer.
+    ComputedAttempts,
+    /// Computed when a frame enters the link before: no event.
+    Chained,
+    /// One event per departure.
+    Evented,
+    /// By the cell that its stations share.
+    Cell,
+}
+
+impl Mode {
+    /// The name of the mode in the output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Computed => "computed",
+            Mode::ComputedAttempts => "computed-attempts",
+            Mode::Chained => "chained",
+            Mode::Evented => "evented",
+            Mode::Cell => "cell",
+        }
+    }
+}
+
+/// How one link is computed.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkPlan {
+    /// Name of the node where it begins.
+    pub from: String,
+    /// Name of the node where it ends.
+    pub to: String,
+    /// How it is computed.
+    pub mode: Mode,
+    /// Why.
+    pub why: String,
+}
+
+/// How the run is computed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// One-way links, in the order of the scenario.
+    pub links: Vec<LinkPlan>,
+    /// What measures the run.
+    pub probes: Vec<&'static str>,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for LinkPlan { from, to, mode, why } in &self.links {
+            writeln!(f, "link {from}>{to}: {}: {why}", mode.name())?;
+        }
+        write!(f, "probes: {}", self.probes.join(", "))
+    }
+}
