@@ -255,6 +255,8 @@ const ON_TIMER: usize = 9;
 /// What a subclass of `CongestionControl` says of itself.
 pub struct WindowClass {
     hooks: Arc<BTreeSet<String>>,
+    /// The methods of `WindowRule` that the rule has.
+    methods: Arc<[&'static str]>,
     needs: Needs,
     recovery: RecoverySlot,
     steers_recovery: bool,
@@ -267,17 +269,11 @@ impl WindowClass {
     ///
     /// `InputError` for an unknown word in `needs` or an unknown recovery.
     pub fn new(class: &Bound<'_, PyType>, hooks: BTreeSet<String>) -> PyResult<WindowClass> {
-        let has = |hook: usize| HOOKS.get(hook).is_some_and(|name| hooks.contains(*name));
-        let mut needs = Needs {
-            every_ack: has(ON_ANY_ACK),
-            rate_samples: has(ON_LOST),
-            every_send: has(ON_SENT),
-            timer: has(ON_TIMER),
-            ..Needs::default()
-        };
+        let mut methods: Vec<_> = HOOKS.into_iter().filter(|name| hooks.contains(*name)).collect();
+        let mut needs = Needs::default();
         for word in words(class, "needs")? {
             match word.as_str() {
-                "pacing" => needs.pacing = true,
+                "pacing" => methods.push("pacing"),
                 "rate-samples" => needs.rate_samples = true,
                 "timestamps" => needs.timestamps = true,
                 "ecn" => needs.ecn = true,
@@ -294,6 +290,7 @@ impl WindowClass {
         };
         Ok(WindowClass {
             hooks: Arc::new(hooks),
+            methods: methods.into(),
             needs,
             recovery,
             steers_recovery: class.getattr("steers_recovery")?.extract()?,
@@ -309,7 +306,7 @@ impl WindowClass {
         run: &Arc<RunContext>,
     ) -> ForeignWindow {
         let WindowClass { needs, recovery, steers_recovery, .. } = *self;
-        let (hooks, run) = (self.hooks.clone(), run.clone());
+        let (hooks, methods, run) = (self.hooks.clone(), self.methods.clone(), run.clone());
         let make = move || -> Box<dyn WindowRule> {
             let made = Python::attach(|py| -> PyResult<Rule> {
                 let view = Window {
@@ -327,7 +324,8 @@ impl WindowClass {
                     connection: 0,
                     pacing: None,
                     timer: (None, Time::NEVER),
-                    needs,
+                    methods: methods.clone(),
+                    asks: window::Hooks::of(&methods),
                     steers_recovery,
                 })
             });
@@ -352,7 +350,8 @@ struct Rule {
     pacing: Option<Rate>,
     /// `timer_s` of the view after the last call, and the same as a time.
     timer: (Option<f64>, Time),
-    needs: Needs,
+    methods: Arc<[&'static str]>,
+    asks: window::Hooks,
     steers_recovery: bool,
 }
 
@@ -388,11 +387,11 @@ impl Rule {
                      both not negative, found {cwnd} and {ssthresh}"
                 )));
             }
-            let pacing = pacing_rate(view.pacing_bps, self.needs)?;
+            let pacing = pacing_rate(view.pacing_bps, self.asks)?;
             let timer = if view.timer_s == self.timer.0 {
                 self.timer
             } else {
-                (view.timer_s, deadline(view.timer_s, now, self.needs)?)
+                (view.timer_s, deadline(view.timer_s, now, self.asks)?)
             };
             (window.cwnd, window.ssthresh) = (cwnd, ssthresh);
             Ok((pacing, timer))
@@ -409,9 +408,9 @@ impl Rule {
 }
 
 /// The pacing rate that a rule set.
-fn pacing_rate(bps: Option<f64>, needs: Needs) -> PyResult<Option<Rate>> {
+fn pacing_rate(bps: Option<f64>, asks: window::Hooks) -> PyResult<Option<Rate>> {
     let Some(bps) = bps else { return Ok(None) };
-    if !needs.pacing {
+    if !asks.pacing {
         return Err(PyValueError::new_err(
             "window.pacing_bps has no effect: give the class needs = (\"pacing\",)",
         ));
@@ -425,9 +424,9 @@ fn pacing_rate(bps: Option<f64>, needs: Needs) -> PyResult<Option<Rate>> {
 }
 
 /// The time of the timer that a rule set.
-fn deadline(at: Option<f64>, now: Time, needs: Needs) -> PyResult<Time> {
+fn deadline(at: Option<f64>, now: Time, asks: window::Hooks) -> PyResult<Time> {
     let Some(at) = at else { return Ok(Time::NEVER) };
-    if !needs.timer {
+    if !asks.timer {
         return Err(PyValueError::new_err(
             "window.timer_s has no effect: define on_timer(window, now_s)",
         ));
@@ -443,6 +442,10 @@ fn deadline(at: Option<f64>, now: Time, needs: Needs) -> PyResult<Time> {
 }
 
 impl WindowRule for Rule {
+    fn methods(&self) -> &[&'static str] {
+        &self.methods
+    }
+
     fn on_ack(&mut self, window: &mut window::Window, ack: &window::Ack) {
         self.call(ON_ACK, ack.now, window, |m, w| m.call1((w, Ack(*ack))).map(drop));
     }

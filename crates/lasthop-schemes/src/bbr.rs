@@ -39,7 +39,9 @@ use crate::catalogue::{
 use lasthop_core::units::{Duration, Rate, Time};
 use lasthop_tcp::rate::RateSample;
 use lasthop_tcp::recovery::Recovery;
-use lasthop_tcp::window::{Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Window, WindowRule};
+use lasthop_tcp::window::{
+    Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Window, WindowRule, window_rule,
+};
 
 /// Settings of BBR.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -74,13 +76,7 @@ impl SchemeConfig for Bbr {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            rate_samples: true,
-            every_ack: true,
-            every_send: true,
-            pacing: true,
-            ..Needs::default()
-        }
+        Needs { rate_samples: true, ..Needs::default() }
     }
 }
 
@@ -460,6 +456,7 @@ impl Default for BbrWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for BbrWindow {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         self.mss = f64::from(start.mss);

@@ -143,7 +143,9 @@ use lasthop_core::units::{Duration, Rate, Share, Time};
 use lasthop_tcp::profile::ProfileName;
 use lasthop_tcp::rate::RateSample;
 use lasthop_tcp::recovery::Recovery;
-use lasthop_tcp::window::{Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Window, WindowRule};
+use lasthop_tcp::window::{
+    Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Window, WindowRule, window_rule,
+};
 
 /// Settings of BBR version 3.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -233,13 +235,7 @@ impl SchemeConfig for Bbr3 {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            rate_samples: true,
-            every_ack: true,
-            every_send: true,
-            pacing: true,
-            ..Needs::default()
-        }
+        Needs { rate_samples: true, ..Needs::default() }
     }
 }
 

@@ -33,7 +33,9 @@ use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Share, Time};
 use lasthop_tcp::receiver::{ReceiverRule, Reply};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
-use lasthop_tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, halve_unless};
+use lasthop_tcp::window::{
+    Ack, Loss, LossClass, Window, WindowRule, grow, halve_unless, window_rule,
+};
 
 /// Settings of Casablanca.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -95,10 +97,6 @@ impl SchemeConfig for Casablanca {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
     }
 
-    fn needs(&self) -> Needs {
-        Needs { marks: true, ..Needs::default() }
-    }
-
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
         Some(Box::new(Diagnosis {
             part: self.low_priority.0,
@@ -123,6 +121,7 @@ pub struct CasablancaWindow {
     part: f64,
 }
 
+#[window_rule]
 impl WindowRule for CasablancaWindow {
     fn classifies(&self) -> bool {
         true

@@ -30,7 +30,7 @@ use lasthop_core::units::{Duration, Share, Time};
 use lasthop_tcp::profile::CubicForm;
 use lasthop_tcp::recovery::Recovery;
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Start, Window, WindowRule, limit_to,
+    Ack, Loss, LossClass, LossKind, Start, Window, WindowRule, limit_to, window_rule,
 };
 
 impl SchemeConfig for Cubic {
@@ -68,10 +68,6 @@ impl SchemeConfig for Cubic {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::chosen(self.recovery, Recovery::LINUX))
-    }
-
-    fn needs(&self) -> Needs {
-        Needs { every_ack: true, ..Needs::default() }
     }
 }
 
@@ -191,6 +187,7 @@ impl CubicWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for CubicWindow {
     fn on_established(&mut self, _window: &mut Window, start: &Start) {
         self.kernel = (start.cubic == CubicForm::Linux)

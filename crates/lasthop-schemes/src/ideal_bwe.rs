@@ -25,7 +25,9 @@ use crate::catalogue::{
 use lasthop_core::segment::{Notice, NoticeKind};
 use lasthop_core::units::Time;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
-use lasthop_tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, limit_to};
+use lasthop_tcp::window::{
+    Ack, Loss, LossClass, Needs, Window, WindowRule, grow, limit_to, window_rule,
+};
 
 /// Definition of the available rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -91,6 +93,7 @@ pub struct IdealBweWindow {
     round_trip: Option<u64>,
 }
 
+#[window_rule]
 impl WindowRule for IdealBweWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);

@@ -35,7 +35,7 @@ use crate::catalogue::{
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to, window_rule,
 };
 
 /// Settings of Jersey.
@@ -89,7 +89,7 @@ impl SchemeConfig for Jersey {
     }
 
     fn needs(&self) -> Needs {
-        Needs { ecn: true, every_ack: true, ..Needs::default() }
+        Needs { ecn: true, ..Needs::default() }
     }
 }
 
@@ -128,6 +128,7 @@ impl JerseyWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for JerseyWindow {
     fn classifies(&self) -> bool {
         true

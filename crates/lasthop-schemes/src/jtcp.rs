@@ -35,7 +35,7 @@ use lasthop_core::ring::Ring;
 use lasthop_core::units::Time;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Stamps, Window, WindowRule, grow, limit_to,
+    Ack, Loss, LossClass, LossKind, Needs, Stamps, Window, WindowRule, grow, limit_to, window_rule,
 };
 
 /// Settings of JTCP.
@@ -92,7 +92,7 @@ impl SchemeConfig for Jtcp {
     }
 
     fn needs(&self) -> Needs {
-        Needs { timestamps: true, every_ack: true, ..Needs::default() }
+        Needs { timestamps: true, ..Needs::default() }
     }
 }
 
@@ -149,6 +149,7 @@ impl JtcpWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for JtcpWindow {
     fn classifies(&self) -> bool {
         true

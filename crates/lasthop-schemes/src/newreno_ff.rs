@@ -29,7 +29,9 @@ use crate::catalogue::{
     AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
 };
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
-use lasthop_tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, halve_unless};
+use lasthop_tcp::window::{
+    Ack, Loss, LossClass, Window, WindowRule, grow, halve_unless, window_rule,
+};
 
 /// Settings of NewReno-FF.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -105,10 +107,6 @@ impl SchemeConfig for NewrenoFf {
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
     }
-
-    fn needs(&self) -> Needs {
-        Needs { every_ack: true, ..Needs::default() }
-    }
 }
 
 /// The flip-flop filter: an agile and a stable average, and the control chart that chooses between
@@ -180,6 +178,7 @@ impl NewrenoFfWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for NewrenoFfWindow {
     fn classifies(&self) -> bool {
         true

@@ -40,7 +40,7 @@ use crate::catalogue::{
 use lasthop_core::units::{Duration, Quantity, Size, Time};
 use lasthop_tcp::profile::Profile;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
-use lasthop_tcp::window::{Ack, Loss, LossClass, Start, Window, WindowRule, grow};
+use lasthop_tcp::window::{Ack, Loss, LossClass, Start, Window, WindowRule, grow, window_rule};
 
 /// Settings of AER and EAER.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -206,6 +206,7 @@ impl NoorWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for NoorWindow {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         // Half of W is at least a segment.

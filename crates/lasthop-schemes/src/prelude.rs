@@ -41,6 +41,7 @@
 //! /// The window rule of mine.
 //! pub struct MineWindow;
 //!
+//! #[window_rule]
 //! impl WindowRule for MineWindow {
 //!     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
 //!         grow(window, ack);
@@ -81,5 +82,5 @@ pub use lasthop_tcp::rate::RateSample;
 pub use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 pub use lasthop_tcp::window::{
     Ack, Loss, LossClass, LossKind, Lost, Needs, Report, Stamps, Start, Window, WindowRule, grow,
-    halve, halve_unless, limit_to, reduce_to,
+    halve, halve_unless, limit_to, reduce_to, window_rule,
 };

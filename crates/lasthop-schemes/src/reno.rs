@@ -41,6 +41,7 @@ impl SchemeConfig for Reno {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RenoWindow;
 
+#[window_rule]
 impl WindowRule for RenoWindow {
     #[inline]
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {

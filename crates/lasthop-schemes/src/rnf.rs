@@ -41,7 +41,9 @@ use lasthop_core::role::Role;
 use lasthop_core::segment::{Notice, NoticeKind};
 use lasthop_core::units::{Duration, Size, Time};
 use lasthop_tcp::sender::Limit;
-use lasthop_tcp::window::{Ack, Loss, LossClass, LossKind, Window, WindowRule, grow, halve};
+use lasthop_tcp::window::{
+    Ack, Loss, LossClass, LossKind, Window, WindowRule, grow, halve, window_rule,
+};
 
 mod rnc;
 pub use rnc::RnfAgent;
@@ -171,6 +173,7 @@ pub struct RnfWindow {
     opening: bool,
 }
 
+#[window_rule]
 impl WindowRule for RnfWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self.target {

@@ -35,7 +35,7 @@ use crate::catalogue::{
 };
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, Needs, Stamps, Window, WindowRule, grow, halve_unless,
+    Ack, Loss, LossClass, Needs, Stamps, Window, WindowRule, grow, halve_unless, window_rule,
 };
 
 /// Settings of Santa Cruz.
@@ -102,7 +102,7 @@ impl SchemeConfig for SantaCruz {
     }
 
     fn needs(&self) -> Needs {
-        Needs { timestamps: true, every_ack: true, ..Needs::default() }
+        Needs { timestamps: true, ..Needs::default() }
     }
 }
 
@@ -172,6 +172,7 @@ impl SantaCruzWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for SantaCruzWindow {
     fn classifies(&self) -> bool {
         true

@@ -51,7 +51,9 @@ use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::receiver::{Held, ReceiverRule, Reply};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::sender::timestamp;
-use lasthop_tcp::window::{Ack, LossClass, Needs, Report, Start, Window, WindowRule, grow};
+use lasthop_tcp::window::{
+    Ack, LossClass, Needs, Report, Start, Window, WindowRule, grow, window_rule,
+};
 
 /// Settings of Selective-TCP.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -193,7 +195,7 @@ impl SchemeConfig for SelectiveTcp {
     }
 
     fn needs(&self) -> Needs {
-        Needs { timestamps: self.detector.needs_timestamps(), every_ack: true, ..Needs::default() }
+        Needs { timestamps: self.detector.needs_timestamps(), ..Needs::default() }
     }
 
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
@@ -211,6 +213,7 @@ pub struct SelectiveTcpWindow {
     base_rtt: Option<Duration>,
 }
 
+#[window_rule]
 impl WindowRule for SelectiveTcpWindow {
     fn on_established(&mut self, _window: &mut Window, start: &Start) {
         self.base_rtt = start.rtt;

@@ -31,7 +31,7 @@ use lasthop_core::units::{Share, Time};
 use lasthop_tcp::receiver::{ReceiverRule, Reply};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Report, Window, WindowRule, reduce_to,
+    Ack, Loss, LossClass, LossKind, Report, Window, WindowRule, reduce_to, window_rule,
 };
 
 /// Settings of TCP-Real.
@@ -90,10 +90,6 @@ impl SchemeConfig for TcpReal {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
     }
 
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
-
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
         Some(Box::new(Waves::new(self)))
     }
@@ -108,6 +104,7 @@ pub struct TcpRealWindow {
     congested: bool,
 }
 
+#[window_rule]
 impl WindowRule for TcpRealWindow {
     fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 

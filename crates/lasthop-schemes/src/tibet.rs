@@ -29,7 +29,7 @@ use crate::catalogue::{
 use lasthop_core::units::{Duration, Share, Time};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+    Ack, Loss, LossClass, LossKind, Window, WindowRule, grow, limit_to, window_rule,
 };
 
 /// Settings of TIBET.
@@ -99,10 +99,6 @@ impl SchemeConfig for Tibet {
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
     }
-
-    fn needs(&self) -> Needs {
-        Needs { every_ack: true, every_send: true, ..Needs::default() }
-    }
 }
 
 /// TIBET's window rule.
@@ -143,6 +139,7 @@ impl TibetWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for TibetWindow {
     fn on_sent(&mut self, _window: &mut Window, now: Time, bytes: u32, _flight: u64) {
         let Some(last) = self.last_sent.replace(now) else { return };

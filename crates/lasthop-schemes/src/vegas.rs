@@ -30,7 +30,7 @@ use crate::catalogue::{
 use crate::shared::rounds::{Round, Rounds, backlog};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+    Ack, Loss, LossClass, LossKind, Window, WindowRule, grow, limit_to, window_rule,
 };
 
 /// Variants of Vegas.
@@ -117,10 +117,6 @@ impl SchemeConfig for Vegas {
         };
         Some(RecoverySlot::chosen(self.recovery, paper))
     }
-
-    fn needs(&self) -> Needs {
-        Needs { every_ack: true, ..Needs::default() }
-    }
 }
 
 /// Vegas' window rule.
@@ -203,6 +199,7 @@ fn may_grow(window: &Window, ack: &Ack) -> bool {
     window.cwnd <= (ack.flight + ack.bytes) as f64 + 2.0 * f64::from(ack.mss)
 }
 
+#[window_rule]
 impl WindowRule for VegasWindow {
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         let Some(round) = self.rounds.on_ack(ack) else { return };

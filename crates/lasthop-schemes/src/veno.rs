@@ -30,7 +30,7 @@ use crate::shared::rounds::{Rounds, backlog};
 use lasthop_core::units::Share;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+    Ack, Loss, LossClass, LossKind, Window, WindowRule, grow, limit_to, window_rule,
 };
 
 /// Settings of Veno.
@@ -92,10 +92,6 @@ impl SchemeConfig for Veno {
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
     }
-
-    fn needs(&self) -> Needs {
-        Needs { every_ack: true, ..Needs::default() }
-    }
 }
 
 /// Veno's window rule.
@@ -124,6 +120,7 @@ impl VenoWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for VenoWindow {
     fn classifies(&self) -> bool {
         true

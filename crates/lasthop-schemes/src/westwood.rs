@@ -24,7 +24,7 @@ use crate::catalogue::{
 };
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
-use lasthop_tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, limit_to};
+use lasthop_tcp::window::{Ack, Loss, LossClass, Window, WindowRule, grow, limit_to, window_rule};
 
 /// Settings of Westwood.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -82,10 +82,6 @@ impl SchemeConfig for Westwood {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
-    }
-
-    fn needs(&self) -> Needs {
-        Needs { every_ack: true, ..Needs::default() }
     }
 }
 
@@ -174,6 +170,7 @@ impl WestwoodWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for WestwoodWindow {
     fn on_any_ack(&mut self, _window: &mut Window, ack: &Ack) {
         if let Some(rtt) = ack.rtt {

@@ -32,7 +32,7 @@ use crate::catalogue::{
 use lasthop_core::units::{Duration, Share, Time};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+    Ack, Loss, LossClass, LossKind, Window, WindowRule, grow, limit_to, window_rule,
 };
 
 /// Variants of Westwood+.
@@ -97,10 +97,6 @@ impl SchemeConfig for WestwoodPlus {
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
-    }
-
-    fn needs(&self) -> Needs {
-        Needs { every_ack: true, ..Needs::default() }
     }
 }
 
@@ -169,6 +165,7 @@ impl WestwoodPlusWindow {
     }
 }
 
+#[window_rule]
 impl WindowRule for WestwoodPlusWindow {
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         if self.recovered && !ack.recovering {

@@ -32,7 +32,7 @@ use lasthop_tcp::receiver::{ReceiverRule, Reply};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::sender::timestamp;
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Report, Window, WindowRule, reduce_to,
+    Ack, Loss, LossClass, LossKind, Needs, Report, Window, WindowRule, reduce_to, window_rule,
 };
 
 /// Settings of WTCP.
@@ -101,7 +101,7 @@ impl SchemeConfig for Wtcp {
     }
 
     fn needs(&self) -> Needs {
-        Needs { timestamps: true, pacing: true, ..Needs::default() }
+        Needs { timestamps: true, ..Needs::default() }
     }
 
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
@@ -115,6 +115,7 @@ pub struct WtcpWindow {
     rate: Option<Rate>,
 }
 
+#[window_rule]
 impl WindowRule for WtcpWindow {
     fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 

@@ -2,6 +2,8 @@
 
 pub use crate::loss::{LossClass, LossKind, Lost};
 
+pub use lasthop_macros::window_rule;
+
 use crate::profile::{CubicForm, HalvingBase, Profile, ProfileName};
 use crate::rate::RateSample;
 use lasthop_core::segment::{Flags, FlowId, Notice};
@@ -43,7 +45,7 @@ pub struct Ack {
     /// Bytes newly known to be delivered, SACK included; without SACK a duplicate ACK counts one
     /// segment, and an ACK of new data what its duplicates have not counted already.
     pub delivered: u64,
-    /// Round-trip time sample of this ACK, if it gives one. For a rule with `Needs::every_ack` each
+    /// Round-trip time sample of this ACK, if it gives one. For a rule with `on_any_ack` each
     /// ACK of new data does that covers nothing sent twice; for others those that the
     /// retransmission timer uses.
     pub rtt: Option<Duration>,
@@ -201,34 +203,72 @@ pub struct Needs {
     pub sack: bool,
     /// ECN: data are sent ECN-capable and echoes are handled.
     pub ecn: bool,
-    /// Delivery-rate samples: `Ack::rate` is filled in, and `on_lost` is called. Implies
-    /// `every_ack`.
+    /// Delivery-rate samples: `Ack::rate` is filled in. A rule with `on_lost` or
+    /// `is_app_limited_by_rule` has them as well.
     pub rate_samples: bool,
     /// Notices of the simulator about the share that a flow could have.
     pub oracle: bool,
-    /// `on_any_ack` is called.
-    pub every_ack: bool,
-    /// `on_sent` is called.
-    pub every_send: bool,
-    /// `marks` is called.
-    pub marks: bool,
-    /// `pacing` is asked.
-    pub pacing: bool,
-    /// `deadline` is asked, and `on_timer` is called.
-    pub timer: bool,
 }
 
-/// The window component of a sender. Only `on_ack` is required; the other defaults are Reno's.
+/// The methods of a rule that the sender calls only for rules that have them, since calling them
+/// has a cost for each segment or ACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// `on_any_ack`. With rate samples, too.
+    pub every_ack: bool,
+    /// `on_sent`.
+    pub every_send: bool,
+    /// `marks`.
+    pub marks: bool,
+    /// `pacing`, `burst`.
+    pub pacing: bool,
+    /// `deadline`, `on_timer`.
+    pub timer: bool,
+    /// `on_lost`, `is_app_limited_by_rule`: the connection has rate samples.
+    pub rate_samples: bool,
+}
+
+impl Hooks {
+    /// Those among the methods that a rule has.
+    pub fn of(methods: &[&str]) -> Hooks {
+        let has = |names: [&str; 2]| methods.iter().any(|method| names.contains(method));
+        Hooks {
+            every_ack: has(["on_any_ack"; 2]),
+            every_send: has(["on_sent"; 2]),
+            marks: has(["marks"; 2]),
+            pacing: has(["pacing", "burst"]),
+            timer: has(["deadline", "on_timer"]),
+            rate_samples: has(["on_lost", "is_app_limited_by_rule"]),
+        }
+    }
+
+    /// Those of both.
+    pub fn with(self, other: Hooks) -> Hooks {
+        Hooks {
+            every_ack: self.every_ack || other.every_ack,
+            every_send: self.every_send || other.every_send,
+            marks: self.marks || other.marks,
+            pacing: self.pacing || other.pacing,
+            timer: self.timer || other.timer,
+            rate_samples: self.rate_samples || other.rate_samples,
+        }
+    }
+}
+
+/// The window component of a sender. Only `on_ack` is required; the other defaults are Reno's. The
+/// attribute `#[window_rule]` writes `methods`.
 ///
 /// # Examples
 ///
 /// A rule that reduces to 70 % instead of a half:
 ///
 /// ```
-/// use lasthop_tcp::window::{grow, reduce_to, Ack, Loss, LossClass, Window, WindowRule};
+/// use lasthop_tcp::window::{grow, reduce_to, window_rule, Ack, Loss, LossClass, Window};
+/// use lasthop_tcp::window::WindowRule;
 ///
 /// struct Gentle;
 ///
+/// #[window_rule]
 /// impl WindowRule for Gentle {
 ///     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
 ///         grow(window, ack);
@@ -242,8 +282,49 @@ pub struct Needs {
 /// let mut window = Window { cwnd: 8000.0, ssthresh: 4000.0 };
 /// Gentle.on_undo(&mut window, &Window { cwnd: 10_000.0, ssthresh: 8000.0 }, Default::default());
 /// assert_eq!(window.cwnd, 10_000.0);
+/// assert_eq!(Gentle.methods(), ["on_ack", "on_loss"]);
+/// ```
+///
+/// A method that is called for each ACK needs no further declaration:
+///
+/// ```
+/// use lasthop_tcp::window::{Ack, Hooks, Window, WindowRule, grow, window_rule};
+///
+/// struct Counting(u64);
+///
+/// #[window_rule]
+/// impl WindowRule for Counting {
+///     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+///         grow(window, ack);
+///     }
+///     fn on_any_ack(&mut self, _: &mut Window, _: &Ack) {
+///         self.0 += 1;
+///     }
+/// }
+///
+/// let hooks = Hooks::of(Counting(0).methods());
+/// assert_eq!(hooks, Hooks { every_ack: true, ..Hooks::default() });
+/// ```
+///
+/// Without the attribute the rule does not compile:
+///
+/// ```compile_fail
+/// use lasthop_tcp::window::{Ack, Window, WindowRule};
+///
+/// struct Counting(u64);
+///
+/// impl WindowRule for Counting {
+///     fn on_ack(&mut self, _: &mut Window, _: &Ack) {}
+///     fn on_any_ack(&mut self, _: &mut Window, _: &Ack) {
+///         self.0 += 1;
+///     }
+/// }
 /// ```
 pub trait WindowRule: Send {
+    /// The names of the methods that the rule has; `#[window_rule]` writes it. It decides which of
+    /// the others are called ([`Hooks`]).
+    fn methods(&self) -> &[&'static str];
+
     /// New data acknowledged outside of recovery, by a sender that its window limits (RFC 5681
     /// section 3.1).
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
@@ -252,7 +333,7 @@ pub trait WindowRule: Send {
     fn on_established(&mut self, _window: &mut Window, _start: &Start) {}
 
     /// Every ACK of an established connection, duplicates and those in recovery too, before
-    /// `on_ack`: for measurements (`Needs::every_ack`). A rule that `steers_recovery` sets cwnd
+    /// `on_ack`: for measurements. A rule that `steers_recovery` sets cwnd
     /// here.
     #[inline]
     fn on_any_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
@@ -265,7 +346,7 @@ pub trait WindowRule: Send {
         LossClass::Unclassified
     }
 
-    /// A segment is newly considered lost (`Needs::rate_samples`).
+    /// A segment is newly considered lost.
     fn on_lost(&mut self, _window: &mut Window, _lost: &Lost) {}
 
     /// A duplicate ACK (number `count` in a row).
@@ -283,8 +364,7 @@ pub trait WindowRule: Send {
         window.ssthresh = window.ssthresh.max(before.ssthresh);
     }
 
-    /// New data leave the sender: `bytes` of payload, `flight` bytes in flight with them
-    /// (`Needs::every_send`, as the next one).
+    /// New data leave the sender: `bytes` of payload, `flight` bytes in flight with them.
     #[inline]
     fn on_sent(&mut self, _window: &mut Window, _now: Time, _bytes: u32, _flight: u64) {}
 
@@ -317,25 +397,25 @@ pub trait WindowRule: Send {
     /// A notice for this flow.
     fn on_notice(&mut self, _window: &mut Window, _now: Time, _notice: &Notice) {}
 
-    /// The rate at which payload may leave; `None`: as the window allows (`Needs::pacing`).
+    /// The rate at which payload may leave; `None`: as the window allows.
     #[inline]
     fn pacing(&self) -> Option<Rate> {
         None
     }
 
     /// Bytes that leave together at the pacing rate; `None`: the send quantum of
-    /// draft-ietf-ccwg-bbr (`Needs::pacing`).
+    /// draft-ietf-ccwg-bbr.
     #[inline]
     fn burst(&self) -> Option<u32> {
         None
     }
 
-    /// When `on_timer` is to be called; `NEVER` if the rule waits for nothing (`Needs::timer`).
+    /// When `on_timer` is to be called; `NEVER` if the rule waits for nothing.
     fn deadline(&self) -> Time {
         Time::NEVER
     }
 
-    /// The time of `deadline` has come (`Needs::timer`). Afterwards `deadline` must be later than
+    /// The time of `deadline` has come. Afterwards `deadline` must be later than
     /// `now`. While the receive window is closed or the sender is frozen, the call waits.
     fn on_timer(&mut self, _window: &mut Window, _now: Time) {}
 

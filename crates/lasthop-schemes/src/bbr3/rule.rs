@@ -2,6 +2,7 @@
 
 use super::*;
 
+#[window_rule]
 impl WindowRule for Bbr3Window {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         self.mss = f64::from(start.mss);

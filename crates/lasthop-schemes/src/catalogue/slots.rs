@@ -105,6 +105,9 @@ macro_rules! window_list {
 with_schemes!(window_list);
 
 impl WindowRule for AnyWindow {
+    fn methods(&self) -> &[&'static str] {
+        each_window!(self, w => w.methods())
+    }
     #[inline]
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         each_window!(self, w => w.on_ack(window, ack));
@@ -292,5 +295,35 @@ pub struct ForeignAgent {
 impl fmt::Debug for ForeignAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ForeignAgent({}, {:?}, {:?})", self.name, self.settings, self.sender)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::SchemeChoice;
+    use lasthop_tcp::window::Hooks;
+
+    #[test]
+    fn the_methods_of_a_rule_decide_what_the_sender_calls() {
+        let hooks = |scheme: &str| {
+            let choice = SchemeChoice::parse(scheme).unwrap();
+            Hooks::of(choice.scheme.window().unwrap().methods())
+        };
+        let none = Hooks::default();
+        let every_ack = Hooks { every_ack: true, ..none };
+        let model = Hooks { every_send: true, pacing: true, rate_samples: true, ..every_ack };
+        for (scheme, expected) in [
+            ("reno", none),
+            ("vegas", every_ack),
+            ("cubic", every_ack),
+            ("tibet", Hooks { every_send: true, ..every_ack }),
+            ("casablanca", Hooks { marks: true, ..none }),
+            ("wtcp", Hooks { pacing: true, ..none }),
+            ("bbr", model),
+            ("bbr3", model),
+        ] {
+            assert_eq!(hooks(scheme), expected, "{scheme}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use lasthop_tcp::profile::{CubicForm, HalvingBase, ProfileName};
 use lasthop_tcp::rate::RateSample;
 use lasthop_tcp::sender::timestamp;
 use lasthop_tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Report, Stamps, Start, Window, WindowRule,
+    Ack, Hooks, Loss, LossClass, LossKind, Needs, Report, Stamps, Start, Window, WindowRule,
 };
 
 /// Segments of 1000 bytes.
@@ -130,6 +130,7 @@ pub fn drive(rule: impl WindowRule, needs: Needs, steps: &[Step]) {
 /// 5681, section 3.1: after a timeout it is at most the loss window; section 3.2: after a fast
 /// retransmit it is ssthresh, at most half of the flight); ssthresh is at least two segments.
 pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, steps: &[Step]) {
+    let hooks = Hooks::of(rule.methods());
     let asserted = |property| !exempt.contains(&property);
     let mut w = window(2.0, f64::INFINITY);
     let (mut now, mut una, mut max, mut srtt) = (Time::ZERO, 0u64, 2000u64, None);
@@ -234,7 +235,7 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
         // Within the receive window.
         while max - una + 1000 <= (w.cwnd as u64).min(1 << 20) {
             max += 1000;
-            if needs.every_send {
+            if hooks.every_send {
                 rule.on_sent(&mut w, now, 1000, max - una);
             }
         }
@@ -244,7 +245,7 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
 mod tests {
     use super::*;
     use crate::catalogue::all;
-    use lasthop_tcp::window::{grow, halve};
+    use lasthop_tcp::window::{grow, halve, window_rule};
 
     /// Exempt window rules of the catalogue, and why.
     const EXEMPT: &[(&str, &[Exempt], &str)] = &[
@@ -284,6 +285,7 @@ mod tests {
     /// A rule that has only the required method.
     struct OnlyGrows;
 
+    #[window_rule]
     impl WindowRule for OnlyGrows {
         fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
             grow(window, ack);

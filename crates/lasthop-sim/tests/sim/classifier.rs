@@ -8,7 +8,7 @@ use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
 use lasthop::tcp::window::{
-    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, halve,
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, halve, window_rule,
 };
 use lasthop::units::{Duration, Size};
 use lasthop_sim::events::Kind;
@@ -18,6 +18,7 @@ struct Classifier {
     classify: fn(u64) -> LossClass,
 }
 
+#[window_rule]
 impl WindowRule for Classifier {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);

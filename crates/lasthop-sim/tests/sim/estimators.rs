@@ -8,12 +8,13 @@ use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
-use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow};
+use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow, window_rule};
 use lasthop::units::{Duration, Share, Size};
 
 /// Reno that records the data of each ACK.
 struct AckRecorder(Arc<Mutex<Vec<Ack>>>);
 
+#[window_rule]
 impl WindowRule for AckRecorder {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);
@@ -31,7 +32,7 @@ fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack>
         name: "ack-recorder".into(),
         settings: Default::default(),
         make: Arc::new(move || Box::new(AckRecorder(record.clone()))),
-        needs: Needs { every_ack: true, ..Needs::default() },
+        needs: Needs::default(),
         recovery: RecoverySlot::Fixed(recovery.parse().unwrap()),
     };
     let mut flow = flow("reno", profile, App::Transfer { size: 60_000 });

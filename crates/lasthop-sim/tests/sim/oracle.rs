@@ -12,13 +12,14 @@ use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeCho
 use lasthop::segment::{Notice, NoticeKind};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow};
+use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow, window_rule};
 use lasthop::units::{Duration, Rate, Share, Size, Time};
 use lasthop_sim::events::Kind;
 
 /// Reno that records its notices.
 struct NoticeRecorder(Arc<Mutex<Vec<Notice>>>);
 
+#[window_rule]
 impl WindowRule for NoticeRecorder {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);

@@ -9,7 +9,9 @@ use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeCho
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
 use lasthop::tcp::rate::RateSample;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, LossClass, Lost, Needs, Start, Window, WindowRule};
+use lasthop::tcp::window::{
+    Ack, Loss, LossClass, Lost, Needs, Start, Window, WindowRule, window_rule,
+};
 use lasthop::units::{Duration, Rate};
 use lasthop_sim::events::Kind;
 
@@ -20,6 +22,7 @@ struct Fixed {
     lost: Arc<Mutex<Vec<Lost>>>,
 }
 
+#[window_rule]
 impl WindowRule for Fixed {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         window.cwnd = 12.0 * f64::from(start.mss);
@@ -69,12 +72,7 @@ fn run_over(recovery: Recovery, rate: Option<u64>, app: App, change: impl Fn(&mu
         make: Arc::new(move || {
             Box::new(Fixed { rate: rate.map(Rate), samples: s.clone(), lost: l.clone() })
         }),
-        needs: Needs {
-            rate_samples: true,
-            pacing: true,
-            sack: recovery.uses_sack(),
-            ..Needs::default()
-        },
+        needs: Needs { rate_samples: true, sack: recovery.uses_sack(), ..Needs::default() },
         recovery: RecoverySlot::Fixed(recovery),
     };
     let mut flow = flow("reno", ProfileName::Rfc, app);

@@ -12,7 +12,7 @@ use lasthop::schemes::catalogue::{ForeignAgent, ForeignWindow, Scheme, SchemeCho
 use lasthop::segment::{Direction, Segment};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule};
+use lasthop::tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, window_rule};
 use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
 
@@ -135,6 +135,7 @@ fn bytes_acknowledged_by_a_failed_base_station_are_lost() {
 /// A window rule defined here: half a segment per ACK, and at most four segments.
 struct FourSegments;
 
+#[window_rule]
 impl WindowRule for FourSegments {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         window.cwnd = (window.cwnd + f64::from(ack.mss) / 2.0).min(4.0 * f64::from(ack.mss));

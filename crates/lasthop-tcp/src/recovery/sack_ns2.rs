@@ -222,7 +222,7 @@ impl SackNs2Recovery {
         blocks: &[Block],
     ) -> bool {
         let news = self.update_scoreboard(stream, blocks);
-        if news && stream.config().needs.every_ack {
+        if news && stream.hooks().every_ack {
             stream.report_any_ack(now, segment, 0, None);
         }
         news
@@ -260,7 +260,7 @@ impl SackNs2Recovery {
             self.leave(stream, now, segment, bytes);
         } else if bytes > 0 {
             self.base.advance(stream, segment.ack);
-            if stream.config().needs.every_ack {
+            if stream.hooks().every_ack {
                 stream.report_any_ack(now, segment, bytes, None);
             }
             self.update_scoreboard(stream, blocks);
@@ -285,7 +285,7 @@ impl SackNs2Recovery {
         self.base.advance(stream, segment.ack);
         let rtt = stream.sample(now, segment);
         stream.rearm_after_ack(now);
-        if stream.config().needs.every_ack {
+        if stream.hooks().every_ack {
             stream.report_any_ack(now, segment, bytes, rtt);
         }
         stream.congestion_mut().on_recovered(now);

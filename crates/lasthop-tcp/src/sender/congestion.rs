@@ -4,7 +4,7 @@
 use crate::pacing::Pacer;
 use crate::rate::{RateSample, RateSampler};
 use crate::scoreboard::Sent;
-use crate::window::{Ack, Loss, LossClass, Needs, Report, Start, Window, WindowRule};
+use crate::window::{Ack, Hooks, Loss, LossClass, Report, Start, Window, WindowRule};
 use lasthop_core::segment::{Flags, Notice};
 use lasthop_core::units::{Duration, Rate, Time};
 
@@ -29,7 +29,7 @@ pub struct Congestion<W> {
 
 impl<W: WindowRule> Congestion<W> {
     /// The state before the connection is established.
-    pub fn new(rule: W, window: Window, needs: &Needs) -> Self {
+    pub fn new(rule: W, window: Window, hooks: Hooks) -> Self {
         Congestion {
             window,
             inflation: 0.0,
@@ -37,8 +37,8 @@ impl<W: WindowRule> Congestion<W> {
             rate: None,
             // With a pacer, sending sets the deadline besides the retransmission timer, which a
             // timer of the rule needs as well.
-            pacer: (needs.pacing || needs.timer).then(Box::default),
-            has_timer: needs.timer,
+            pacer: (hooks.pacing || hooks.timer).then(Box::default),
+            has_timer: hooks.timer,
             dup_delivered: 0,
             ecn_until: 0,
             cwr: false,
@@ -46,8 +46,8 @@ impl<W: WindowRule> Congestion<W> {
     }
 
     /// Replaces the window rule, before the connection is opened.
-    pub fn replace_rule(&mut self, rule: W) {
-        self.rule = rule;
+    pub fn replace_rule(&mut self, rule: W, hooks: Hooks) {
+        *self = Congestion::new(rule, self.window, hooks);
     }
 
     /// cwnd and ssthresh.

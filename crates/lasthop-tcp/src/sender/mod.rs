@@ -20,7 +20,7 @@ use crate::recovery::engine::Engine;
 use crate::recovery::sack::Phase;
 use crate::rto::RtoEstimator;
 use crate::scoreboard::Sent;
-use crate::window::{Window, WindowRule};
+use crate::window::{Hooks, Window, WindowRule};
 use lasthop_core::segment::{Flags, FlowId, Options, Segment};
 use lasthop_core::units::{Duration, Rate, Time};
 use stream::Stream;
@@ -33,11 +33,13 @@ use stream::Stream;
 /// use lasthop_core::segment::{Flags, Options, Segment};
 /// use lasthop_tcp::profile::{Profile, ProfileName};
 /// use lasthop_tcp::sender::{Output, SendReason, Sender, SenderConfig};
-/// use lasthop_tcp::window::{self, Ack, Needs, Window, WindowRule};
+/// use lasthop_tcp::window::{self, Ack, Needs, Window, WindowRule, window_rule};
 /// use lasthop_core::units::{Duration, Time};
 ///
 /// /// Slow start and congestion avoidance of RFC 5681.
 /// struct Reno;
+///
+/// #[window_rule]
 /// impl WindowRule for Reno {
 ///     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
 ///         window::grow(window, ack);
@@ -93,11 +95,13 @@ pub struct Sender<W> {
 impl<W: WindowRule> Sender<W> {
     /// A closed sender.
     pub fn new(mut config: SenderConfig, profile: &Profile, rule: W) -> Self {
-        config.needs.every_ack |= config.needs.rate_samples;
+        let mut hooks = Hooks::of(rule.methods());
+        config.needs.rate_samples |= hooks.rate_samples;
+        hooks.every_ack |= config.needs.rate_samples;
         let recovery = Engine::new(&config.recovery, profile, &config.needs);
         let offload = recovery.sack().is_some() && profile.segmentation_offload;
         Sender {
-            stream: Stream::new(config, profile, rule, offload),
+            stream: Stream::new(config, hooks, profile, rule, offload),
             recovery,
             notice_rule: profile.notices.map(|setting| setting.make()),
             reset: false,
@@ -108,7 +112,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Replaces the window rule, before the connection is opened.
     pub fn replace_rule(&mut self, rule: W) {
-        self.stream.congestion_mut().replace_rule(rule);
+        self.stream.replace_rule(rule);
     }
 
     /// The application writes `bytes` more; `u64::MAX` for "without end".

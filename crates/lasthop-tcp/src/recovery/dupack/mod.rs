@@ -269,11 +269,8 @@ impl DupackRecovery {
         self.partial_seen = false;
         self.reset_dupacks(stream);
         let bytes = segment.ack - stream.snd_una();
-        let newest = if stream.config().needs.every_ack {
-            stream.newest_rtt(now, segment.ack)
-        } else {
-            None
-        };
+        let newest =
+            if stream.hooks().every_ack { stream.newest_rtt(now, segment.ack) } else { None };
         self.advance(stream, segment.ack);
         let timed = stream.sample(now, segment);
         let rtt = newest.or(timed);

@@ -485,7 +485,7 @@ impl SackRecovery {
         processed: &Processed,
     ) {
         let Processed { arrival, rtt, pipe_before, was, grows } = processed;
-        let every = stream.config().needs.every_ack;
+        let every = stream.hooks().every_ack;
         if !every && ((arrival.acked == 0 && arrival.delivered == 0) || self.is_reducing()) {
             return;
         }

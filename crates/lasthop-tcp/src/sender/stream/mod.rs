@@ -13,7 +13,7 @@ use super::timers::Timers;
 use crate::profile::{IdleRestart, PersistRule, Profile};
 use crate::rate::RateSampler;
 use crate::scoreboard::Scoreboard;
-use crate::window::{Window, WindowRule};
+use crate::window::{Hooks, Window, WindowRule};
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Time};
 
@@ -41,6 +41,7 @@ pub struct Stream<W> {
     board: Scoreboard,
     /// New data need the steps of `extras`.
     special: bool,
+    hooks: Hooks,
     /// Several segments may leave as one frame.
     offload: bool,
     last_sent: Time,
@@ -52,21 +53,23 @@ pub struct Stream<W> {
 
 impl<W: WindowRule> Stream<W> {
     /// The stream of a closed connection; `offload`: several segments may leave as one frame.
-    pub fn new(config: SenderConfig, profile: &Profile, rule: W, offload: bool) -> Self {
+    pub fn new(
+        config: SenderConfig,
+        hooks: Hooks,
+        profile: &Profile,
+        rule: W,
+        offload: bool,
+    ) -> Self {
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
         Stream {
             timers: Timers::new(profile, config.clock_phase),
-            congestion: Congestion::new(rule, window, &needs),
+            congestion: Congestion::new(rule, window, hooks),
             rwnd: config.receive_window,
             max_rwnd: config.receive_window,
             profile: profile.clone(),
-            special: profile.ecn
-                || needs.every_send
-                || needs.marks
-                || needs.rate_samples
-                || needs.pacing
-                || offload,
+            special: profile.ecn || needs.rate_samples || offload || is_special(hooks),
+            hooks,
             offload,
             config,
             state: State::Closed,
@@ -86,7 +89,20 @@ impl<W: WindowRule> Stream<W> {
         }
     }
 
+    /// Replaces the window rule, before the connection is opened.
+    pub fn replace_rule(&mut self, rule: W) {
+        self.hooks = self.hooks.with(Hooks::of(rule.methods()));
+        self.special |= is_special(self.hooks);
+        self.congestion.replace_rule(rule, self.hooks);
+    }
+
     // What it consists of.
+
+    /// The methods of the window rule that are called on request.
+    #[inline(always)]
+    pub fn hooks(&self) -> Hooks {
+        self.hooks
+    }
 
     /// The configuration of the sender.
     #[inline]
@@ -463,4 +479,9 @@ impl<W: WindowRule> Stream<W> {
             }
         }
     }
+}
+
+/// New data need further steps because of the window rule.
+fn is_special(hooks: Hooks) -> bool {
+    hooks.every_send || hooks.marks || hooks.pacing
 }

@@ -88,7 +88,7 @@ impl<W: WindowRule> Stream<W> {
         bytes: u64,
         rtt: Option<Duration>,
     ) -> u64 {
-        if self.config.needs.every_ack {
+        if self.hooks.every_ack {
             self.report_any_ack(now, segment, bytes, rtt)
         } else if self.profile.growth_base == GrowthBase::Delivered {
             self.delivered_without_sack(bytes)

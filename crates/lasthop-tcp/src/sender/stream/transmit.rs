@@ -265,11 +265,11 @@ impl<W: WindowRule> Stream<W> {
             }
         }
         self.snapshot(now, sent);
-        if self.config.needs.every_send {
+        if self.hooks.every_send {
             let in_network = self.in_network();
             self.congestion.on_sent(now, sent.len, in_network);
         }
-        if self.config.needs.marks {
+        if self.hooks.marks {
             flags = flags.with(self.congestion.marks(sent.seq / u64::from(self.config.mss.max(1))));
         }
         self.congestion.charge_pacer(now, sent.len, self.offload);
