@@ -1,5 +1,5 @@
-//! What a sender does about notices that report no loss, such as one about its last hop: a rule of a
-//! scheme, as a value of the profile.
+//! What a sender does about notices that report no loss, such as one about its last hop: a rule of
+//! a scheme, as a value of the profile.
 
 use std::fmt;
 

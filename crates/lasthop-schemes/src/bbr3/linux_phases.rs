@@ -1,5 +1,5 @@
-//! Differences of Linux from the draft in the phases: when Startup and Drain end, and what a timeout
-//! and a repaired loss do.
+//! Differences of Linux from the draft in the phases: when Startup and Drain end, and what a
+//! timeout and a repaired loss do.
 
 use super::linux::in_net_at_departure;
 use super::{Bbr3Window, Mode, STARTUP_LOSSES, cycle};

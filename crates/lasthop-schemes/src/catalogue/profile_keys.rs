@@ -1,4 +1,5 @@
-//! The values of a profile as keys of a file: those of the TCP endpoints, and those that schemes add.
+//! The values of a profile as keys of a file: those of the TCP endpoints, and those that schemes
+//! add.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

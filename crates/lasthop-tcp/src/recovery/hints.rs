@@ -1,5 +1,5 @@
-//! What a sender does about hints of the link layer, which enter as a [`LossHint`] whatever notice or
-//! flag carried them. The numbers are a scheme's ([`HintEntry`]).
+//! What a sender does about hints of the link layer, which enter as a [`LossHint`] whatever notice
+//! or flag carried them. The numbers are a scheme's ([`HintEntry`]).
 //!
 //! * "The link layer begins to retransmit this segment" (ERSN): the segment is *held*. While that
 //!   lasts, neither duplicate ACKs nor the retransmission timer take it for lost: a timer that

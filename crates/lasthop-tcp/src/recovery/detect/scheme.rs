@@ -1,8 +1,8 @@
 //! Loss detectors of schemes: what a scheme gives to the recovery on SACK blocks.
 //!
 //! A detector of a scheme is a [`DetectorEntry`], a `static` in the scheme's file. The crate of the
-//! schemes lists the entries once and passes the list in a [`Vocabulary`](super::super::text::Vocabulary), so that this crate
-//! names none of them.
+//! schemes lists the entries once and passes the list in a
+//! [`Vocabulary`](super::super::text::Vocabulary), so that this crate names none of them.
 
 use std::fmt;
 use std::ops::RangeInclusive;

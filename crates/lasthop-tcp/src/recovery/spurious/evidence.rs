@@ -1,5 +1,5 @@
-//! What the detection of spurious reductions gets and answers: an ACK, the sender before and after a
-//! reduction, the verdict, and what is restored.
+//! What the detection of spurious reductions gets and answers: an ACK, the sender before and after
+//! a reduction, the verdict, and what is restored.
 
 use crate::window::Window;
 use lasthop_core::units::Duration;
