@@ -33,9 +33,9 @@ use lasthop_core::units::{Duration, Time};
 ///
 /// static HINTS: HintEntry =
 ///     HintEntry { name: "told", run: 2, holds: 3, after: AfterHint::Nothing };
+/// static WORDS: Vocabulary = Vocabulary { hints: &[&HINTS], ..Vocabulary::RFC };
 ///
-/// let words = Vocabulary { hints: &[&HINTS], ..Vocabulary::RFC };
-/// let recovery = words.parse("sack+told=1/3")?;
+/// let recovery = WORDS.parse("sack+told=1/3")?;
 /// assert_eq!(recovery.hints.unwrap().run, 1);
 /// assert_eq!(recovery.to_string(), "sack+told=1/3");
 /// # Ok::<(), String>(())
