@@ -60,7 +60,7 @@ def with_pictures(page: Path, text: str) -> str:
     def picture(found: re.Match[str]) -> str:
         file = ROOT / DIAGRAMS / f"{digest(found[1])}.svg"
         if not file.is_file():
-            raise SystemExit(
+            raise LookupError(
                 f"{page}: a Mermaid block has no picture; run tools/mermaid_figures.py"
             )
         return f"![diagram]({os.path.relpath(file, page.parent)})"
@@ -194,6 +194,8 @@ def main() -> None:
         print(build(options.out, options.rust))
     except subprocess.CalledProcessError:
         raise SystemExit("the docs site was not built") from None
+    except LookupError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":
