@@ -114,3 +114,130 @@ def cpu_time(scheme: Any) -> float:
 
 def test_an_agent_in_python_is_within_the_limit_of_its_twin() -> None:
     assert cpu_time(PacketControl) < LIMIT * cpu_time("packet-control:sender=newreno")
+
+
+def test_a_timer_is_set_again_and_cancelled() -> None:
+    fired: list[tuple[int, float]] = []
+
+    class Timers(Agent):
+        def __init__(self) -> None:
+            self.seen = 0
+
+        def on_segment(self, ctx: Context, segment: Segment) -> None:
+            self.seen += 1
+            if self.seen == 1:
+                ctx.set_timer(1, ctx.now_s + 1.0)
+                ctx.set_timer(2, ctx.now_s + 1.0)
+                ctx.set_timer(3, ctx.now_s + 2.0)
+            elif self.seen == 2:
+                ctx.set_timer(1, 3.0)
+                ctx.cancel_timer(2)
+
+        def on_timer(self, ctx: Context, timer: int) -> None:
+            fired.append((timer, ctx.now_s))
+            if timer == 1:
+                ctx.set_timer(1, ctx.now_s + 0.5)
+
+    lasthop.run({"duration": 4.2, "last_hop": {"rate": 1e6}}, scheme=Timers)
+    assert [timer for timer, _ in fired] == [3, 1, 1, 1]
+    assert [at for timer, at in fired if timer == 1] == pytest.approx([3.0, 3.5, 4.0])
+
+
+def test_a_notice_reaches_the_agent_at_a_role() -> None:
+    sent: list[int] = []
+    received: list[tuple[int, str, int, int]] = []
+
+    class Notifies(Agent):
+        """Runs at the station and the base station; both send to the base station."""
+
+        roles = ("station", "base-station")
+
+        def on_segment(self, ctx: Context, segment: Segment) -> None:
+            if segment.len and len(sent) < 20:
+                sent.append(len(sent))
+                ctx.notify("queue", segment.flow, sent[-1], "base-station")
+
+        def on_notice(self, ctx: Context, kind: str, flow: int, value: int) -> None:
+            received.append((id(self), kind, flow, value))
+
+    result = lasthop.run({"duration": 3, "last_hop": {"rate": 1e6}}, scheme=Notifies)
+    assert sorted(value for _, _, _, value in received) == sent == list(range(20))
+    assert len({agent for agent, _, _, _ in received}) == 1
+    assert {(kind, flow) for _, kind, flow, _ in received} == {("queue", received[0][2])}
+    assert len(result.data["agents"]) == 2
+
+    class Wrong(Agent):
+        def on_segment(self, ctx: Context, segment: Segment) -> None:
+            ctx.notify("queues", segment.flow, 1, "sender")
+
+    class Lost(Agent):
+        def on_segment(self, ctx: Context, segment: Segment) -> None:
+            ctx.notify("queue", segment.flow, 1, "moon")
+
+    for wrong, message in ((Wrong, "unknown notice `queues`; allowed: "), (Lost, 'found "moon"')):
+        with pytest.raises(ValueError, match=message):
+            lasthop.run({"duration": 1}, scheme=wrong)
+
+
+@pytest.mark.parametrize("state", ["moved", "lost"])
+def test_a_handover_moves_the_state_of_an_agent(state: str) -> None:
+    moved: list[bytes] = []
+    calls: list[str] = []
+
+    class Counts(Agent):
+        def __init__(self) -> None:
+            self.seen: dict[int, int] = {}
+
+        def on_segment(self, ctx: Context, segment: Segment) -> None:
+            self.seen[segment.flow] = self.seen.get(segment.flow, 0) + 1
+
+        def state_bytes(self) -> int:
+            return 8 * len(self.seen)
+
+        def export_state(self, flow: int) -> bytes | None:
+            calls.append("export")
+            count = self.seen.pop(flow, None)
+            return None if count is None else count.to_bytes(8, "big")
+
+        def import_state(self, flow: int, state: bytes) -> None:
+            calls.append("import")
+            moved.append(state)
+            self.seen[flow] = int.from_bytes(state, "big")
+
+        def counters(self) -> dict[str, int]:
+            return {"seen": sum(self.seen.values())}
+
+    cell = {
+        "duration": 6,
+        "last_hop": {"rate": 2e6, "rtt": 0.04},
+        "handover": [{"node": "bs", "at": 3, "rate": 1e6, "delay": 0.02, "state": state}],
+    }
+    result = lasthop.run(cell, scheme=Counts)
+    (handover,) = result.data["handovers"]
+    seen = result.data["agents"][0]["counters"]["seen"]
+    frames = sum(x["delivered_frames"] for x in result.data["links"] if x["to"] == "bs")
+    if state == "moved":
+        assert calls == ["export", "import"]
+        assert [len(s) for s in moved] == [8]
+        assert handover["moved_bytes"] == 8
+        assert seen > 0.9 * frames
+        assert result.data["agents"][0]["counters"]["state_bytes"] == 8
+    else:
+        assert "import" not in calls
+        assert seen < 0.7 * frames
+
+
+def test_directions_are_relative_to_the_station() -> None:
+    seen: set[tuple[str, bool, bool]] = set()
+
+    class Looks(Agent):
+        def on_segment(self, ctx: Context, segment: Segment) -> None:
+            if ctx.now_s > 1:  # after the handshake
+                seen.add((segment.direction, segment.forward, segment.len > 0))
+
+    cell = {"duration": 2, "last_hop": {"rate": 1e6}}
+    lasthop.run(cell, scheme=Looks)
+    assert seen == {("downlink", True, True), ("uplink", False, False)}
+    seen.clear()
+    lasthop.run(cell, scheme=Looks, flows={"upload": True})
+    assert seen == {("uplink", True, True), ("downlink", False, False)}

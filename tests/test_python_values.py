@@ -272,3 +272,38 @@ def test_stored_scenarios_of_dictionaries_run_again(tmp_path: Path) -> None:
     assert again["scenario"] == "Mine"
     same = plan.load(plan.source(tmp_path / "scenario.toml"))
     assert same.filled == plan.load(plan.source(SCENARIO)).filled
+
+
+def test_a_figure_with_claims_may_be_a_dictionary(tmp_path: Path) -> None:
+    figure = {
+        **SCENARIO,
+        "title": "Loss & delay: mine",
+        "plot": {"kind": "line", "show": ["goodput_bps"], "x": "last_hop.rate"},
+        "claim": [
+            {
+                "id": "more",
+                "kind": "order",
+                "text": "The faster link is faster at {}",
+                "metric": "goodput_bps",
+                "left": "reno",
+                "right": "reno",
+                "at": {"last_hop.rate": 2e6, "last_hop.rtt": 0.02},
+                "against": {"last_hop.rate": 1e6, "last_hop.rtt": 0.02},
+                "min_runs": 3,
+            }
+        ],
+    }
+    result = lasthop.reproduce(figure, out=tmp_path)
+    assert [f.id for f in result.figures] == ["loss-delay-mine"]
+    assert [v.verdict for v in result.figures[0].verdicts] == ["holds"]
+    assert (tmp_path / "loss-delay-mine.svg").is_file()
+    with pytest.raises(InputError, match="rename the file"):
+        lasthop.reproduce(figure, {**figure, "duration": 3})
+    compared = lasthop.compare(figure)
+    assert [v.verdict for v in compared.verdicts] == ["holds"]
+
+
+def test_names_for_annotations_are_exported() -> None:
+    for name in lasthop.__all__:
+        assert getattr(lasthop, name) is not None
+    assert {"Ack", "Context", "Loss", "Segment", "Window"} <= set(lasthop.__all__)

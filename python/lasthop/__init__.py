@@ -16,7 +16,17 @@ from lasthop.congestion import CongestionControl
 from lasthop.errors import CheckFailed, InputError, Interrupted
 
 if TYPE_CHECKING:
-    from lasthop._native import Verdict
+    from lasthop._native import (
+        Ack,
+        Context,
+        Loss,
+        Lost,
+        RateSample,
+        Segment,
+        Start,
+        Verdict,
+        Window,
+    )
     from lasthop.batches import compare, reproduce, sweep
     from lasthop.experiments.comparison import Comparison
     from lasthop.experiments.sweep_result import SweepResult
@@ -28,6 +38,16 @@ if TYPE_CHECKING:
 
 # Imported at first use, so that `lasthop --help` answers at once.
 _LAZY = {
+    # What methods of window rules and agents get.
+    "Ack": "_native",
+    "Context": "_native",
+    "Loss": "_native",
+    "Lost": "_native",
+    "RateSample": "_native",
+    "Segment": "_native",
+    "Start": "_native",
+    "Verdict": "_native",
+    "Window": "_native",
     "run": "runs",
     "explain": "runs",
     "inspect": "runs",
@@ -64,10 +84,6 @@ def __getattr__(name: str) -> Any:
         from lasthop import _native
 
         return _native.version()
-    if name == "Verdict":
-        from lasthop import _native
-
-        return _native.Verdict
     if name in _LAZY:
         from importlib import import_module
 
@@ -76,17 +92,25 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Ack",
     "Agent",
     "CheckFailed",
     "Comparison",
     "CongestionControl",
+    "Context",
     "InputError",
     "Inspection",
     "Interrupted",
+    "Loss",
+    "Lost",
+    "RateSample",
     "Reproduction",
     "RunResult",
+    "Segment",
+    "Start",
     "SweepResult",
     "Verdict",
+    "Window",
     "compare",
     "configure",
     "explain",

@@ -233,7 +233,7 @@ def _print_first() -> Callable[[str], None]:
 
 
 def reproduce(
-    *figures: str,
+    *figures: str | Path | ScenarioDict,
     also: Sequence[Scheme] = (),
     seeds: int | None = None,
     settings: Settings = (),
@@ -247,13 +247,14 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce figures of the papers and judge their claims.
 
-    `figures` names papers ("zeng2006"), figures ("zeng2006/fig15") or scenario files ("my.toml");
-    without a name, all figures of the papers are reproduced. `also` adds schemes and `settings`
-    overrides scenario keys; a figure modified in this way is measured but not judged. `seeds`
-    replaces the number of seeds in the figure file, `quick` uses 3 seeds. With `out`, plots, tables
-    and pages are written to that folder. `told` is called with each finished figure, possibly from
-    another thread. `style` names a preset of `plotting.styles` and `formats` the formats of the
-    plots. `limit` is the longest estimated run time of a figure that may start.
+    `figures` names papers ("zeng2006"), figures ("zeng2006/fig15") or scenario files ("my.toml"),
+    or is a dictionary in the form of such a file; without a name, all figures of the papers are
+    reproduced. `also` adds schemes and `settings` overrides scenario keys; a figure modified in
+    this way is measured but not judged. `seeds` replaces the number of seeds in the figure file,
+    `quick` uses 3 seeds. With `out`, plots, tables and pages are written to that folder. `told` is
+    called with each finished figure, possibly from another thread. `style` names a preset of
+    `plotting.styles` and `formats` the formats of the plots. `limit` is the longest estimated run
+    time of a figure that may start.
 
     Raises `InputError` for wrong input.
     """

@@ -11,6 +11,7 @@ from typing import Any
 
 from lasthop import quantities
 from lasthop.errors import InputError
+from lasthop.experiments.python_values import ScenarioDict, scenario_text
 from lasthop.experiments.table_reader import TableReader, scheme_text, value_text
 
 DEFAULT_SEEDS = 20
@@ -457,14 +458,21 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or Path(name).is_file()
 
 
-def load(wanted: Sequence[str]) -> list[Figure]:
+def load(wanted: Sequence[str | Path | ScenarioDict]) -> list[Figure]:
     """Read the figures of `PAPER`, `PAPER/FIGURE` or a scenario FILE.toml; all without a name.
 
-    The id of a file is its name without ".toml". Raises `InputError` for an unknown name, and if
-    two figures have one id.
+    A scenario may also be a dictionary. The id of a file is its name without ".toml", that of a
+    dictionary is its title. Raises `InputError` for an unknown name, and if two figures have one
+    id.
     """
     found: list[Figure] = []
-    for name in wanted or [""]:
+    for given in wanted or [""]:
+        if isinstance(given, Mapping):
+            title = re.sub(r"[^0-9A-Za-z]+", "-", str(given.get("title", ""))).strip("-").lower()
+            path = Path(f"{title or 'scenario'}.toml")
+            found.append(read(path, text=scenario_text(given)))
+            continue
+        name = str(given)
         if not is_file(name):
             found += figures(select([name] if name else []))
             continue
@@ -477,7 +485,7 @@ def load(wanted: Sequence[str]) -> list[Figure]:
     chosen: dict[str, Figure] = {}
     for figure in found:
         other = chosen.setdefault(figure.id, figure)
-        if other.path != figure.path or figure.id == "index":
+        if (other.path, other.text) != (figure.path, figure.text) or figure.id == "index":
             raise InputError(
                 f"{figure.path}: the figure would have the name of"
                 f" {'the index' if figure.id == 'index' else other.path}; rename the file"

@@ -45,7 +45,9 @@ _LOWEST_RATE = 1000.0
 _TIMES, _RATES = (("s", 0), ("ms", 3), ("us", 6)), (("Gbps", -9), ("Mbps", -6), ("kbps", -3))
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 #: Tables whose keys are keys of the scenario, with lists of values.
-_AXES = (("experiment", "vary"), ("sweep", "vary"), ("sweep", "zip"))
+_AXES = (("experiment", "vary"), ("sweep", "vary"), ("sweep", "zip"), ("claim", "each"))
+#: Tables whose keys are keys of the scenario, with one value.
+_POINTS = (("claim", "at"), ("claim", "against"))
 #: The table with the settings that a scheme needs: its label, then keys of the scenario.
 _NEEDS = ("experiment", "settings")
 
@@ -229,7 +231,7 @@ def _table(table: Mapping[str, Any], path: tuple[str, ...], schemas: Sequence[Sc
         if path in _AXES:
             texts = [] if isinstance(value, str) else axis_texts(str(name), value)
             text = "[" + ", ".join(map(_quoted, texts)) + "]" if texts else _quoted(value)
-        elif path[:2] == _NEEDS and len(path) == 3:
+        elif path in _POINTS or (path[:2] == _NEEDS and len(path) == 3):
             text = _quoted(value_text(str(name), value))
         else:
             text = _value(value, (*path, str(name)), _below(schemas, str(name)))
