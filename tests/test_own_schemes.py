@@ -293,7 +293,23 @@ def test_wrong_attributes_are_named() -> None:
     class Placed(Agent):
         roles = ("basestation",)
 
-    for wrong, message in ((Needy, "unknown `paceing`"), (Text, "tuple"), (Placed, "basestation")):
+    class Misspelt(Grows):
+        def on_acks(self, window: Window, ack: Ack) -> None:
+            pass
+
+    class Deaf(Agent):
+        def on_link_event(
+            self, ctx: Context, event: str, segment: Segment, attempt: int | None
+        ) -> None:
+            pass
+
+    for wrong, message in (
+        (Needy, "unknown `paceing`"),
+        (Text, "tuple"),
+        (Placed, "basestation"),
+        (Misspelt, r"on_acks is never called \(did you mean `on_ack`"),
+        (Deaf, "link_events names no events"),
+    ):
         with pytest.raises(InputError, match=message):
             run(wrong)
 

@@ -62,6 +62,7 @@ def describe(scheme: SchemeClass) -> dict[str, Any]:
         for name, method in vars(base).items()
         if callable(method) and getattr(scheme, name) is not method
     }
+    _check_methods(scheme, base)
     label = scheme.label or scheme.__name__
     return {
         "kind": "window" if base is CongestionControl else "agent",
@@ -71,6 +72,21 @@ def describe(scheme: SchemeClass) -> dict[str, Any]:
         # Without `on_ack`, the method of the base class says that it is missing.
         "hooks": hooks | ({"on_ack"} if base is CongestionControl else set()),
     }
+
+
+def _check_methods(scheme: SchemeClass, base: type) -> None:
+    """Raise `InputError` for methods that are never called, because of their name or a setting."""
+    known = [name for name, method in vars(base).items() if callable(method)]
+    for name in dir(scheme):
+        if name.startswith("on_") and name not in known and callable(getattr(scheme, name)):
+            hint = did_you_mean(name, known)
+            if hint:
+                raise InputError(f"{scheme.__name__}.{name} is never called{hint}")
+    gets_events = issubclass(scheme, Agent) and scheme.on_link_event is not Agent.on_link_event
+    if gets_events and not getattr(scheme, "link_events", ()):
+        raise InputError(
+            f"{scheme.__name__}.on_link_event is never called: link_events names no events"
+        )
 
 
 def configure(scheme: SchemeClass, *, label: str = "", **values: object) -> SchemeClass:
