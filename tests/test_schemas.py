@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lasthop.analysis import schemas
+from lasthop.cli import command_tree
 from lasthop.cli import schema as command
 from lasthop.cli.main import main
 
@@ -83,14 +84,62 @@ def test_sweeps_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     shard = printed(capsys, "merge", str(tmp_path / "o"), "--out", str(tmp_path / "m"), "--json")
     validate("sweep", shard)
     base = str(tmp_path / "b.json")
-    assert main(["check", base, "--update", *words]) == 0
-    capsys.readouterr()
+    update = printed(capsys, "check", base, "--update", *words, "--json")
+    validate("baseline", update)
+    assert update["assumed"]
+    validate("baseline", json.loads(Path(base).read_text(encoding="utf-8")))
     validate("check", printed(capsys, "check", base, "--json"))
 
 
 def test_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("reproduce", "zeng2006/fig15", "--seeds", "2", "--out", str(tmp_path), "--json")
-    validate("reproduce", printed(capsys, *words))
+    found = printed(capsys, *words)
+    validate("reproduce", found)
+    assert isinstance(found["figures"][0]["assumed"], list)
+    assert found["figures"][0]["failed"] == []
+
+
+def test_other_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", *HOP, "--scheme", "snoop", "--pcap", "r.pcapng"]) == 0
+    capsys.readouterr()
+    replayed = ("replay", "r.pcapng", "--interface", "bs-phone", "--mobile", "10.0.0.3")
+    for words in (
+        ("inspect", *HOP, "--scheme", "reno,snoop", "--json"),
+        (*replayed, "--scheme", "snoop", "--out", "o.pcapng", "--json"),
+        ("schemes", "--json"),
+        ("schemes", "snoop", "--json"),
+        ("doctor", "--json"),
+        ("new", "window", "mine", "--json"),
+    ):
+        found = printed(capsys, *words)
+        validate(words[0], found)
+        if words[0] != "schemes":
+            assert found["command"] == f"lasthop {' '.join(words)}"
+            assert found["elapsed_s"] >= 0
+
+
+def test_every_command_with_json_has_a_schema() -> None:
+    tree = command_tree.commands()
+    with_json = {c.name for c in tree if any("--json" in o.flags for o in c.options())}
+    # `merge` prints the document of a sweep.
+    assert with_json - {"merge"} == set(schemas.NAMES) - {"baseline", "scenario"}
+
+
+def test_progress_as_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", *HOP, "--schemes", "reno", "--seeds", "4", "--progress", "json"]
+    assert main([*words, "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert {line["event"] for line in lines} == {"progress"}
+    assert (lines[-1]["done"], lines[-1]["total"], lines[-1]["left_s"]) == (4, 4, 0)
+    assert main([*words, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    check = ["check", str(tmp_path / "b.json"), "--quiet"]
+    assert main([*check, "--update", *HOP, "--schemes", "reno", "--seeds", "3"]) == 0
+    assert main(check) == 0
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_schema_refuses_other_documents(capsys: pytest.CaptureFixture[str]) -> None:

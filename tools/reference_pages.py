@@ -265,14 +265,17 @@ def json_pages() -> dict[str, str]:
 
 def _json_page(name: str) -> str:
     schema = schemas.schema(name)
+    command = "check --update" if name == "baseline" else name
     lines = [
-        f"# JSON of `lasthop {name}`",
+        f"# JSON of `lasthop {command}`",
         "",
-        f"What `lasthop {name} --json` prints, from the JSON Schema that `lasthop schema {name}`",
-        f"prints. {{download}}`Schema of {name} <schemas/{name}.json>`",
+        f"What `lasthop {command} --json` prints, from the JSON Schema that",
+        f"`lasthop schema {name}` prints. {{download}}`Schema of {name} <schemas/{name}.json>`",
         "",
     ]
     pending: list[tuple[str, Schema]] = [("", schema)]
+    if "items" in schema:
+        pending = [("[]", schema["items"])]
     while pending:
         path, part = pending.pop(0)
         lines += [f"## {'Top level' if not path else f'`{path}`'}", ""]

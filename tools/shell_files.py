@@ -35,6 +35,8 @@ STATUS = (
 def _roff(text: str) -> str:
     """Plain text for a line of roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
+    # Long lists may be broken after each item.
+    text = re.sub(r"([,|])(?=\w)", r"\1\\:", text)
     # Characters outside ASCII by number, so that the page does not depend on an encoding.
     text = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", text)
     return re.sub(r"^([.'])", r"\\&\1", text)
@@ -67,6 +69,7 @@ def manual(tree: Sequence[Command], version: str) -> str:
     """The manual page lasthop(1)."""
     top, *inner = tree
     lines = [f'.TH LASTHOP 1 "" "lasthop {version}" "User Commands"']
+    lines += [".ad l", ".nh"]
     lines += [".SH NAME", _roff(f"lasthop - {DESCRIPTION.rstrip('.')}")]
     lines += [".SH SYNOPSIS", r"\fBlasthop\fR \fICOMMAND\fR \&..."]
     lines += [".SH DESCRIPTION", _roff(DESCRIPTION), _roff("Each command has --help.")]

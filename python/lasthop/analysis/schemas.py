@@ -48,6 +48,8 @@ _ASSUMED = {**_TEXTS, "description": "assumptions for what the scenario does not
 _COMMAND = {**_TEXT, "description": "the command that was called"}
 _ELAPSED = {**_POSITIVE, "description": "wall-clock time of the command, in seconds"}
 _VERSION: Schema = {"const": VERSION, "description": "version of this schema"}
+#: What every document ends with.
+_ABOUT: Schema = {"command": _COMMAND, "elapsed_s": _ELAPSED}
 
 
 def _flow() -> Schema:
@@ -128,6 +130,7 @@ def _run() -> Schema:
         "agents": _list(_object(agent)),
         "traffic_bits": _counts(*traffic),
         "classifier": _or_null({"type": "object"}),
+        **_ABOUT,
     }
     lists = {"clicks": _list({"type": "object"}), "handovers": _list({"type": "object"})}
     return _object(required, lists)
@@ -254,6 +257,8 @@ def _reproduce() -> Schema:
         "modified": _FLAG,
         "runs": _COUNT,
         "claims": _list({"type": "object", "properties": claim}),
+        "assumed": _ASSUMED,
+        "failed": _ERROR,
         "files": _TEXTS,
     }
     return _object(
@@ -261,7 +266,121 @@ def _reproduce() -> Schema:
             "schema_version": _VERSION,
             "lasthop": _TEXT,
             "figures": _list(_object(figure)),
+            **_ABOUT,
         }
+    )
+
+
+def _inspect() -> Schema:
+    counts = (
+        *("delivered_bytes", "sent_segments", "agent_segments", "retransmissions"),
+        *("spurious_retransmissions", "timeouts", "fast_retransmits", "lost_acks"),
+    )
+    totals = {
+        **dict.fromkeys(("goodput_bps", "rtt_min_s", "rtt_median_s"), _or_null(_POSITIVE)),
+        **dict.fromkeys(counts, _COUNT),
+        "losses": {"type": "object", "description": "data, by fate"},
+    }
+    stall = {
+        **dict.fromkeys(("start_s", "end_s", "duration_s"), _POSITIVE),
+        **dict.fromkeys(("cause", "sentence"), _TEXT),
+        "gaps": _list({"type": "object"}, "gaps in the in-order delivery, with the evidence"),
+    }
+    connection = {
+        **dict.fromkeys(("title", "scheme", "slots", "sender"), _TEXT),
+        "path": _TEXTS,
+        "totals": _object(totals),
+        "limited_by": {"type": "object", "description": "shares of time"},
+        "stall_threshold_s": _POSITIVE,
+        "stalls": _list(_object(stall)),
+    }
+    return _object(
+        {
+            "schema_version": _VERSION,
+            **dict.fromkeys(("lasthop", "scenario", "flow"), _TEXT),
+            "seed": _COUNT,
+            "duration_s": _POSITIVE,
+            "assumed": _ASSUMED,
+            "outages": _list({"type": "object"}),
+            "connections": _list(_object(connection)),
+            **_ABOUT,
+        }
+    )
+
+
+def _replay() -> Schema:
+    counts = (
+        *("packets", "other_interfaces", "tcp", "cut_short", "flows", "flows_evicted"),
+        *("forwarded", "rewritten", "kept", "injected", "not_injected", "written"),
+    )
+    by_reason = {"type": "object", "additionalProperties": _COUNT}
+    return _object(
+        {
+            "schema_version": _VERSION,
+            **dict.fromkeys(("lasthop", "scheme", "mobile"), _TEXT),
+            "interface": _or_null(_TEXT),
+            **dict.fromkeys(counts, _COUNT),
+            "untouched": {**by_reason, "description": "packets not shown to the agent"},
+            "dropped": {**by_reason, "description": "packets that the agent dropped"},
+            "agent": {"type": "object", "description": "its counters"},
+            "notes": _TEXTS,
+            **_ABOUT,
+        }
+    )
+
+
+def _schemes() -> Schema:
+    entry = {
+        **dict.fromkeys(("name", "family", "summary", "paper"), _TEXT),
+        "group": _or_null(_TEXT),
+        "slots": {"type": "object", "additionalProperties": _TEXT},
+        "changes": {"type": "object", "additionalProperties": _FLAG},
+        "settings": _list({"type": "object"}),
+        "assumptions": _TEXTS,
+        "evidence": _list({"type": "object"}),
+        **dict.fromkeys(("unsafe", "simulation_only"), _FLAG),
+        "unsafe_where": _or_null(_TEXT),
+    }
+    return _list(_object(entry), "the catalogue, or the scheme that was named")
+
+
+def _doctor() -> Schema:
+    check = {"what": _TEXT, "ok": _FLAG, "found": _TEXT, "remedy": _TEXT}
+    link = {**_FLAG, "description": "`lasthop link` can run on this machine"}
+    return _object(
+        {"schema_version": _VERSION, "link": link, "checks": _list(_object(check)), **_ABOUT}
+    )
+
+
+def _new() -> Schema:
+    following = {**_TEXT, "description": "the command to try next"}
+    return _object({"schema_version": _VERSION, "written": _TEXTS, "next": following, **_ABOUT})
+
+
+def _baseline() -> Schema:
+    case = {
+        "point": _COUNT,
+        "set": {"type": "object", "additionalProperties": _TEXT},
+        "scheme": _TEXT,
+        "seeds": _list(_COUNT),
+        "metrics": {"type": "object", "description": "values by metric, in the order of seeds"},
+    }
+    return _object(
+        {
+            "schema_version": _VERSION,
+            **dict.fromkeys(("lasthop", "build", "scenario", "scenario_sha256"), _TEXT),
+            "command": _COMMAND,
+            "file": _or_null(_TEXT),
+            "text": {**_or_null(_TEXT), "description": "the scenario"},
+            "settings": _list(_TEXTS),
+            "last_hop": {"type": "object", "additionalProperties": _TEXT},
+            "schemes": _TEXTS,
+            "vary": {"type": "object", "additionalProperties": _TEXTS},
+            "seeds": _COUNT,
+            "gates": _TEXTS,
+            "cases": _list(_object(case)),
+        },
+        {"assumed": _ASSUMED, "elapsed_s": _ELAPSED},
     )
 
 
@@ -294,6 +413,7 @@ def _live_link() -> Schema:
             "untouched": counts,
             "series": _object(series, about="each 100 ms"),
             "assumed": _ASSUMED,
+            **_ABOUT,
         }
     )
 
@@ -314,6 +434,8 @@ def _validate() -> Schema:
             "schema_version": _VERSION,
             "cells": _list(_object(cell), "the kernel's senders"),
             "controls": _list(_object({**cell, "counters": pairs}), "lasthop's own sender"),
+            "lasthop": _TEXT,
+            **_ABOUT,
         }
     )
 
@@ -323,9 +445,15 @@ _OUTPUTS = {
     "compare": _compare,
     "sweep": _sweep,
     "check": _check,
+    "baseline": _baseline,
     "reproduce": _reproduce,
+    "inspect": _inspect,
+    "replay": _replay,
     "link": _live_link,
     "validate": _validate,
+    "schemes": _schemes,
+    "doctor": _doctor,
+    "new": _new,
 }
 #: Documents that have a schema.
 NAMES = (*_OUTPUTS, "scenario")
@@ -338,8 +466,9 @@ def schema(name: str) -> Schema:
 
         found: Schema = lasthop.schema()
         return found
+    command = "check --update" if name == "baseline" else name
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"lasthop {name} --json, version {VERSION}",
+        "title": f"lasthop {command} --json, version {VERSION}",
         **_OUTPUTS[name](),
     }

@@ -264,7 +264,7 @@ def parser() -> Parser:
     )
     _add_batch_options(compare, "write tables and figures to DIR; runs finished there are reused")
     _add_chart_options(compare)
-    common.add_json(compare)
+    common.add_output(compare)
 
     reproduce = commands.add_parser(
         "reproduce",
@@ -311,7 +311,7 @@ def parser() -> Parser:
     _add_batch_options(reproduce, "write plots, tables and pages to DIR (default %(default)s)")
     reproduce.set_defaults(out="out")
     _add_look(reproduce)
-    common.add_json(reproduce)
+    common.add_output(reproduce)
 
     replay = commands.add_parser(
         "replay",

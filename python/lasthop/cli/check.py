@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
         help="points, as in `lasthop sweep` (with --update)",
     )
     common.add_set(check)
-    common.add_json(check)
+    common.add_output(check)
 
 
 def check(options: argparse.Namespace, words: list[str]) -> int:
@@ -121,7 +121,7 @@ def _check(options: argparse.Namespace, words: list[str]) -> int:
                 "elapsed_s": round(elapsed, 3),
             }
         )
-    else:
+    elif not options.quiet:
         print(f"{document['scenario']}: present code against {path}")
         print("\n".join(baseline.text(r) for r in results))
         print(f"{len(results) - len(failed)} of {len(results)} gates hold")
@@ -153,8 +153,8 @@ def _update(options: argparse.Namespace, words: list[str], given: bool) -> int:
     document = baseline.to_document(what, found, gates, shlex.join(words))
     baseline.write(path, document)
     if options.json:
-        common.print_json(document)
-    else:
+        common.print_document(document, options, words)
+    elif not options.quiet:
         print(
             f"{path}: {len(found.rows)} runs of {the_plan.title};"
             f" gates: {', '.join(map(str, gates))}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ def schemes(options: argparse.Namespace, _: list[str]) -> int:
     return 0
 
 
-def run(options: argparse.Namespace, _: list[str]) -> int:
+def run(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop run`."""
     from lasthop import api
     from lasthop.analysis import summary
@@ -63,7 +62,7 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
     except Exception as error:
         return _report_rule(error, options, isinstance(scheme, type))
     if options.json:
-        common.print_json(result.data)
+        common.print_document(result.data, options, words)
     else:
         print(summary.run(result.data, result.slots, result.assumed))
     return 0
@@ -80,7 +79,6 @@ def _report_rule(error: Exception, options: argparse.Namespace, has_rule: bool) 
 
 def inspect(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop inspect`."""
-    import shlex
 
     from lasthop import api
 
@@ -110,7 +108,7 @@ def inspect(options: argparse.Namespace, words: list[str]) -> int:
     if options.qlog is not None:
         result.save_qlog(options.qlog)
     if options.json:
-        common.print_json(result.to_dict())
+        common.print_document(result.to_dict(), options, words)
     else:
         print(result)
         written = [x for x in (options.out, options.qlog, options.pcap) if x is not None]
@@ -189,7 +187,6 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
 
     if options.no_figure and options.out is None:
         raise InputError("--no-figure needs --out DIR, the folder for the tables")
-    start = time.monotonic()
     result = api.compare(
         options.file,
         schemes=_schemes(options.schemes, "--schemes"),
@@ -210,12 +207,10 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
     )
     with api.tables_of(result, options.out):
         if options.json:
-            elapsed = round(time.monotonic() - start, 3)
-            about = {"command": shlex.join(words), "elapsed_s": elapsed}
-            common.print_json({**result.to_dict(), **about})
-        elif result.rows:
+            common.print_document(result.to_dict(), options, words)
+        elif result.rows and not options.quiet:
             print(result)
-    if options.out is not None and not options.json:
+    if options.out is not None and not options.json and not options.quiet:
         names = (p.name for p in Path(options.out).iterdir())
         shown = sorted(name for name in names if not name.startswith("."))
         print(f"\nwritten to {options.out}/: {', '.join(shown)}")
@@ -259,11 +254,11 @@ def reproduce(options: argparse.Namespace, words: list[str]) -> int:
         command=words,
         style=options.style,
         formats=common.split_list(options.format, "--format"),
-        told=(lambda _: None) if options.json else show,
+        told=(lambda _: None) if options.json or options.quiet else show,
     )
     if options.json:
-        common.print_json(result.to_dict())
-    else:
+        common.print_document(result.to_dict(), options, words)
+    elif not options.quiet:
         print(f"\n{figure_text.tally(result.figures)}; plots and pages in {options.out}/")
     if result.interrupted:
         done = len(result.figures)
@@ -278,9 +273,9 @@ def reproduce(options: argparse.Namespace, words: list[str]) -> int:
     return 0
 
 
-def replay(options: argparse.Namespace, _: list[str]) -> int:
+def replay(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop replay`."""
-    from lasthop import api
+    from lasthop import _native, api
 
     scheme = own_schemes.load_scheme(options.scheme)
     if isinstance(scheme, type) and issubclass(scheme, CongestionControl):
@@ -295,20 +290,22 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
         interface=options.interface,
     )
     if options.json:
-        common.print_json(counts)
+        document = {"schema_version": 1, "lasthop": _native.version(), **counts}
+        common.print_document(document, options, words)
     else:
         print(text.rstrip())
     return 0
 
 
-def doctor(options: argparse.Namespace, _: list[str]) -> int:
+def doctor(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop doctor`."""
     from lasthop.cli import doctor as checks
 
     found = checks.run_checks()
     if options.json:
         link = any(c.what == "link" and c.ok for c in found)
-        common.print_json({"link": link, "checks": [c.__dict__ for c in found]})
+        document = {"schema_version": 1, "link": link, "checks": [c.__dict__ for c in found]}
+        common.print_document(document, options, words)
     else:
         print(checks.text(found))
     return 0

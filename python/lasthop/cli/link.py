@@ -115,7 +115,7 @@ def link(options: argparse.Namespace, words: list[str]) -> int:
     if options.out is not None:
         _write(data, Path(options.out))
     if options.json:
-        common.print_json(data)
+        common.print_document(data, options, words)
     else:
         # The command's own output is on stdout.
         print(live.summary(data), file=sys.stderr)

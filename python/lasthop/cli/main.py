@@ -9,9 +9,10 @@ import codecs
 import io
 import os
 import sys
+import time
 from collections.abc import Sequence
 
-from lasthop.cli import arguments
+from lasthop.cli import arguments, progress
 from lasthop.errors import Abandoned, CheckFailed, InputError, Interrupted
 
 DONE, CHECK_FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -36,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_streams()
     try:
+        started = time.monotonic()
         options = arguments.parse(words)
+        options.started = started
         if options.version:
             from lasthop import _native
 
@@ -52,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return WRONG_INPUT
         from lasthop.cli import commands
 
-        status = commands.COMMANDS[options.command](options, ["lasthop", *words])
+        with progress.shown(getattr(options, "progress", "auto"), getattr(options, "quiet", False)):
+            status = commands.COMMANDS[options.command](options, ["lasthop", *words])
         sys.stdout.flush()
         return status
     except InputError as error:

@@ -43,14 +43,16 @@ def add_parser(commands: Any) -> None:
     common.add_json(new)
 
 
-def new(options: argparse.Namespace, _: list[str]) -> int:
+def new(options: argparse.Namespace, command: list[str]) -> int:
     """`lasthop new`."""
     files = scaffold.write(options.kind, options.name, options.out)
     words = _NEXT[options.kind].format(
         file=files[0], scheme=scaffold.class_name(options.name), name=options.name
     )
     if options.json:
-        common.print_json({"written": [str(f) for f in files], "next": words})
+        written = [str(f) for f in files]
+        document = {"schema_version": 1, "written": written, "next": words}
+        common.print_document(document, options, command)
     else:
         print(f"written: {', '.join(map(str, files))}\n")
         print(f"run it:   {words}\ntest it:  pytest {files[1]}")

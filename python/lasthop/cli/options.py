@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import codecs
 import json
+import shlex
 import sys
+import time
+from collections.abc import Mapping
 from typing import Any
 
 from lasthop import quantities
@@ -112,6 +115,24 @@ def add_set(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print only JSON")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add `--quiet`, `--progress` and `--json`."""
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "json", "none"),
+        default="auto",
+        help="progress on stderr: a line on a terminal (auto), or JSON lines",
+    )
+    add_json(parser)
+
+
+def print_document(value: Mapping[str, Any], options: argparse.Namespace, words: list[str]) -> None:
+    """Print JSON with the command and its duration on stdout."""
+    elapsed = round(time.monotonic() - options.started, 3)
+    print_json({**value, "command": shlex.join(words), "elapsed_s": elapsed})
 
 
 def print_json(value: Any) -> None:

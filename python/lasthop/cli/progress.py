@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 
 from lasthop import notebooks
+
+# Mode ("auto", "json" or "none") of the progress of the running command.
+_mode: ContextVar[str] = ContextVar("progress", default="auto")
+
+
+@contextlib.contextmanager
+def shown(mode: str, quiet: bool = False) -> Iterator[None]:
+    """Show the progress of a command in this mode: "auto", "json" or "none"; `quiet` is "none"."""
+    token = _mode.set("none" if quiet else mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
 
 
 def duration(seconds: float) -> str:
@@ -27,7 +43,7 @@ def clear_line() -> None:
 
 
 class Progress:
-    """Counts finished steps and prints the progress line; a context manager."""
+    """Counts finished steps and prints the progress line, or JSON lines; a context manager."""
 
     def __init__(self, what: str, total: int) -> None:
         self.what = what
@@ -36,8 +52,14 @@ class Progress:
         self._start = time.monotonic()
         self._last = 0.0
         self._shown = False
+<<<<<<< HEAD
         self._bar = notebooks.progress_bar(what, total)
         self._terminal = sys.stderr.isatty() and self._bar is None
+=======
+        self._bar = notebook_bar(what, total)
+        self._mode = _mode.get()
+        self._terminal = self._mode == "auto" and sys.stderr.isatty() and self._bar is None
+>>>>>>> 84d516a (cli: every JSON has a schema, its command and its duration)
 
     def step(self, count: int = 1) -> None:
         """Report that `count` more steps are finished."""
@@ -45,6 +67,8 @@ class Progress:
         if self._bar is not None:
             self._bar.update(count)
         now = time.monotonic()
+        if self._mode == "json":
+            self._print_json(now)
         if not self._terminal or now - self._start < 1.0 or now - self._last < 0.1:
             return
         self._last, self._shown = now, True
@@ -54,6 +78,13 @@ class Progress:
         line = f"{self.what}: {self.count} of {self.total} ({share} %), {duration(left)} left"
         sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()
+
+    def _print_json(self, now: float) -> None:
+        if now - self._last < 0.5 and self.count < self.total:
+            return
+        self._last, spent = now, now - self._start
+        rate = self.count / spent if spent > 0 else 0.0
+        _print_progress(self.count, self.total, rate, what=self.what)
 
     def __enter__(self) -> Progress:
         return self
@@ -83,7 +114,7 @@ class SweepProgress:
     def note(self, message: str) -> None:
         """Print a message."""
         if self._mode == "json":
-            self._print_json({"event": "note", "message": message})
+            _print_json({"event": "note", "message": message})
         elif not self._quiet:
             if self._mode == "auto":
                 clear_line()
@@ -101,19 +132,10 @@ class SweepProgress:
             return
         self._last, spent = now, now - self._start
         rate = (done - self._first) / spent if spent > 0 else 0.0
-        left = (total - done) / rate if rate else None
         if self._mode == "json":
-            self._print_json(
-                {
-                    "event": "progress",
-                    "done": done,
-                    "total": total,
-                    "failed": failed,
-                    "runs_per_s": round(rate, 3),
-                    "left_s": None if left is None else round(left, 1),
-                }
-            )
+            _print_progress(done, total, rate, failed=failed)
             return
+        left = (total - done) / rate if rate else None
         share = 100 * done // max(total, 1)
         line = f"sweep: {done} of {total} runs ({share} %), {rate:.3g} runs/s"
         line += f", {duration(left)} left" if left is not None else ""
@@ -128,6 +150,13 @@ class SweepProgress:
         if self._mode == "auto":
             clear_line()
 
-    @staticmethod
-    def _print_json(event: dict[str, object]) -> None:
-        print(json.dumps(event, ensure_ascii=False), file=sys.stderr, flush=True)
+
+def _print_progress(done: int, total: int, rate: float, **more: object) -> None:
+    """Print a JSON line; `rate` is in steps per second."""
+    event = {"event": "progress", "done": done, "total": total, **more}
+    left = round((total - done) / rate, 1) if rate else None
+    _print_json({**event, "runs_per_s": round(rate, 3), "left_s": left})
+
+
+def _print_json(event: dict[str, object]) -> None:
+    print(json.dumps(event, ensure_ascii=False), file=sys.stderr, flush=True)

@@ -8,7 +8,10 @@ from typing import Any
 from lasthop.cli import options as common
 
 # As `lasthop.analysis.schemas.NAMES`, which imports numpy.
-NAMES = ("run", "compare", "sweep", "check", "reproduce", "link", "validate", "scenario")
+NAMES = (
+    *("run", "compare", "sweep", "check", "baseline", "reproduce", "inspect", "replay", "link"),
+    *("validate", "schemes", "doctor", "new", "scenario"),
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -22,7 +25,11 @@ def add_parser(commands: Any) -> None:
         ),
         **common.examples("lasthop schema compare", "lasthop schema scenario"),
     )
-    schema.add_argument("document", choices=NAMES, help="a command, or scenario")
+    schema.add_argument(
+        "document",
+        choices=NAMES,
+        help="a command, baseline (the file of `lasthop check`), or scenario",
+    )
 
 
 def schema(options: argparse.Namespace, _: list[str]) -> int:

@@ -87,7 +87,7 @@ def add_parsers(commands: Any) -> None:
     sweep.add_argument(
         "--status", action="store_true", help="print what is done and missing in DIR, and exit"
     )
-    _add_output(sweep)
+    common.add_output(sweep)
     merge = commands.add_parser(
         "merge",
         help="join the shards of a sweep",
@@ -99,18 +99,7 @@ def add_parsers(commands: Any) -> None:
     )
     merge.add_argument("folders", nargs="+", metavar="DIR", help="folders of shards")
     merge.add_argument("--out", metavar="DIR", required=True, help="folder to write")
-    _add_output(merge)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="print only errors")
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "json", "none"),
-        default="auto",
-        help="progress on stderr: a line on a terminal (auto), or JSON lines",
-    )
-    common.add_json(parser)
+    common.add_output(merge)
 
 
 def sweep(options: argparse.Namespace, words: list[str]) -> int:

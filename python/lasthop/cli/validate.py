@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
     validate.add_argument(
         "--size", metavar="B", default="3 MB", help="size of a transfer (default %(default)s)"
     )
-    common.add_json(validate)
+    common.add_output(validate)
 
 
 def validate(options: argparse.Namespace, words: list[str]) -> int:
@@ -82,8 +82,9 @@ def validate(options: argparse.Namespace, words: list[str]) -> int:
         )
     if options.json:
         cells_of = {own: [c.document() for c in cells if c.own == own] for own in (False, True)}
-        document = {"schema_version": 1, "cells": cells_of[False], "controls": cells_of[True]}
-        common.print_json(document)
-    else:
+        document = {"schema_version": 1, "lasthop": _native.version(), "cells": cells_of[False]}
+        document |= {"controls": cells_of[True]}
+        common.print_document(document, options, words)
+    elif not options.quiet:
         print(validation.table(cells))
     return 0

@@ -169,6 +169,7 @@ def to_document(
         "vary": {k: list(v) for k, v in what.vary.items()},
         "seeds": what.seeds,
         "gates": [str(g) for g in gates],
+        "assumed": [f"{at}: {line}" if at else line for at, line in found.plan.assumed],
         "cases": cases,
     }
 

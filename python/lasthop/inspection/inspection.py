@@ -171,6 +171,7 @@ class Inspection:
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `lasthop inspect --json`; docs/inspect.md lists the keys."""
         return {
+            "schema_version": JSON_VERSION,
             "lasthop": self.version,
             "json_version": JSON_VERSION,
             "scenario": self.scenario,

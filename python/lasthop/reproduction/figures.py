@@ -131,6 +131,11 @@ class FigureResult:
             "modified": self.modified,
             "runs": len(self.comparison.rows),
             "claims": [v.to_dict() for v in self.verdicts],
+            "assumed": [f"{at}: {x}" if at else x for at, x in self.comparison.plan.assumed],
+            "failed": [
+                {"point": r.case.point, "scheme": r.case.label, "seed": r.seed, "error": r.error}
+                for r in self.comparison.failed
+            ],
             "files": self.files,
         }
 
