@@ -68,11 +68,27 @@ def with_pictures(page: Path, text: str) -> str:
     return MERMAID.sub(picture, text)
 
 
+def notebook(file: Path) -> str:
+    """A notebook as a page: its texts and its code."""
+    lines = []
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        code = cell["cell_type"] == "code"
+        lines.append(f"```python\n{source}\n```\n" if code else f"{source}\n")
+    return "\n".join([*lines, f"{{download}}`The notebook <{file.name}>`\n"])
+
+
+def notebooks() -> list[Path]:
+    """The notebooks in docs."""
+    return sorted((ROOT / "docs").rglob("*.ipynb"))
+
+
 def index() -> str:
     """The start page, with a list of the pages in docs that it does not name."""
     text = (SITE / "index.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"^   (?:.* <)?([\w/-]+)>?$", text, re.MULTILINE))
-    names = (str(page.relative_to(ROOT).with_suffix("")) for page in pages())
+    files = [*pages(), *notebooks()]
+    names = [str(file.relative_to(ROOT).with_suffix("")) for file in files]
     rest = [n for n in names if n not in listed and not n.startswith("docs/schemes/")]
     if rest:
         head = f"\n.. toctree::\n   :caption: {OTHERS}\n   :maxdepth: 1\n\n"
@@ -88,6 +104,9 @@ def sources(rust: bool) -> dict[str, str | Path]:
         for file in linked_files(page, text):
             found[str(file.relative_to(ROOT))] = file
         found[str(page.relative_to(ROOT))] = _outside_lists(page) + text
+    for file in notebooks():
+        name = file.relative_to(ROOT)
+        found |= {str(name): file, str(name.with_suffix(".md")): notebook(file)}
     found.update(_reference(rust))
     return found
 

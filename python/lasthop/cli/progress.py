@@ -52,14 +52,9 @@ class Progress:
         self._start = time.monotonic()
         self._last = 0.0
         self._shown = False
-<<<<<<< HEAD
         self._bar = notebooks.progress_bar(what, total)
-        self._terminal = sys.stderr.isatty() and self._bar is None
-=======
-        self._bar = notebook_bar(what, total)
         self._mode = _mode.get()
         self._terminal = self._mode == "auto" and sys.stderr.isatty() and self._bar is None
->>>>>>> 84d516a (cli: every JSON has a schema, its command and its duration)
 
     def step(self, count: int = 1) -> None:
         """Report that `count` more steps are finished."""
