@@ -5,6 +5,7 @@
 
 mod answers;
 mod batch;
+mod cancel;
 mod catalogue;
 mod columns;
 mod foreign;
@@ -76,7 +77,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(link::link_abilities, m)?)?;
     m.add_function(wrap_pyfunction!(link::run_in_user_namespace, m)?)?;
     m.add_class::<scenario::Scenario>()?;
-    m.add_class::<scenario::CancelToken>()?;
+    m.add_class::<cancel::CancelToken>()?;
     m.add_class::<run::Run>()?;
     m.add_class::<foreign_window::Window>()?;
     m.add_class::<foreign_window::Ack>()?;

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use lasthop::air::config::{OutageConfig, OutageRule};
@@ -29,6 +28,7 @@ use pyo3::types::{PyDict, PyType};
 use serde_json::json;
 
 use crate::batch;
+use crate::cancel::CancelToken;
 use crate::columns::{Columns, ConnectionFlows, KINDS};
 use crate::foreign::{ForeignScheme, NamedSchemes};
 use crate::foreign_run::{RunContext, Sample};
@@ -36,46 +36,6 @@ use crate::inspection::Inspection;
 use crate::options::{flow_options, last_hop_options};
 use crate::run::{Run, to_python};
 use crate::{InputError, Interrupted};
-
-/// Cancels runs from another thread.
-#[pyclass(module = "lasthop._native", frozen)]
-#[derive(Default)]
-pub struct CancelToken {
-    state: Mutex<Cancelled>,
-}
-
-#[derive(Default)]
-struct Cancelled {
-    cancelled: bool,
-    runs: Vec<Weak<AtomicBool>>,
-}
-
-#[pymethods]
-impl CancelToken {
-    #[new]
-    fn new() -> CancelToken {
-        CancelToken::default()
-    }
-
-    /// Requests that every run with this token ends soon, including runs that start later.
-    fn cancel(&self) {
-        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-        state.cancelled = true;
-        for flag in state.runs.drain(..).filter_map(|w| w.upgrade()) {
-            flag.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-impl CancelToken {
-    fn flag(&self) -> Arc<AtomicBool> {
-        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-        let flag = Arc::new(AtomicBool::new(state.cancelled));
-        state.runs.retain(|w| w.strong_count() > 0);
-        state.runs.push(Arc::downgrade(&flag));
-        flag
-    }
-}
 
 /// Access to files on disk; records the opened paths, and the schemes in Python that were named.
 struct Disk<'py> {

@@ -43,6 +43,13 @@
 //! assert_eq!(u64::from(timeouts.0), result.flows[0].timeouts.total);
 //! ```
 
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::field_scoped_visibility_modifiers,
+    clippy::multiple_inherent_impl,
+    clippy::partial_pub_fields
+)]
+
 pub mod build;
 pub mod engine;
 pub mod events;

@@ -4,6 +4,7 @@
 #![warn(
     clippy::allow_attributes_without_reason,
     clippy::field_scoped_visibility_modifiers,
+    clippy::multiple_inherent_impl,
     clippy::partial_pub_fields
 )]
 

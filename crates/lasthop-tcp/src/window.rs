@@ -4,7 +4,9 @@ pub use crate::loss::{LossClass, LossKind, Lost};
 
 pub use lasthop_macros::window_rule;
 
-use crate::profile::{CubicForm, HalvingBase, Profile, ProfileName};
+use crate::profile::{
+    CubicForm, HalvingBase, InitialSsthresh, NamedSsthresh, Profile, ProfileName,
+};
 use crate::rate::RateSample;
 use lasthop_core::segment::{Flags, FlowId, Notice};
 use lasthop_core::units::{Duration, Rate, Time};
@@ -31,6 +33,16 @@ impl Window {
         // By way of a signed number: the conversion to an unsigned one takes the processor twice
         // the steps.
         ((self.cwnd + inflation) as i64).max(0) as u64
+    }
+
+    /// The state at the start of a connection.
+    pub fn initial(profile: &Profile, mss: u32, receive_window: u64) -> Window {
+        let ssthresh = match profile.initial_ssthresh {
+            InitialSsthresh::Size(s) => s.bytes(mss) as f64,
+            InitialSsthresh::Named(NamedSsthresh::ReceiveWindow) => receive_window as f64,
+            InitialSsthresh::Named(NamedSsthresh::Unlimited) => f64::INFINITY,
+        };
+        Window { cwnd: profile.initial_window.bytes(mss) as f64, ssthresh }
     }
 }
 
@@ -524,18 +536,5 @@ pub fn halve_unless(wireless: bool, window: &mut Window, loss: &Loss) -> LossCla
         LossClass::Congestion
     } else {
         LossClass::Unclassified
-    }
-}
-
-impl Window {
-    /// The state at the start of a connection.
-    pub fn initial(profile: &Profile, mss: u32, receive_window: u64) -> Window {
-        use crate::profile::{InitialSsthresh, NamedSsthresh};
-        let ssthresh = match profile.initial_ssthresh {
-            InitialSsthresh::Size(s) => s.bytes(mss) as f64,
-            InitialSsthresh::Named(NamedSsthresh::ReceiveWindow) => receive_window as f64,
-            InitialSsthresh::Named(NamedSsthresh::Unlimited) => f64::INFINITY,
-        };
-        Window { cwnd: profile.initial_window.bytes(mss) as f64, ssthresh }
     }
 }

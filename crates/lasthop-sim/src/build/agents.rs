@@ -10,6 +10,7 @@ use crate::events::Observer;
 use crate::hosts::Timer;
 use crate::network::paths::{NodeLinks, Watch, goes_down, last_hop, nodes_on_path};
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
     /// Installs the agents for a connection, one per node and scheme label. Returns false if the
     /// path has no node for an agent.

@@ -10,6 +10,7 @@ use crate::events::Observer;
 use crate::network::paths::path;
 use crate::probes::bursts::Burst;
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
     pub(super) fn measure_bursts(&mut self) {
         for (f, flow) in self.network.flows.iter().enumerate() {

@@ -37,6 +37,7 @@ struct Half {
     written_when_sent: bool,
 }
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
     pub(super) fn add_flow(&mut self, f: u32, flow: &Flow) -> Result<(), RunError> {
         let source = self.add_source(Timer::App(f));

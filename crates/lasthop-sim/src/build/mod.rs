@@ -53,12 +53,12 @@ pub(crate) enum EventSource {
 
 /// A run at time zero.
 pub(crate) struct Built<R> {
-    pub(crate) net: Net<Probes<R>>,
-    pub(crate) hosts: Hosts,
+    pub net: Net<Probes<R>>,
+    pub hosts: Hosts,
     /// By source number.
-    pub(crate) sources: Vec<EventSource>,
+    pub sources: Vec<EventSource>,
     /// How each link is computed.
-    pub(crate) plan: Plan,
+    pub plan: Plan,
 }
 
 /// A run under construction.

@@ -18,6 +18,7 @@ type Feeders = Vec<Vec<Option<usize>>>;
 /// Source and destination of packets.
 type Route = (NodeId, NodeId);
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
     /// Chooses how each link is computed, sets the routes and creates the event queue.
     pub(super) fn plan(&mut self, options: Options) -> Plan {

@@ -69,10 +69,10 @@ pub(crate) enum Input<'a> {
 
 /// The counters of an agent, for the result.
 pub(crate) struct AgentCounters<'a> {
-    pub(crate) node: NodeId,
-    pub(crate) scheme: &'a str,
-    pub(crate) counters: Vec<(&'static str, u64)>,
-    pub(crate) state_bytes: usize,
+    pub node: NodeId,
+    pub scheme: &'a str,
+    pub counters: Vec<(&'static str, u64)>,
+    pub state_bytes: usize,
 }
 
 impl Agents {

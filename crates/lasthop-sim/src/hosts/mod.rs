@@ -54,15 +54,22 @@ pub(crate) enum Timer {
 /// All hosts of a run.
 #[derive(Default)]
 pub struct Hosts {
-    pub(crate) agents: Agents,
-    pub(crate) connections: Vec<Connection>,
-    pub(crate) flows: Vec<FlowHost>,
-    pub(crate) relays: Vec<RelayHost>,
-    pub(crate) oracles: Vec<Oracle>,
-    pub(crate) sessions: Vec<Session>,
-    pub(crate) handovers: Vec<HandoverHost>,
+    /// The agents at the nodes.
+    pub agents: Agents,
+    /// TCP connections, by number.
+    pub connections: Vec<Connection>,
+    /// The applications, by flow.
+    pub flows: Vec<FlowHost>,
+    /// The relays of split schemes.
+    pub relays: Vec<RelayHost>,
+    /// The oracles of window rules.
+    pub oracles: Vec<Oracle>,
+    /// Web sessions.
+    pub sessions: Vec<Session>,
+    /// Handovers between nodes.
+    pub handovers: Vec<HandoverHost>,
     /// Start and end of the measured time.
-    pub(crate) span: (Time, Time),
+    pub span: (Time, Time),
 }
 
 impl Hosts {

@@ -14,9 +14,9 @@ use crate::network::Net;
 /// Where hosts send segments, set timers and report what happens.
 pub(crate) struct Outbox<'a, P> {
     /// The network.
-    pub(crate) net: &'a mut Net<P>,
+    pub net: &'a mut Net<P>,
     /// The agents at the nodes.
-    pub(crate) agents: &'a mut Agents,
+    pub agents: &'a mut Agents,
 }
 
 impl<P: Probe> Outbox<'_, P> {

@@ -53,7 +53,7 @@ impl Members {
 /// Some flows of a run.
 #[derive(Debug)]
 pub struct Flows<'a> {
-    pub(super) run: &'a RunResult,
+    run: &'a RunResult,
     list: Vec<&'a FlowResult>,
     is_part: bool,
 }
@@ -66,6 +66,11 @@ impl<'a> Flows<'a> {
     pub fn of(run: &'a RunResult, members: &Members) -> Flows<'a> {
         let list = run.flows.iter().filter(|f| members.have(f)).collect();
         Flows { run, list, is_part: *members != Members::All }
+    }
+
+    /// The run.
+    pub(super) fn run(&self) -> &'a RunResult {
+        self.run
     }
 
     /// True for a group or role that the run does not have.

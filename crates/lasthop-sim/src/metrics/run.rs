@@ -40,7 +40,7 @@ fn classifier_accuracy(run: &RunResult) -> Option<f64> {
 }
 
 fn airtime_per_byte(flows: &Flows<'_>) -> Option<f64> {
-    let radio = flows.run.links.iter().filter(|link| link.radio);
+    let radio = flows.run().links.iter().filter(|link| link.radio);
     let busy = radio.map(|link| link.busy_s).reduce(|sum, s| sum + s)?;
     share(busy, flows.delivered())
 }
@@ -59,7 +59,7 @@ fn per_offered_bit(run: &RunResult, bits: u64) -> Option<f64> {
 pub static METRICS: &[(&str, FlowMetric)] = &[
     ("goodput_bps", |f| f.goodput()),
     ("one_way_delay_s_p95", |f| f.largest(|f| f.one_way_delay_s.p95)),
-    ("queue_delay_s_p95", |f| of_radio(f.run, |link| link.queue_delay_s.p95)),
+    ("queue_delay_s_p95", |f| of_radio(f.run(), |link| link.queue_delay_s.p95)),
     ("retransmissions", |f| Some(f.sum(|f| f.retransmissions.total))),
     ("spurious_retransmissions", |f| Some(f.sum(|f| f.retransmissions.spurious))),
     ("timeouts", |f| Some(f.sum(|f| f.timeouts.total))),
@@ -75,21 +75,21 @@ pub static METRICS: &[(&str, FlowMetric)] = &[
     ("completed_s", last_completed),
     ("jain", |f| f.jain(1)),
     ("one_way_delay_s_mean", |f| f.largest(|f| f.one_way_delay_s.mean)),
-    ("utilisation", |f| of_radio(f.run, |link| link.utilisation)),
-    ("lost_on_air", |f| of_links(f.run, |link| link.lost_on_air)),
-    ("dropped_at_queue", |f| of_links(f.run, |link| link.dropped_at_queue)),
-    ("marked_frames", |f| of_links(f.run, |link| link.marked_frames)),
-    ("cumulative_throughput_bps", |f| share(f.run.traffic_bits.data as f64, f.run.measured_s)),
-    ("contention_loss_ratio", |f| per_offered_bit(f.run, f.run.traffic_bits.collisions)),
-    ("bit_error_loss_ratio", |f| per_offered_bit(f.run, f.run.traffic_bits.bit_errors)),
-    ("radio_capacity_bps", |f| of_radio(f.run, |link| link.capacity_bps)),
-    ("classifier_accuracy", |f| classifier_accuracy(f.run)),
-    ("wireless_as_wireless", |f| segments(f.run, |m| m.wireless.wireless)),
-    ("wireless_as_congestion", |f| segments(f.run, |m| m.wireless.congestion)),
-    ("congestion_as_wireless", |f| segments(f.run, |m| m.congestion.wireless)),
-    ("congestion_as_congestion", |f| segments(f.run, |m| m.congestion.congestion)),
-    ("not_lost_as_wireless", |f| segments(f.run, |m| m.not_lost.wireless)),
-    ("not_lost_as_congestion", |f| segments(f.run, |m| m.not_lost.congestion)),
+    ("utilisation", |f| of_radio(f.run(), |link| link.utilisation)),
+    ("lost_on_air", |f| of_links(f.run(), |link| link.lost_on_air)),
+    ("dropped_at_queue", |f| of_links(f.run(), |link| link.dropped_at_queue)),
+    ("marked_frames", |f| of_links(f.run(), |link| link.marked_frames)),
+    ("cumulative_throughput_bps", |f| share(f.run().traffic_bits.data as f64, f.run().measured_s)),
+    ("contention_loss_ratio", |f| per_offered_bit(f.run(), f.run().traffic_bits.collisions)),
+    ("bit_error_loss_ratio", |f| per_offered_bit(f.run(), f.run().traffic_bits.bit_errors)),
+    ("radio_capacity_bps", |f| of_radio(f.run(), |link| link.capacity_bps)),
+    ("classifier_accuracy", |f| classifier_accuracy(f.run())),
+    ("wireless_as_wireless", |f| segments(f.run(), |m| m.wireless.wireless)),
+    ("wireless_as_congestion", |f| segments(f.run(), |m| m.wireless.congestion)),
+    ("congestion_as_wireless", |f| segments(f.run(), |m| m.congestion.wireless)),
+    ("congestion_as_congestion", |f| segments(f.run(), |m| m.congestion.congestion)),
+    ("not_lost_as_wireless", |f| segments(f.run(), |m| m.not_lost.wireless)),
+    ("not_lost_as_congestion", |f| segments(f.run(), |m| m.not_lost.congestion)),
     ("limited_by_cwnd", |f| f.limited_by(|s| s.cwnd)),
     ("limited_by_pacing", |f| f.limited_by(|s| s.pacing)),
     ("limited_by_receive_window", |f| f.limited_by(|s| s.receive_window)),

@@ -33,6 +33,11 @@ pub mod drop_reason {
 }
 
 /// A cell and its event sources.
+#[allow(
+    clippy::field_scoped_visibility_modifiers,
+    clippy::partial_pub_fields,
+    reason = "the network reads the cell; its timing is private"
+)]
 pub struct CellHost {
     /// The medium and its stations.
     pub cell: Cell,
@@ -109,6 +114,7 @@ macro_rules! with_cell {
     }};
 }
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// Queues a frame at a station; it crosses the link `l`.
     pub(crate) fn enter_cell(&mut self, l: usize, place: Place, frame: Frame) {

@@ -12,6 +12,7 @@ use crate::events::Kind;
 use crate::events::probe::{Fate, Probe, Seen};
 use crate::network::{Net, cells};
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// A frame arrives at the far end of a link. Returns the node and the frame; `None` if another
     /// frame of the link has overtaken it.

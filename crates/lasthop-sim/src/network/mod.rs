@@ -51,6 +51,11 @@ pub(crate) enum Pending {
 }
 
 /// Links, routes, the clock, and the probe of the run.
+#[allow(
+    clippy::field_scoped_visibility_modifiers,
+    clippy::partial_pub_fields,
+    reason = "hosts and probes read the network; what only it changes is private"
+)]
 pub struct Net<P> {
     /// Current simulated time.
     pub(crate) now: Time,

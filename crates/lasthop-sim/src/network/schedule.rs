@@ -6,6 +6,7 @@ use crate::engine::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler
 use crate::events::probe::Probe;
 use crate::network::Net;
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// Source number of a link's departures.
     pub(crate) fn departure_source(link: usize) -> Source {

@@ -40,14 +40,14 @@ pub struct Traffic {
 /// The counters behind [`Traffic`], in bytes since the start of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficLedger {
-    pub(crate) now: Traffic,
+    now: Traffic,
     /// The counters, and the bytes in transit, when measuring began.
     before: Traffic,
     from: Time,
     end: Time,
     /// Bytes of frames that have arrived, but that stations of cells still hold because the link
     /// ACK was lost.
-    pub(crate) retained_copies: u64,
+    retained_copies: u64,
     /// Bytes whose drop was computed before measuring began, or before the end, but happens later.
     /// Until the drop they are in transit.
     future_drops: [u64; 2],
@@ -63,6 +63,24 @@ impl TrafficLedger {
             retained_copies: 0,
             future_drops: [0; 2],
         }
+    }
+
+    /// The accounts of the run so far.
+    #[inline(always)]
+    pub(crate) fn traffic_mut(&mut self) -> &mut Traffic {
+        &mut self.now
+    }
+
+    /// An agent keeps a copy of `bytes` that is in the pool and not in transit.
+    #[inline(always)]
+    pub(crate) fn retain(&mut self, bytes: u64) {
+        self.retained_copies += bytes;
+    }
+
+    /// An agent discards a copy of `bytes`.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, bytes: u64) {
+        self.retained_copies -= bytes;
     }
 
     /// Records the loss of a packet at the time `at`, which may be in the future.

@@ -163,6 +163,7 @@ impl<R> Probes<R> {
     }
 }
 
+#[allow(clippy::multiple_inherent_impl, reason = "without and with an observer")]
 impl<R: Observer> Probes<R> {
     /// What measures the run, for people.
     pub(crate) fn names(&self) -> Vec<&'static str> {
@@ -261,12 +262,12 @@ impl<R: Observer> Probe for Probes<R> {
 
     #[inline]
     fn copy_retained(&mut self, bytes: u64) {
-        self.ledger.retained_copies += bytes;
+        self.ledger.retain(bytes);
     }
 
     #[inline]
     fn copy_released(&mut self, bytes: u64) {
-        self.ledger.retained_copies -= bytes;
+        self.ledger.release(bytes);
     }
 
     #[inline(always)]
@@ -278,7 +279,7 @@ impl<R: Observer> Probe for Probes<R> {
         reason: SendReason,
         arrived: bool,
     ) {
-        self.ledger.now.offered += u64::from(segment.size);
+        self.ledger.traffic_mut().offered += u64::from(segment.size);
         if !segment.forward {
             return self.read(now, Kind::AckSent, node, segment, "", 0.0);
         }
@@ -317,7 +318,7 @@ impl<R: Observer> Probe for Probes<R> {
 
     #[inline(always)]
     fn data_processed(&mut self, segment: &Segment, content: Content) {
-        let ledger = &mut self.ledger.now;
+        let ledger = self.ledger.traffic_mut();
         *(match content {
             Content::Control => &mut ledger.control,
             Content::New => &mut ledger.data,
@@ -385,7 +386,7 @@ impl<R: Observer> Probe for Probes<R> {
 
     #[inline]
     fn datagram_sent(&mut self, now: Time, node: NodeId, segment: &Segment) {
-        self.ledger.now.offered += u64::from(segment.size);
+        self.ledger.traffic_mut().offered += u64::from(segment.size);
         if !segment.forward {
             return self.read(now, Kind::AckSent, node, segment, "", 0.0);
         }
@@ -401,11 +402,11 @@ impl<R: Observer> Probe for Probes<R> {
     fn datagram_received(&mut self, now: Time, segment: &Segment) {
         let sent_at = Time(segment.ack);
         if !segment.forward {
-            self.ledger.now.control += u64::from(segment.size);
+            self.ledger.traffic_mut().control += u64::from(segment.size);
             self.rtt(now, segment.flow, now - sent_at);
             return self.read(now, Kind::AckReceived, segment.to, segment, "", 0.0);
         }
-        self.ledger.now.data += u64::from(segment.size);
+        self.ledger.traffic_mut().data += u64::from(segment.size);
         let FlowProbes { stats, call, .. } = &mut self.flows[segment.flow as usize];
         if let Some(call) = call {
             call.received(now, sent_at);
@@ -429,16 +430,16 @@ impl<R: Observer> Probe for Probes<R> {
             let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
             ground_truth.copied(now, segment.seq, segment.attempt);
         }
-        self.ledger.now.injected += u64::from(segment.size);
+        self.ledger.traffic_mut().injected += u64::from(segment.size);
         self.read(now, kind, node, segment, reason, 0.0);
     }
 
     fn held_by_agent(&mut self, segment: &Segment) {
-        self.ledger.now.at_agents += u64::from(segment.size);
+        self.ledger.traffic_mut().at_agents += u64::from(segment.size);
     }
 
     fn notice_received(&mut self, now: Time, segment: &Segment, kind: &'static str) {
-        self.ledger.now.control += u64::from(segment.size);
+        self.ledger.traffic_mut().control += u64::from(segment.size);
         self.read(now, Kind::NoticeReceived, segment.to, segment, kind, 0.0);
     }
 

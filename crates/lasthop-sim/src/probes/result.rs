@@ -215,7 +215,7 @@ pub struct FlowResult {
     /// From the start of a finite transfer to the delivery of its last byte, seconds.
     pub completed_s: Option<f64>,
     /// For a finite transfer: the time from its start to its last byte on the empty path, seconds,
-    /// see [`Network::empty_path_s`](lasthop_scenario::network::Network::empty_path_s).
+    /// see [`Network::empty_path_s`](lasthop::scenario::network::Network::empty_path_s).
     pub empty_path_s: Option<f64>,
     /// From the start to the delivery of the first byte, seconds.
     pub first_byte_s: Option<f64>,

@@ -13,6 +13,7 @@ use crate::probes::ground_truth::{Confusion, GroundTruthCounts};
 use crate::probes::result::*;
 use crate::simulation::Simulation;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the report is a file apart")]
 impl<R: Observer> Simulation<R> {
     /// The result up to the current time.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {

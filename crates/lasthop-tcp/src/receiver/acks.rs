@@ -9,6 +9,7 @@ use lasthop_core::units::Time;
 /// Bytes that a TCP header has for options.
 const ROOM: u32 = 40;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the ACKs and the window are files apart")]
 impl Receiver {
     #[inline(never)]
     pub(super) fn ack_now(&mut self, now: Time, out: &mut impl Output) {

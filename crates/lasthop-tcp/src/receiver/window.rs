@@ -4,6 +4,7 @@ use super::Receiver;
 use crate::sender::config::Output;
 use lasthop_core::units::Time;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the ACKs and the window are files apart")]
 impl Receiver {
     /// What the buffer has left.
     #[inline]

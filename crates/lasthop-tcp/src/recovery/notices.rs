@@ -11,6 +11,7 @@ use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::snack::Snack;
 use lasthop_core::units::{Duration, Time};
 
+#[allow(clippy::multiple_inherent_impl, reason = "the response to hints is a file apart")]
 impl Engine {
     /// What is known from the link layer, if the recovery accepts hints.
     fn hints_mut(&mut self) -> Option<&mut LinkHints> {

@@ -6,6 +6,7 @@ use crate::window::{Start, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the handshake and the notices are files apart")]
 impl<W: WindowRule> Sender<W> {
     /// Opens the connection.
     pub fn open(&mut self, now: Time, out: &mut impl Output) {

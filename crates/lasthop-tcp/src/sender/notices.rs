@@ -9,6 +9,7 @@ use crate::window::{Report, WindowRule};
 use lasthop_core::segment::Notice;
 use lasthop_core::units::Time;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the handshake and the notices are files apart")]
 impl<W: WindowRule> Sender<W> {
     /// A number from the receiver's scheme. It counts as a reduction if it makes the window
     /// smaller.

@@ -13,14 +13,14 @@ use crate::network::paths::path;
 
 /// A one-way link or a cell, with the flows whose data cross it.
 pub(super) struct Medium {
-    name: String,
-    pub(super) flows: Vec<usize>,
+    pub name: String,
+    pub flows: Vec<usize>,
     /// Capacity in the measured time, bytes.
-    capacity: f64,
+    pub capacity: f64,
     /// The index of the link; `None` for a cell. The serialization time of each frame on a link is
     /// rounded to the nanosecond.
-    pub(super) link: Option<usize>,
-    fastest: Rate,
+    pub link: Option<usize>,
+    pub fastest: Rate,
 }
 
 impl Medium {

@@ -10,21 +10,21 @@ use crate::network::cells::drop_reason;
 
 /// The model of one cell.
 pub(super) struct CellModel {
-    config: Cell,
-    stations: Vec<Station>,
+    pub config: Cell,
+    pub stations: Vec<Station>,
     /// Attempts that have ended at the instant `at`.
-    ended: Vec<Ended>,
-    at: Time,
+    pub ended: Vec<Ended>,
+    pub at: Time,
     /// When the medium is free again, DIFS included.
-    free: Time,
+    pub free: Time,
     /// Number of attempts so far.
-    pub(super) attempts: u64,
+    pub attempts: u64,
     /// Fragments are sent without link ACKs, so that collisions of fragments cause no event.
-    misses_collisions: bool,
+    pub misses_collisions: bool,
 }
 
 #[derive(Default)]
-struct Station {
+pub(super) struct Station {
     /// Its frames, the one in service first.
     frames: Vec<Frame>,
     is_drop_tail: bool,
@@ -47,7 +47,7 @@ struct Frame {
 
 /// An attempt that has ended.
 #[derive(Clone, Copy)]
-struct Ended {
+pub(super) struct Ended {
     station: u32,
     air: Duration,
     reason: &'static str,

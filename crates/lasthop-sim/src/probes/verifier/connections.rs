@@ -11,56 +11,56 @@ use crate::events::{Event, Kind};
 
 /// The model of one connection.
 pub(super) struct ConnectionModel {
-    mss: u32,
+    pub mss: u32,
     /// True if bit errors are configured for the connection.
-    pub(super) may_corrupt: bool,
+    pub may_corrupt: bool,
     /// The sender's node; `None` before the first segment.
-    pub(super) from: Option<NodeId>,
+    pub from: Option<NodeId>,
     /// The connection whose bytes a relay forwards on this one.
-    pub(super) upstream: Option<usize>,
+    pub upstream: Option<usize>,
     /// Size of the transfer in bytes, if it is finite.
-    size: Option<u64>,
+    pub size: Option<u64>,
     /// After the handshake: the receive window as last advertised, and the highest right edge so
     /// far.
-    window: Option<(u64, u64)>,
+    pub window: Option<(u64, u64)>,
     /// Data below `acknowledged` are acknowledged; data below `sent_to` were sent.
-    pub(super) acknowledged: u64,
-    pub(super) sent_to: u64,
+    pub acknowledged: u64,
+    pub sent_to: u64,
     /// Data received: the bytes in order, and the ranges above.
-    pub(super) in_order: u64,
-    out_of_order: Vec<(u64, u64)>,
-    fin_at: Option<u64>,
-    opened: bool,
-    cwnd: f64,
+    pub in_order: u64,
+    pub out_of_order: Vec<(u64, u64)>,
+    pub fin_at: Option<u64>,
+    pub opened: bool,
+    pub cwnd: f64,
     /// The loss detected at the present instant, and the value to which cwnd may grow in spite of
     /// it.
-    loss: Option<(Time, f64)>,
-    smallest_cwnd: f64,
-    loss_window: f64,
-    halves_flight: bool,
+    pub loss: Option<(Time, f64)>,
+    pub smallest_cwnd: f64,
+    pub loss_window: f64,
+    pub halves_flight: bool,
     /// Two segments, if a reduction sets cwnd to ssthresh (RFC 5681).
-    min_ssthresh: f64,
+    pub min_ssthresh: f64,
     /// In recovery cwnd follows the bytes in flight (PRR, RFC 9937).
-    prr: bool,
+    pub prr: bool,
     /// cwnd follows a model of the path (BBR); a loss need not reduce it.
-    model_based: bool,
+    pub model_based: bool,
     /// A relay may set cwnd at any time.
-    relay_sets_cwnd: bool,
+    pub relay_sets_cwnd: bool,
     /// Payload bytes of a frame: one segment, or several under segmentation offload.
-    largest_frame: u32,
+    pub largest_frame: u32,
     /// The largest cwnd so far.
-    largest_cwnd: f64,
+    pub largest_cwnd: f64,
     /// Time of the last ACK, and the bytes in flight before it.
-    last_ack: (Time, u64),
+    pub last_ack: (Time, u64),
     /// Time of the last report from the receiver's scheme, after which the window may have any
     /// value.
-    last_report: Option<Time>,
+    pub last_report: Option<Time>,
     /// Start of the measured time, for the counters below.
-    measure_from: Time,
-    pub(super) sent: u64,
-    pub(super) retransmitted: u64,
-    pub(super) spurious: u64,
-    pub(super) fast_retransmits: u64,
+    pub measure_from: Time,
+    pub sent: u64,
+    pub retransmitted: u64,
+    pub spurious: u64,
+    pub fast_retransmits: u64,
 }
 
 impl ConnectionModel {

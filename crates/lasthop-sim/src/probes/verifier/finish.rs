@@ -6,6 +6,7 @@ use super::links::LinkModel;
 use super::{Place, Verifier};
 use crate::probes::result::RunResult;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the checks at the end are a file apart")]
 impl Verifier {
     /// Completes the checks after the run, also for packets that are missing.
     ///

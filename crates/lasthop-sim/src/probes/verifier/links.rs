@@ -14,55 +14,55 @@ use super::timing::{DelayBounds, Spans, Transmitter};
 
 /// The model of one link.
 pub(super) struct LinkModel {
-    pub(super) config: Link,
-    transmitter: Transmitter,
-    delay: DelayBounds,
+    pub config: Link,
+    pub transmitter: Transmitter,
+    pub delay: DelayBounds,
     /// The queue, if its discipline is not DropTail.
-    pub(super) queue: Option<QueueModel>,
-    lost_at_sending: Spans,
-    lost_at_arrival: Spans,
+    pub queue: Option<QueueModel>,
+    pub lost_at_sending: Spans,
+    pub lost_at_arrival: Spans,
     /// Frames on the link and the bounds of their arrival times.
-    pub(super) frames: BTreeMap<u64, Frame>,
+    pub frames: BTreeMap<u64, Frame>,
     /// When each frame that may still be queued leaves the queue, and its size in bytes.
-    waiting: VecDeque<(Time, u64)>,
-    ordinal: u64,
-    last_arrived: Option<u64>,
-    last_lost: Option<u64>,
+    pub waiting: VecDeque<(Time, u64)>,
+    pub ordinal: u64,
+    pub last_arrived: Option<u64>,
+    pub last_lost: Option<u64>,
     /// End of the latest serialization; `None` once the time of a frame could not be predicted.
-    busy_until: Option<Time>,
-    pub(super) offered: u64,
-    pub(super) delivered: u64,
-    pub(super) lost: u64,
-    pub(super) refused: u64,
-    pub(super) marked: u64,
+    pub busy_until: Option<Time>,
+    pub offered: u64,
+    pub delivered: u64,
+    pub lost: u64,
+    pub refused: u64,
+    pub marked: u64,
     /// In a cell: the smallest and the largest possible number of attempts.
-    pub(super) cell_attempts: (u64, u64),
+    pub cell_attempts: (u64, u64),
     /// Attempts of frames that have arrived or were discarded, and how many more there may have
     /// been: fragments that arrived, of frames that were discarded.
-    done: u64,
-    unobserved: u64,
+    pub done: u64,
+    pub unobserved: u64,
     /// By connection: how the link fragments its data; empty if it fragments none.
-    pub(super) framings: Vec<Option<AnyFraming>>,
+    pub framings: Vec<Option<AnyFraming>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    ordinal: u64,
+    pub ordinal: u64,
     /// Start and end of serialization, if they are known.
-    sent: Option<(Time, Time)>,
+    pub sent: Option<(Time, Time)>,
     /// Its fragments, and the number of attempts allowed for all of them together; one fragment
     /// unless the link fragments it.
-    fragments: u32,
-    slots: u32,
+    pub fragments: u32,
+    pub slots: u32,
     /// Attempts allowed for each fragment, if the frame is discarded once one of them has failed as
     /// often.
-    attempts_per_fragment: Option<u32>,
+    pub attempts_per_fragment: Option<u32>,
     /// Number of failed attempts, if the link layer retransmits, and the number of the last of
     /// them.
-    failed: u32,
-    last_failed: u32,
-    earliest: Time,
-    pub(super) latest: Time,
+    pub failed: u32,
+    pub last_failed: u32,
+    pub earliest: Time,
+    pub latest: Time,
 }
 
 impl LinkModel {

@@ -172,13 +172,13 @@ impl Transmitter {
 
 /// Bounds of the propagation delay.
 pub(super) struct DelayBounds {
-    config: DelayConfig,
-    stalls: Spans,
-    draws: Option<(Duration, Duration)>,
-    constant: bool,
-    pub(super) may_reorder: bool,
+    pub config: DelayConfig,
+    pub stalls: Spans,
+    pub draws: Option<(Duration, Duration)>,
+    pub constant: bool,
+    pub may_reorder: bool,
     /// The latest arrival so far; `None` once a delay was random.
-    latest: Option<Time>,
+    pub latest: Option<Time>,
 }
 
 impl DelayBounds {

@@ -8,6 +8,7 @@ use crate::window::WindowRule;
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the additions are a file apart")]
 impl DupackRecovery {
     /// An ACK of new data.
     #[inline(never)]

@@ -31,6 +31,10 @@ struct Processed {
     grows: bool,
 }
 
+#[allow(
+    clippy::multiple_inherent_impl,
+    reason = "one file for each input: ACKs, episodes, sending, timers"
+)]
 impl SackRecovery {
     /// An ACK of an established connection.
     pub fn on_ack<W: WindowRule>(

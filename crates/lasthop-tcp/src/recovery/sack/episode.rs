@@ -11,6 +11,10 @@ use crate::window::{LossClass, LossKind, Window, WindowRule};
 use lasthop_core::segment::{Block, Flags, Segment};
 use lasthop_core::units::Time;
 
+#[allow(
+    clippy::multiple_inherent_impl,
+    reason = "one file for each input: ACKs, episodes, sending, timers"
+)]
 impl SackRecovery {
     /// The window rule reduces its window.
     pub(super) fn reduce<W: WindowRule>(

@@ -7,6 +7,10 @@ use crate::sender::stream::Stream;
 use crate::window::WindowRule;
 use lasthop_core::units::Time;
 
+#[allow(
+    clippy::multiple_inherent_impl,
+    reason = "one file for each input: ACKs, episodes, sending, timers"
+)]
 impl SackRecovery {
     /// New data may be sent: the application has written, or the connection is open.
     #[inline(never)]

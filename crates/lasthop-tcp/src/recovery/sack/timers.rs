@@ -11,6 +11,10 @@ use crate::window::{LossKind, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
 
+#[allow(
+    clippy::multiple_inherent_impl,
+    reason = "one file for each input: ACKs, episodes, sending, timers"
+)]
 impl SackRecovery {
     /// The retransmission timer expired (RFC 6675, section 5.1; RFC 8985, section 6.3).
     pub fn on_timeout<W: WindowRule>(

@@ -10,6 +10,7 @@ const MIN_SEGMENTS: u32 = 2;
 /// After this time without a frame the next one is not deferred.
 const RECENT: Duration = Duration::millis(1);
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
     /// Several segments may leave as one frame.
     #[inline]

@@ -9,6 +9,7 @@ use crate::window::{Ack, Loss, LossClass, LossKind, Stamps, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
     /// Describes an ACK of `bytes` new bytes for the window rule, once it has been processed.
     #[inline(always)]

@@ -17,6 +17,7 @@ pub struct Next {
     again: bool,
 }
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
     #[inline(always)]
     pub fn make(&self, seq: u64, len: u32, flags: Flags, attempt: u16, now: Time) -> Segment {
