@@ -1,6 +1,6 @@
 //! lasthop's Python module `lasthop._native`: thin bindings over the core and the simulator.
 //!
-//! Results are objects ([`run::Run`]); metrics of many runs and event columns are numpy arrays
+//! Results are objects (`Run`); metrics of many runs and event columns are numpy arrays
 //! without a copy. The GIL is released during runs.
 
 mod answers;
