@@ -189,8 +189,10 @@ def explain(
     """How a run would be computed, without running it. Arguments as for `run`.
 
     The result has `links` (for each one-way link `from`, `to`, the `mode` in which it is computed
-    and `why`) and `probes`, the names of what measures the run. `observed` is for a run that writes
-    events or a capture: each event then happens at its time.
+    and `why`), `receivers` (for each TCP connection its `flow`, whether its receiver is computed
+    `in_advance`, when a segment is sent, and `why`) and `probes`, the names of what measures the
+    run. `observed` is for a run that writes events or a capture: each event then happens at its
+    time.
     """
     where = plan.source(
         file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows

@@ -53,13 +53,24 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
 
 
 def explanation(explained: Mapping[str, Any]) -> str:
-    """How a run is computed: a line for each link, and the probes."""
+    """How a run is computed: a line for each link and each receiver, and the probes."""
     rows = [
         (f"{link['from']}>{link['to']}", link["mode"], link["why"]) for link in explained["links"]
     ]
+    receivers = [
+        (receiver["flow"], "in advance" if receiver["in_advance"] else "by event", receiver["why"])
+        for receiver in explained["receivers"]
+    ]
+    lines = ["links:", *_columns(rows)]
+    if receivers:
+        lines += ["receivers:", *_columns(receivers)]
+    return "\n".join([*lines, f"probes: {', '.join(explained['probes'])}"])
+
+
+def _columns(rows: list[tuple[str, str, str]]) -> list[str]:
+    """Indented lines whose first two columns are aligned."""
     name, mode = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
-    lines = [f"  {row[0]:{name}}  {row[1]:{mode}}  {row[2]}" for row in rows]
-    return "\n".join(["links:", *lines, f"probes: {', '.join(explained['probes'])}"])
+    return [f"  {row[0]:{name}}  {row[1]:{mode}}  {row[2]}" for row in rows]
 
 
 def _distribution(d: Mapping[str, Any]) -> str:

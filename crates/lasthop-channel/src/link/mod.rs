@@ -15,6 +15,7 @@ mod damaged;
 pub mod drive;
 mod evented;
 mod flight;
+mod plain;
 mod service;
 mod shared;
 pub mod stats;
@@ -70,8 +71,10 @@ struct IdleFastPath {
     /// Size without overhead, bytes; `NO_SIZE` if the fast path is not available.
     size: u32,
     bytes: u32,
-    /// Frames counted here and not yet in the statistics.
+    /// Frames counted here and not yet in the statistics, and how many of them arrive without an
+    /// event of this link.
     frames: u64,
+    passing: u64,
     /// Span in which such a frame may start.
     starts: Measured,
     /// Serialisation time; `delay` is the propagation after it.
@@ -228,6 +231,7 @@ impl Link {
                 size: NO_SIZE,
                 bytes: 0,
                 frames: 0,
+                passing: 0,
                 starts: measured,
                 time: Duration::ZERO,
                 delay: Duration::ZERO,
@@ -273,7 +277,8 @@ impl Link {
             ..self.measured
         };
         let size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
-        self.idle_path = IdleFastPath { size, bytes, frames: 0, starts, time, delay: plain.delay };
+        self.idle_path =
+            IdleFastPath { size, bytes, frames: 0, passing: 0, starts, time, delay: plain.delay };
         self.plain = Some(plain);
         plain
     }
@@ -282,6 +287,7 @@ impl Link {
     pub fn count_idle_path(&mut self) {
         let frames = std::mem::take(&mut self.idle_path.frames);
         self.stats.offered += frames;
+        self.stats.delivered += std::mem::take(&mut self.idle_path.passing);
         self.stats.bytes += frames * u64::from(self.idle_path.bytes);
         self.stats.queue_delay.record(Duration::ZERO, frames);
     }

@@ -1,4 +1,4 @@
-//! How each link of a run is computed, and why: the answer of `lasthop run --explain`.
+//! How each link and each receiver of a run is computed, and why: the answer of `lasthop run --explain`.
 
 use std::fmt;
 
@@ -46,11 +46,25 @@ pub struct LinkPlan {
     pub why: String,
 }
 
+/// How the receiver of a connection is computed.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReceiverPlan {
+    /// Name of its flow.
+    pub flow: String,
+    /// True if the arrival of a segment and its ACK are computed when the segment is sent; false if
+    /// each arrival is an event.
+    pub in_advance: bool,
+    /// Why.
+    pub why: String,
+}
+
 /// How the run is computed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
     /// One-way links, in the order of the scenario.
     pub links: Vec<LinkPlan>,
+    /// The receivers of TCP connections, in the order of the flows; a split flow has two.
+    pub receivers: Vec<ReceiverPlan>,
     /// What measures the run.
     pub probes: Vec<&'static str>,
 }
@@ -59,6 +73,10 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for LinkPlan { from, to, mode, why } in &self.links {
             writeln!(f, "link {from}>{to}: {}: {why}", mode.name())?;
+        }
+        for ReceiverPlan { flow, in_advance, why } in &self.receivers {
+            let mode = if *in_advance { "in advance" } else { "by event" };
+            writeln!(f, "receiver of {flow}: {mode}: {why}")?;
         }
         write!(f, "probes: {}", self.probes.join(", "))
     }

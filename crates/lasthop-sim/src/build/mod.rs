@@ -6,6 +6,7 @@ mod flows;
 pub mod link_plan;
 mod links;
 mod plan;
+mod receivers;
 
 use lasthop::scenario::network::{Flow, Network};
 use lasthop::units::Time;
@@ -40,6 +41,8 @@ pub enum RunError {
 pub struct Options {
     /// Simulate every departure from a link as a separate event. Slower; the result is the same.
     pub evented: bool,
+    /// Handle every arrival at a receiver as a separate event. Slower; the result is the same.
+    pub receivers_by_event: bool,
 }
 
 /// What a source of events belongs to.

@@ -32,8 +32,11 @@ impl<R: Observer> Builder<'_, R> {
         let modes: Vec<(Mode, String)> = (0..evented.len())
             .map(|l| self.mode(l, &feeders[l], evented[l], options, obstacle))
             .collect();
+        let receivers = self.plan_receivers(options, obstacle);
         let chained: Vec<bool> = modes.iter().map(|m| m.0 == Mode::Chained).collect();
-        let busy = self.set_routes(&routes, &chained);
+        let mut busy = self.set_routes(&routes, &chained);
+        self.set_up_receivers(&receivers);
+        busy.retain(|&l| !self.net.is_computed_in_advance(l));
         let connections = self.hosts.connections.iter();
         let paced: Vec<_> =
             connections.filter(|c| c.sender().is_paced()).map(|c| c.timers()).collect();
@@ -45,7 +48,7 @@ impl<R: Observer> Builder<'_, R> {
             mode,
             why,
         });
-        Plan { links: links.collect(), probes: self.net.probes.names() }
+        Plan { links: links.collect(), receivers, probes: self.net.probes.names() }
     }
 
     /// Why nothing may be computed earlier than its time; `None` if it may.

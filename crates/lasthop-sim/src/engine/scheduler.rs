@@ -35,7 +35,9 @@ impl Key {
 
 const NEVER: u64 = u64::MAX;
 const ABSENT: u32 = u32::MAX;
-const NO_EVENT: Key = Key { time: NEVER, triggered_at: NEVER, source: Source::MAX, link: NO_LINK };
+/// No event.
+pub const NO_EVENT: Key =
+    Key { time: NEVER, triggered_at: NEVER, source: Source::MAX, link: NO_LINK };
 
 /// Number of lanes. For this few sources a linear scan is faster than a heap.
 pub const LANES: usize = 12;

@@ -68,6 +68,21 @@ pub enum Offer {
     Steered,
 }
 
+/// What becomes of the earlier copies of a segment that is retransmitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlierCopies {
+    /// All its bytes have reached the receiver. ACKs that the receiver has sent so far have packet
+    /// numbers below `acks_from`.
+    Arrived {
+        /// A packet number.
+        acks_from: u64,
+    },
+    /// A copy is in transit that will reach the receiver.
+    WillArrive,
+    /// Copies may be in transit, and it is not known yet whether they will arrive.
+    Unknown,
+}
+
 /// The name of a reason for sending in the event table.
 pub fn reason_name(reason: SendReason) -> &'static str {
     match reason {
@@ -119,8 +134,7 @@ pub trait Probe {
     #[inline(always)]
     fn copy_released(&mut self, bytes: u64) {}
 
-    /// An end point sends a segment. `arrived`: a retransmission, all of whose bytes have reached
-    /// the receiver.
+    /// An end point sends a segment; `earlier` are the earlier copies of a retransmission.
     #[inline(always)]
     fn sent(
         &mut self,
@@ -128,7 +142,7 @@ pub trait Probe {
         node: NodeId,
         segment: &Segment,
         reason: SendReason,
-        arrived: bool,
+        earlier: EarlierCopies,
     ) {
     }
 
@@ -143,6 +157,33 @@ pub trait Probe {
     /// An ACK reaches the sender; `ack` is its cumulative ACK, at most `snd_max`.
     #[inline(always)]
     fn ack_received(&mut self, now: Time, node: NodeId, segment: &Segment, ack: u64) {}
+
+    /// A sender sends `len` new bytes in a packet of `size` bytes; as `sent`, but without the write
+    /// times.
+    #[inline(always)]
+    fn sent_fast(&mut self, now: Time, connection: u32, len: u32, size: u32) {}
+
+    /// What `sent_fast` has reported ends at `end` and has not been delivered at once.
+    #[inline(always)]
+    fn sent_undelivered(&mut self, now: Time, connection: u32, end: u64) {}
+
+    /// What `sent_fast` has reported at `now` is delivered at `at`, and an ACK of `ack_size` bytes
+    /// sent.
+    #[inline(always)]
+    fn delivered_fast(
+        &mut self,
+        now: Time,
+        at: Time,
+        connection: u32,
+        range: (u64, u32),
+        sizes: (u32, u32),
+    ) {
+    }
+
+    /// An ACK of `size` bytes without options reaches the sender of a connection; as
+    /// `ack_received`.
+    #[inline(always)]
+    fn ack_received_fast(&mut self, connection: u32, size: u32, ack: u64, id: u64) {}
 
     /// The scheme classifies the loss of the segment at `seq`, sent `times` times so far.
     #[inline(always)]

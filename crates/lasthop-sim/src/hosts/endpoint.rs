@@ -9,7 +9,9 @@ use lasthop::units::{Duration, Time};
 use crate::engine::scheduler::Source;
 use crate::events::probe::{Content, Probe};
 use crate::events::{Kind, SenderState};
-use crate::hosts::outbox::{Outbox, Port};
+use crate::hosts::advance::{FastConnection, FutureArrivals};
+use crate::hosts::outbox::{FarEnd, Outbox, Port};
+use crate::network::fast_path::PlainAck;
 
 /// A TCP connection.
 pub struct Connection {
@@ -36,6 +38,8 @@ pub struct Connection {
     sender_entry: Time,
     /// The same for the receiver's timer.
     receiver_entry: Time,
+    /// Set if the receiver is computed in advance.
+    future: Option<Box<FutureArrivals>>,
 }
 
 /// What a connection is called with.
@@ -100,7 +104,18 @@ impl Connection {
             timers,
             sender_entry: Time::NEVER,
             receiver_entry: Time::NEVER,
+            future: None,
         }
+    }
+
+    /// Computes the receiver in advance; `source`: the arrivals of the last link on the way to it.
+    /// `fast`: its packets may take the fast path.
+    pub(crate) fn compute_receiver_in_advance(
+        &mut self,
+        source: Source,
+        fast: Option<FastConnection>,
+    ) {
+        self.future = Some(Box::new(FutureArrivals::new(source, fast)));
     }
 
     /// Data sender.
@@ -133,6 +148,11 @@ impl Connection {
     /// Smallest round-trip time sample so far.
     pub fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt
+    }
+
+    /// Bytes on the wire of an ACK without options.
+    pub(crate) fn plain_ack_size(&self) -> u32 {
+        self.receiver.plain_ack_size()
     }
 
     /// Event source of the sender's timer.
@@ -185,6 +205,11 @@ impl Connection {
     #[inline]
     fn receive_data<P: Probe>(&mut self, segment: &Segment, out: &mut Outbox<'_, P>) -> InOrder {
         let had = segment.len > 0 && self.receiver.has(segment.seq, segment.end());
+        if let Some(future) = &mut self.future {
+            let (net, range) = (&out.net, (segment.seq, segment.end()));
+            let when = (net.now, net.triggered_at);
+            future.record(&net.event, when, range, had || segment.len == 0, net.next_packet());
+        }
         out.net.probes.data_received(out.net.now, self.to, segment);
         let (first, count) =
             self.with_receiver(out, |receiver, now, port| receiver.on_segment(now, segment, port));
@@ -193,6 +218,9 @@ impl Connection {
         } else if !had && (count > 0 || self.receiver.has(segment.seq, segment.end())) {
             Content::New
         } else {
+            if let Some(future) = self.future.as_mut().filter(|_| !had) {
+                future.refused();
+            }
             Content::Duplicate
         };
         out.net.probes.data_processed(segment, content);
@@ -209,10 +237,29 @@ impl Connection {
         let ack = segment.ack.min(self.sender.snd_max());
         out.net.probes.ack_received(out.net.now, self.from, segment, ack);
         self.with_sender(out, |s, now, port| s.on_segment(now, segment, options, port));
+        self.report_rtt(out);
+    }
+
+    #[inline(always)]
+    fn report_rtt<P: Probe>(&mut self, out: &mut Outbox<'_, P>) {
         if let Some(rtt) = self.sender.take_last_rtt() {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
             out.net.probes.rtt(out.net.now, self.flow, rtt);
         }
+    }
+
+    /// An ACK on the fast path reaches the sender.
+    #[inline(always)]
+    pub(crate) fn receive_plain_ack<P: Probe>(&mut self, ack: &PlainAck, out: &mut Outbox<'_, P>) {
+        let Some(fast) = self.future.as_ref().and_then(|f| f.fast) else { return };
+        let to = self.from;
+        out.net.probes.ack_received_fast(ack.connection, fast.ack_size, ack.number, ack.id);
+        self.with_sender(out, |sender, now, port| {
+            if !sender.on_plain_ack(now, ack.number, fast.window, port) {
+                take_slow_path(sender, now, &fast.ack_segment(ack, to), port);
+            }
+        });
+        self.report_rtt(out);
     }
 
     fn receive_notice<P: Probe>(&mut self, notice: &Notice, node: NodeId, out: &mut Outbox<'_, P>) {
@@ -256,7 +303,8 @@ impl Connection {
     ) {
         let before = P::READS.then(|| (self.sender.window(), self.sender.counters()));
         let now = out.now();
-        let mut port = out.port(self.from, self.sender.flow(), Some(&self.receiver));
+        let far = FarEnd { receiver: &mut self.receiver, future: self.future.as_deref_mut() };
+        let mut port = out.port(self.from, self.sender.flow(), Some(far));
         act(&mut self.sender, now, &mut port);
         let (deadline, armed) = self.sender.deadline();
         update_timer(out, self.timers, deadline, armed, &mut self.sender_entry);
@@ -322,6 +370,17 @@ impl Connection {
         update_timer(out, self.timers + 1, deadline, armed, &mut self.receiver_entry);
         result
     }
+}
+
+/// An ACK came on the fast path, but the sender needs all of it.
+#[inline(never)]
+fn take_slow_path<P: Probe>(
+    sender: &mut Sender<AnyWindow>,
+    now: Time,
+    ack: &Segment,
+    port: &mut Port<'_, P>,
+) {
+    sender.on_segment(now, ack, &Options::NONE, port);
 }
 
 /// Lazy timers: an entry before the deadline remains and is moved when it comes up.

@@ -114,7 +114,8 @@ impl FlowHost {
         self.completed
     }
 
-    /// Bytes delivered to the application since the start of the run.
+    /// Bytes delivered to the application since the start of the run, without those on the fast
+    /// path (endless flows without a relay).
     pub fn delivered_bytes(&self) -> u64 {
         self.delivered
     }

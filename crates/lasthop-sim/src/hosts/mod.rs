@@ -4,6 +4,7 @@
 //! network) for what it does. [`Hosts`] passes frames and timers to them, and the outcome of one to
 //! the next.
 
+pub(crate) mod advance;
 pub mod agent;
 pub mod endpoint;
 pub mod flow;
@@ -79,6 +80,14 @@ impl Hosts {
         if self.handovers.is_empty() || !self.hold_for_state(node, handle) {
             self.pass_on(net, node, handle);
         }
+    }
+
+    /// An ACK on the fast path arrives at the end of the link `l`.
+    #[inline(always)]
+    pub(crate) fn receive_plain_ack<P: Probe>(&mut self, l: usize, net: &mut Net<P>) {
+        let Some(ack) = net.take_plain_ack(l) else { return };
+        let mut out = Outbox { net, agents: &mut self.agents };
+        self.connections[ack.connection as usize].receive_plain_ack(&ack, &mut out);
     }
 
     #[inline(always)]

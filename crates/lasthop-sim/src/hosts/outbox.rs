@@ -1,15 +1,17 @@
 //! How hosts send: into the network, by way of the agent at their node.
 
-use lasthop::segment::{NodeId, Options, Segment};
+use lasthop::segment::{Flags, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Output, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
 use crate::engine::scheduler::Source;
-use crate::events::probe::Probe;
+use crate::events::probe::{EarlierCopies, Probe};
+use crate::hosts::advance::FutureArrivals;
 use crate::hosts::agent::Agents;
 use crate::network::Net;
+use crate::network::fast_path::PlainAck;
 
 /// Where hosts send segments, set timers and report what happens.
 pub(crate) struct Outbox<'a, P> {
@@ -37,17 +39,16 @@ impl<P: Probe> Outbox<'_, P> {
         self.net.scheduler.clear(source);
     }
 
-    /// The port of the sender of a connection at `node`. `receiver` decides which retransmissions
-    /// are spurious.
+    /// The port of an end of a connection at `node`; `far` is the other end, for a sender.
     #[inline(always)]
     pub(super) fn port<'b>(
         &'b mut self,
         node: NodeId,
         connection: u32,
-        receiver: Option<&'b Receiver>,
+        far: Option<FarEnd<'b>>,
     ) -> Port<'b, P> {
         let Outbox { net, agents } = self;
-        Port { net, agents, node, connection, receiver }
+        Port { net, agents, node, connection, far }
     }
 }
 
@@ -67,6 +68,14 @@ pub(super) fn transmit<P: Probe>(
     }
 }
 
+/// The receiver of a connection, seen from its sender: it decides which retransmissions are
+/// spurious, and it may be computed in advance.
+pub(super) struct FarEnd<'a> {
+    pub(super) receiver: &'a mut Receiver,
+    /// Set if the receiver is computed in advance.
+    pub(super) future: Option<&'a mut FutureArrivals>,
+}
+
 /// The port through which an end point's stack sends into the network.
 pub struct Port<'a, P> {
     net: &'a mut Net<P>,
@@ -75,13 +84,16 @@ pub struct Port<'a, P> {
     node: NodeId,
     /// Index of the connection.
     connection: u32,
-    /// The receiver, to determine spurious retransmissions (senders only).
-    receiver: Option<&'a Receiver>,
+    /// The other end (senders only).
+    far: Option<FarEnd<'a>>,
 }
 
 impl<P: Probe> Output for Port<'_, P> {
     #[inline(always)]
     fn send(&mut self, segment: Segment, reason: SendReason) {
+        if reason == SendReason::New && self.send_fast(segment) {
+            return;
+        }
         let segment = self.number(segment, reason);
         transmit(self.net, self.agents, self.node, segment);
     }
@@ -97,21 +109,85 @@ impl<P: Probe> Output for Port<'_, P> {
 }
 
 impl<P: Probe> Port<'_, P> {
+    /// Sends a segment of new data on the fast path: computes its arrival, the ACK that it causes,
+    /// and the arrival of this ACK. Returns false if it has to take the slow path.
+    #[inline(always)]
+    fn send_fast(&mut self, segment: Segment) -> bool {
+        let Some(FarEnd { receiver, future: Some(future) }) = &mut self.far else { return false };
+        let Some(fast) = future.fast else { return false };
+        let net = &mut *self.net;
+        let Segment { seq, len, size, .. } = segment;
+        if segment.flags != Flags::ACK || !receiver.expects(seq, len) || !net.is_fast_path_open() {
+            return false;
+        }
+        let (now, connection) = (net.now, self.connection);
+        let id = net.new_id();
+        net.probes.sent_fast(now, connection, len, size);
+        let Some((at, triggered_at)) = net.transmit_data(fast.path, Segment { id, ..segment })
+        else {
+            net.probes.sent_undelivered(now, connection, seq + u64::from(len));
+            return true;
+        };
+        let window = receiver.take_plain(len);
+        net.probes.delivered_fast(now, at, connection, (seq, len), (size, fast.ack_size));
+        let ack = PlainAck {
+            number: seq + u64::from(len),
+            id: net.new_id(),
+            sent_at: at,
+            triggered_at,
+            connection,
+            len,
+        };
+        if window != fast.window || !net.transmit_ack(fast.path, fast.ack_size, ack) {
+            self.send_ack_slow(window, &{ ack });
+        }
+        true
+    }
+
+    /// The ACK of a segment on the fast path that cannot take it.
+    #[inline(never)]
+    fn send_ack_slow(&mut self, window: u32, ack: &PlainAck) {
+        let Some(FarEnd { future: Some(future), .. }) = &mut self.far else { return };
+        let Some(fast) = future.fast else { return };
+        let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
+        future.record(&self.net.event, when, (seq, ack.number), false, ack.id);
+        let ack = Segment { window, ..fast.ack_segment(ack, self.node) };
+        let present = (self.net.now, self.net.triggered_at);
+        (self.net.now, self.net.triggered_at) = when;
+        let handle = self.net.pool.put(ack);
+        self.net.forward(self.net.receiving_node(fast.path), handle);
+        (self.net.now, self.net.triggered_at) = present;
+    }
+
     /// Assigns a packet number and reports the sending.
     #[inline(always)]
     fn number(&mut self, mut segment: Segment, reason: SendReason) -> Segment {
         segment.id = self.net.new_id();
-        let arrived = segment.forward
-            && reason != SendReason::New
-            && segment.len > 0
-            && self.has_arrived(segment.seq, segment.end());
-        self.net.probes.sent(self.net.now, self.node, &segment, reason, arrived);
+        let again = segment.forward && reason != SendReason::New && segment.len > 0;
+        let earlier = if again {
+            self.earlier_copies(segment.seq, segment.end(), segment.id)
+        } else {
+            EarlierCopies::Unknown
+        };
+        self.net.probes.sent(self.net.now, self.node, &segment, reason, earlier);
         segment
     }
 
+    /// What becomes of the earlier copies of the bytes `[seq, end)`, retransmitted as packet `id`.
     #[inline(never)]
-    fn has_arrived(&self, seq: u64, end: u64) -> bool {
-        self.receiver.is_some_and(|r| r.has(seq, end))
+    fn earlier_copies(&self, seq: u64, end: u64, id: u64) -> EarlierCopies {
+        match &self.far {
+            Some(FarEnd { receiver, future: Some(future) }) => {
+                let (net, c) = (&self.net, self.connection);
+                let path = future.fast.map_or(u32::MAX, |fast| fast.path);
+                let fast = || net.fast.acks_of(path, c);
+                future.earlier_copies(receiver, &net.event, fast, (seq, end), id)
+            }
+            Some(FarEnd { receiver, future: None }) if receiver.has(seq, end) => {
+                EarlierCopies::Arrived { acks_from: id }
+            }
+            _ => EarlierCopies::Unknown,
+        }
     }
 
     #[inline(never)]

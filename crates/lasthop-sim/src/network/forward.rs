@@ -10,6 +10,7 @@ use lasthop::units::Time;
 
 use crate::events::Kind;
 use crate::events::probe::{Fate, Probe, Seen};
+use crate::network::fast_path::PLAIN_ACK;
 use crate::network::{Net, cells};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
@@ -24,10 +25,15 @@ impl<P: Probe> Net<P> {
             self.schedule_link(l);
             return None;
         };
-        if let Some(coming) = link.coming() {
+        if let Some(coming) = link.coming().filter(|c| *c != PLAIN_ACK) {
             self.pool.prefetch(coming);
         }
         self.schedule_arrival(l, lane, next);
+        if self.in_advance[l] {
+            // Frames behind it may be computed in advance now.
+            self.enter(l as u32);
+            self.fast.waiting -= 2;
+        }
         Some((node, handle))
     }
 
@@ -99,13 +105,43 @@ impl<P: Probe> Net<P> {
                 (at, triggered_at) = (plan.arrival, plan.start);
                 continue;
             }
-            if link.propagate(&plan, handle) {
+            let changes = link.propagate(&plan, handle);
+            if self.in_advance[l as usize] && !plan.lost {
+                self.enter(l);
+            } else if changes {
                 self.schedule_link(l as usize);
             }
             return;
         }
         // No route: cannot happen, since routes are checked when the scenario is read.
         self.pool.free(handle);
+    }
+
+    /// A frame has entered a link whose arrivals are computed in advance.
+    #[inline]
+    pub(super) fn enter(&mut self, l: u32) {
+        self.fast.waiting += 1;
+        if self.entered.last() != Some(&l) {
+            self.entered.push(l);
+        }
+    }
+
+    /// The next arrival at the far end of a link whose arrivals are computed in advance, before
+    /// `until`; sets the clock to its time.
+    #[inline]
+    pub(crate) fn arrive_in_advance(&mut self, l: usize) -> Option<(NodeId, Handle)> {
+        let link = &mut self.links[l];
+        let (at, triggered_at) = link.next_arrival();
+        // An arrival at the present instant has its place among the other events of this time.
+        if at.0 <= self.event.time || at >= self.until {
+            let lane = link.tag;
+            self.schedule_arrival(l, lane, (at, triggered_at));
+            return None;
+        }
+        (self.now, self.triggered_at) = (at, triggered_at);
+        let (node, handle) = (link.to, link.arrive(at)?.0);
+        self.fast.waiting -= 1;
+        Some((node, handle))
     }
 
     /// Queues a segment at an evented link.
@@ -246,7 +282,7 @@ impl<P: Probe> Net<P> {
     }
 
     #[cold]
-    fn dropped(&mut self, l: usize, handle: Handle, reason: &'static str, at: Time) {
+    pub(super) fn dropped(&mut self, l: usize, handle: Handle, reason: &'static str, at: Time) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.emit_frame(Kind::DroppedAtQueue, node, Some(l as u32), handle, reason);
         self.probes.lost(self.now, at, &segment, Fate::Refused);

@@ -5,6 +5,7 @@
 
 pub mod cells;
 pub(crate) mod errors;
+pub(crate) mod fast_path;
 mod forward;
 pub mod paths;
 mod schedule;
@@ -19,11 +20,12 @@ use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
 use lasthop::units::Time;
 
 use crate::engine::pool::Pool;
-use crate::engine::scheduler::{Scheduler, Source};
+use crate::engine::scheduler::{Key, NO_EVENT, Scheduler, Source};
 use crate::events::Kind;
 use crate::events::probe::{Fate, Probe, Seen};
 use cells::CellHost;
 use errors::Errors;
+use fast_path::FastPaths;
 use paths::{Notification, Paths};
 
 /// Timers of the network, by link or cell.
@@ -61,6 +63,9 @@ pub struct Net<P> {
     pub(crate) now: Time,
     /// Trigger time of the event being handled; see [`crate::engine::scheduler`].
     pub(crate) triggered_at: Time,
+    /// The event being handled. `now` is later than its time while a receiver is computed in
+    /// advance.
+    pub(crate) event: Key,
     /// The event queue.
     pub(crate) scheduler: Scheduler,
     /// One-way links.
@@ -84,6 +89,14 @@ pub struct Net<P> {
     /// frame crosses without an event at the nodes between.
     routes: Vec<Box<[u32]>>,
     nodes: usize,
+    /// By link: its frames arrive at receivers that are computed in advance.
+    in_advance: Vec<bool>,
+    /// The links among them that frames have entered by the present event.
+    pub(crate) entered: Vec<u32>,
+    /// Receivers are computed in advance up to this time.
+    pub(crate) until: Time,
+    /// The fast paths.
+    pub(crate) fast: FastPaths,
     next_id: u64,
     outcomes: Vec<Outcome>,
 }
@@ -100,7 +113,12 @@ impl<P: Probe> Net<P> {
         Net {
             now: Time::ZERO,
             triggered_at: Time::ZERO,
+            event: NO_EVENT,
             scheduler: Scheduler::new(0, &[]),
+            in_advance: vec![false; links.len()],
+            entered: Vec::new(),
+            until: Time::ZERO,
+            fast: FastPaths::new(links.len()),
             links,
             cells,
             hops: Vec::new(),
@@ -122,6 +140,11 @@ impl<P: Probe> Net<P> {
         self.errors = errors;
     }
 
+    /// True if bit errors are configured for a connection.
+    pub(crate) fn has_bit_errors_of_connections(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
     /// Sets the route from a node towards a destination.
     pub(crate) fn set_route(&mut self, node: NodeId, to: NodeId, route: Box<[u32]>) {
         self.routes[usize::from(node) * self.nodes + usize::from(to)] = route;
@@ -134,9 +157,25 @@ impl<P: Probe> Net<P> {
         self.next_id
     }
 
+    /// Number of the next packet.
+    #[inline]
+    pub(crate) fn next_packet(&self) -> u64 {
+        self.next_id + 1
+    }
+
+    /// True if the frames of a link arrive at receivers that are computed in advance.
+    pub(crate) fn is_computed_in_advance(&self, link: usize) -> bool {
+        self.in_advance[link]
+    }
+
+    /// The frames of a link arrive at receivers that are computed in advance.
+    pub(crate) fn compute_in_advance(&mut self, link: usize) {
+        self.in_advance[link] = true;
+    }
+
     /// Number of segments in transit.
     pub fn in_transit(&self) -> usize {
-        self.pool.len()
+        self.pool.len() + self.fast.acks().count()
     }
 
     /// Sets or removes the entry of a source in the event queue.

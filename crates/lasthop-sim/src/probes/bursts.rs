@@ -27,7 +27,7 @@ impl Burst {
     }
 
     /// A data segment of `len` bytes leaves the sender.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, now: Time, len: u32) {
         let segments =
             if len > self.segment { u64::from(len.div_ceil(self.segment.max(1))) } else { 1 };

@@ -15,7 +15,7 @@ use lasthop::tcp::sender::SendReason;
 use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
-use crate::events::probe::Fate;
+use crate::events::probe::{EarlierCopies, Fate};
 
 /// Counts of spurious retransmissions, timeouts and fast retransmits, and the classifier's
 /// confusion matrix.
@@ -133,26 +133,29 @@ pub struct GroundTruth {
 }
 
 impl GroundTruth {
-    /// The sender retransmits a segment; `arrived` if all its bytes have arrived. Returns true if
-    /// it is already certain that this is spurious.
+    /// The sender retransmits a segment. Returns true if it is already certain that this is
+    /// spurious.
     #[inline(never)]
     pub fn retransmitted(
         &mut self,
         now: Time,
         copy: CopyId,
         reason: SendReason,
-        arrived: bool,
+        earlier: EarlierCopies,
     ) -> bool {
         self.settle(now);
-        let (seq, attempt, id) = copy;
-        if arrived {
-            if reason == SendReason::Timeout {
+        let (seq, attempt, _) = copy;
+        match earlier {
+            EarlierCopies::Arrived { acks_from } if reason == SendReason::Timeout => {
                 self.counts.retransmissions += 1;
-                self.undecided_timeouts.insert((seq, id));
-            } else {
-                self.count(reason);
+                self.undecided_timeouts.insert((seq, acks_from));
+                return true;
             }
-            return true;
+            EarlierCopies::Arrived { .. } | EarlierCopies::WillArrive => {
+                self.count(reason);
+                return true;
+            }
+            EarlierCopies::Unknown => {}
         }
         let lost_copies = self.lost_copies.get(&seq).map_or(0, |g| g.copies);
         let earlier = i32::from(attempt) - 1 - lost_copies;
@@ -246,11 +249,13 @@ impl GroundTruth {
 
     /// A copy of the segment at `seq` reaches the receiver. Returns how many retransmissions this
     /// makes spurious.
-    #[inline]
+    #[inline(always)]
     pub fn arrived(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
-        if self.pending.is_empty() {
-            return 0;
-        }
+        if self.pending.is_empty() { 0 } else { self.end_pending(now, seq, attempt) }
+    }
+
+    #[inline(never)]
+    fn end_pending(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
         self.settle(now);
         let mut spurious = 0;
         while let Some((&copy, &Pending { reason, .. })) =

@@ -21,7 +21,7 @@ use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
 
-use crate::events::probe::{Content, Fate, Offer, Probe, Seen, reason_name};
+use crate::events::probe::{Content, EarlierCopies, Fate, Offer, Probe, Seen, reason_name};
 use crate::events::{Event, Kind, Observer, SenderState};
 use bursts::Burst;
 use calls::CallStats;
@@ -277,7 +277,7 @@ impl<R: Observer> Probe for Probes<R> {
         node: NodeId,
         segment: &Segment,
         reason: SendReason,
-        arrived: bool,
+        earlier: EarlierCopies,
     ) {
         self.ledger.traffic_mut().offered += u64::from(segment.size);
         if !segment.forward {
@@ -291,7 +291,7 @@ impl<R: Observer> Probe for Probes<R> {
             }
         } else if segment.len > 0 {
             let copy = (segment.seq, segment.attempt, segment.id);
-            spurious = c.ground_truth.retransmitted(now, copy, reason, arrived);
+            spurious = c.ground_truth.retransmitted(now, copy, reason, earlier);
         }
         if segment.len > 0 {
             c.burst.sent(now, segment.len);
@@ -331,6 +331,48 @@ impl<R: Observer> Probe for Probes<R> {
         self.read(now, Kind::AckReceived, node, segment, "", 0.0);
         self.ledger.ack_received(segment);
         self.connections[segment.flow as usize].ground_truth.ack_received(ack, segment.id);
+    }
+
+    #[inline(always)]
+    fn sent_fast(&mut self, now: Time, connection: u32, len: u32, size: u32) {
+        self.ledger.now.offered += u64::from(size);
+        self.connections[connection as usize].burst.sent(now, len);
+    }
+
+    #[inline(never)]
+    fn sent_undelivered(&mut self, now: Time, connection: u32, end: u64) {
+        let c = &self.connections[connection as usize];
+        if c.written_when_sent {
+            self.flows[c.flow as usize].write_times.push(end, now);
+        }
+    }
+
+    #[inline(always)]
+    fn delivered_fast(
+        &mut self,
+        now: Time,
+        at: Time,
+        connection: u32,
+        (seq, len): (u64, u32),
+        (size, ack_size): (u32, u32),
+    ) {
+        let c = &mut self.connections[connection as usize];
+        c.ground_truth.arrived(at, seq, 1);
+        let ledger = &mut self.ledger.now;
+        ledger.data += u64::from(size);
+        ledger.offered += u64::from(ack_size);
+        let stats = &mut self.flows[c.flow as usize].stats;
+        stats.first_byte.get_or_insert(at);
+        if at >= self.measure_from {
+            stats.delivered += u64::from(len);
+            stats.delay.record(at - now, u64::from(len));
+        }
+    }
+
+    #[inline(always)]
+    fn ack_received_fast(&mut self, connection: u32, size: u32, ack: u64, id: u64) {
+        self.ledger.now.acks += u64::from(size);
+        self.connections[connection as usize].ground_truth.ack_received(ack, id);
     }
 
     fn classified(&mut self, now: Time, connection: u32, seq: u64, times: u16, class: LossClass) {

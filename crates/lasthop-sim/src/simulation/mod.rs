@@ -16,6 +16,7 @@ use crate::engine::scheduler::{Key, NO_LINK, OF_CELL};
 use crate::events::Observer;
 use crate::hosts::Hosts;
 use crate::hosts::endpoint::Connection;
+use crate::network::fast_path::{PLAIN_ACK, PlainAck};
 use crate::network::{Net, Timer};
 use crate::probes::Probes;
 
@@ -74,6 +75,12 @@ impl<R: Observer> Simulation<R> {
         self.net.in_transit()
     }
 
+    /// Bytes in transit, headers included.
+    fn bytes_in_transit(&self) -> u64 {
+        let size = |a: &PlainAck| self.hosts.connections[a.connection as usize].plain_ack_size();
+        self.net.pool.bytes() + self.net.fast.acks().map(|a| u64::from(size(a))).sum::<u64>()
+    }
+
     /// Length of the measured time.
     pub fn measured(&self) -> Duration {
         self.end - self.measure_from
@@ -85,7 +92,8 @@ impl<R: Observer> Simulation<R> {
             if !self.run_until(self.measure_from.min(self.end), cancel) {
                 return false;
             }
-            self.net.probes.begin(self.net.pool.bytes());
+            let stored = self.bytes_in_transit();
+            self.net.probes.begin(stored);
             let counters = self.hosts.connections.iter().map(|c| c.sender().counters());
             self.before_measuring = counters.collect();
         }
@@ -97,10 +105,12 @@ impl<R: Observer> Simulation<R> {
     /// Handles the events before `end`. Returns false if the run was cancelled.
     fn run_until(&mut self, end: Time, cancel: &AtomicBool) -> bool {
         let mut events: u64 = 0;
+        self.net.until = end;
         while let Some(key) = self.net.scheduler.peek() {
             if key.time >= end.0 {
                 break;
             }
+            self.net.event = key;
             self.net.now = Time(key.time);
             self.net.triggered_at = Time(key.triggered_at);
             events += 1;
@@ -115,9 +125,22 @@ impl<R: Observer> Simulation<R> {
             while let Some(pending) = self.net.pending.pop_front() {
                 self.hosts.handle_pending(pending, &mut self.net);
             }
+            if !self.net.entered.is_empty() {
+                self.advance();
+            }
         }
         self.net.now = end;
         true
+    }
+
+    /// Computes the receivers in advance that the segments sent by the present event reach.
+    #[inline(never)]
+    fn advance(&mut self) {
+        while let Some(l) = self.net.entered.pop() {
+            while let Some((node, handle)) = self.net.arrive_in_advance(l as usize) {
+                self.hosts.receive(&mut self.net, node, handle);
+            }
+        }
     }
 
     #[inline(never)]
@@ -141,6 +164,9 @@ impl<R: Observer> Simulation<R> {
     #[inline(always)]
     fn arrival(&mut self, l: usize) {
         if let Some((node, handle)) = self.net.arrive(l) {
+            if handle == PLAIN_ACK {
+                return self.hosts.receive_plain_ack(l, &mut self.net);
+            }
             self.arrived(l, node, handle);
         }
     }

@@ -33,7 +33,7 @@ impl<R: Observer> Simulation<R> {
             flows: (0..self.hosts.flows.len()).map(|f| self.flow_result(network, f)).collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
-            traffic_bits: self.net.probes.traffic(self.net.pool.bytes()),
+            traffic_bits: self.net.probes.traffic(self.bytes_in_transit()),
             clicks: self.clicks(network),
             handovers: self.handover_results(network),
             classifier: self.classifier(network),

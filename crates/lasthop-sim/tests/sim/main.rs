@@ -29,6 +29,7 @@ mod pacing;
 mod pacing_of_acks;
 mod queues;
 mod random_networks;
+mod receivers;
 mod regressions;
 mod rnf;
 mod schemes;

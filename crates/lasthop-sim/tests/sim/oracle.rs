@@ -207,6 +207,8 @@ fn runs_with_oracles_can_be_repeated() {
     network.duration = Duration::secs(20);
     let watched = to_json(&watch(&network, 7).result);
     assert_eq!(watched, json(&network, 7));
-    let evented = watch_with(&network, 7, lasthop_sim::Options { evented: true }).result;
+    let evented =
+        watch_with(&network, 7, lasthop_sim::Options { evented: true, ..Default::default() })
+            .result;
     assert_eq!(watched, to_json(&evented));
 }

@@ -23,7 +23,7 @@ fn observe(network: &Network, seed: u64, evented: bool) -> Result<(Vec<Seen>, St
         seed,
         (&mut verifier, &mut log),
         &AtomicBool::new(false),
-        Options { evented },
+        Options { evented, ..Options::default() },
     );
     let result = result.map_err(|e| e.to_string())?;
     verifier.finish_with(&result).map_err(|v| v.join("\n"))?;

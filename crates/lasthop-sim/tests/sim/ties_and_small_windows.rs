@@ -21,8 +21,10 @@ fn a_burst_at_an_opportunity_is_the_same_on_computed_and_evented_links() {
         network.links[l].delay = DelayConfig::constant(Duration::ZERO);
         network.links[l].queue = packets(2);
     }
-    let (computed, evented) =
-        (watch(&network, 1), watch_with(&network, 1, Options { evented: true }));
+    let (computed, evented) = (
+        watch(&network, 1),
+        watch_with(&network, 1, Options { evented: true, ..Default::default() }),
+    );
     assert_eq!(to_json(&computed.result), to_json(&evented.result));
     assert!(computed.log.0 == evented.log.0);
 }

@@ -82,6 +82,8 @@ pub struct Receiver {
     reset: bool,
     /// Open, every segment acknowledged at once, read at once, no FIN seen.
     usual: bool,
+    /// As `usual`, and nothing is missing or to be echoed, and there are no timestamps.
+    plain: bool,
     duplicates: u64,
 }
 
@@ -144,6 +146,7 @@ impl Receiver {
             open: false,
             reset: false,
             usual: false,
+            plain: false,
             duplicates: 0,
         }
     }
@@ -171,9 +174,42 @@ impl Receiver {
         self.on_other_segment(now, segment, out)
     }
 
+    /// True if a segment of `len` bytes at `seq`, without options and marks, is the next one in the
+    /// usual course of things: [`Self::take_plain`] may take it.
+    #[inline(always)]
+    pub fn expects(&self, seq: u64, len: u32) -> bool {
+        self.plain && seq == self.rcv_nxt && seq + u64::from(len) <= self.edge
+    }
+
+    /// Takes a segment that it expects. Returns the window that its ACK advertises; the ACK has no
+    /// options, and its number is the end of the segment.
+    #[inline(always)]
+    pub fn take_plain(&mut self, len: u32) -> u32 {
+        self.rcv_nxt += u64::from(len);
+        self.edge = self.edge.max(self.rcv_nxt + self.window());
+        self.last_ack = self.rcv_nxt;
+        u32::try_from(self.edge - self.rcv_nxt).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes on the wire of an ACK without options.
+    pub fn plain_ack_size(&self) -> u32 {
+        self.config.headers + self.ack_bytes
+    }
+
     /// Any segment but the next one in the usual course of things.
     #[inline(never)]
     fn on_other_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> (u64, u64) {
+        let in_order = self.process_other_segment(now, segment, out);
+        self.plain = self.usual && self.ahead.is_empty() && !self.echo && !self.timestamps;
+        in_order
+    }
+
+    fn process_other_segment(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -361,7 +397,7 @@ impl Receiver {
     }
 
     fn forget(&mut self) {
-        (self.reset, self.open, self.usual) = (true, false, false);
+        (self.reset, self.open, self.usual, self.plain) = (true, false, false, false);
         (self.deadline, self.wake.0) = (Time::NEVER, Time::NEVER);
     }
 
@@ -416,6 +452,12 @@ impl Receiver {
         let Some((snack, flags)) = asked else { return false };
         (self.snack, self.marks) = (snack, flags.with(Flags::SNACK));
         true
+    }
+
+    /// Every segment is acknowledged at once, and no scheme has a part in it: the receiver never
+    /// sets a timer.
+    pub fn acks_at_once(&self) -> bool {
+        self.delay.is_none() && self.rule.is_none()
     }
 
     /// It tells causes of losses apart.

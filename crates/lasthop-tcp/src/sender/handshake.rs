@@ -19,6 +19,7 @@ impl<W: WindowRule> Sender<W> {
     /// Closes the connection: no more data follow; with the full handshake a FIN follows the last
     /// byte.
     pub fn close(&mut self, now: Time, out: &mut impl Output) {
+        self.leave_plain();
         self.stream.close();
         if self.stream.state() == State::Established {
             self.fill(now, out);
@@ -113,6 +114,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Ends the connection: nothing more is sent, and what arrives is ignored.
     pub fn abort(&mut self) {
+        self.leave_plain();
         self.stream.set_state(State::Closed);
         self.stream.timers_mut().stop_all();
     }

@@ -7,6 +7,7 @@ mod congestion;
 mod handshake;
 mod limits;
 mod notices;
+mod plain;
 pub(crate) mod stream;
 mod timers;
 
@@ -90,6 +91,8 @@ pub struct Sender<W> {
     reset: bool,
     syn_lost: bool,
     syn_sent_at: Time,
+    /// The next ACK may take the fast path (`plain`).
+    plain: bool,
 }
 
 impl<W: WindowRule> Sender<W> {
@@ -107,16 +110,19 @@ impl<W: WindowRule> Sender<W> {
             reset: false,
             syn_lost: false,
             syn_sent_at: Time::ZERO,
+            plain: false,
         }
     }
 
     /// Replaces the window rule, before the connection is opened.
     pub fn replace_rule(&mut self, rule: W) {
+        self.leave_plain();
         self.stream.replace_rule(rule);
     }
 
     /// The application writes `bytes` more; `u64::MAX` for "without end".
     pub fn write(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
+        self.leave_plain();
         if self.stream.has_sent_fin() {
             return;
         }
@@ -130,6 +136,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// The application stops writing: data that were not sent yet are discarded.
     pub fn stop(&mut self) {
+        self.leave_plain();
         self.stream.stop();
     }
 
@@ -141,6 +148,18 @@ impl<W: WindowRule> Sender<W> {
     /// A segment from the receiver.
     #[inline]
     pub fn on_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
+        self.process_segment(now, segment, options, out);
+        self.update_plain();
+    }
+
+    #[inline(always)]
+    fn process_segment(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -197,6 +216,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// The deadline has come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
+        self.leave_plain();
         if self.stream.is_held() {
             return self.on_timer_while_held(now, out);
         }
@@ -284,6 +304,11 @@ impl<W: WindowRule> Sender<W> {
     /// Its window rule may pace.
     pub fn is_paced(&self) -> bool {
         self.stream.congestion().is_paced()
+    }
+
+    /// Several segments may leave as one frame.
+    pub fn offloads(&self) -> bool {
+        self.stream.offloads()
     }
 
     /// It classifies losses: its window rule does, or it accepts hints of the link layer.

@@ -48,6 +48,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// A notice for this flow.
     pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        self.leave_plain();
         let before = self.stream.window();
         if let Some(hint) = LossHint::of(notice) {
             self.recovery.on_hint(&mut self.stream, now, &hint, out);
@@ -90,6 +91,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Freezes the sender and its timers (split schemes). A handshake continues.
     pub fn hold(&mut self) {
+        self.leave_plain();
         if self.stream.may_send() {
             self.stream.set_held(true);
             self.stream.timers_mut().stop_all();
@@ -100,6 +102,7 @@ impl<W: WindowRule> Sender<W> {
     /// rest may still arrive, and can be acknowledged a round trip from now at the earliest: the
     /// timer restarts without back-off. Segments sent before give no round-trip time.
     pub fn resume(&mut self, now: Time, lost: u64, out: &mut impl Output) {
+        self.leave_plain();
         let stream = &mut self.stream;
         if !stream.is_held() {
             return;
@@ -135,6 +138,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// A relay replaces cwnd (split schemes), in bytes; at least one segment.
     pub fn set_window(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
+        self.leave_plain();
         let least = u64::from(self.stream.mss());
         self.stream.congestion_mut().on_steered(bytes.max(least));
         self.fill(now, out);

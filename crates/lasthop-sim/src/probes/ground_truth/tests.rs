@@ -66,7 +66,12 @@ proptest! {
             let (seq, id) = (1000 * segment, 10 + id as u64);
             match step {
                 Step::Retransmitted { reason, arrived } => {
-                    let found = truth.retransmitted(now, (seq, attempt, id), reason, arrived);
+                    let earlier = if arrived {
+                        EarlierCopies::Arrived { acks_from: id }
+                    } else {
+                        EarlierCopies::Unknown
+                    };
+                    let found = truth.retransmitted(now, (seq, attempt, id), reason, earlier);
                     let expected = plain.retransmitted(now, (seq, attempt, id), reason, arrived);
                     prop_assert_eq!(found, expected);
                 }

@@ -155,6 +155,29 @@ impl DupackRecovery {
         self.send_after_ack(stream, now, out);
     }
 
+    /// Nothing but new ACKs is expected, and nothing has been added to the recovery.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.dupacks == 0
+            && self.last_action != LastAction::DuplicateAcks
+            && self.hints.is_none()
+            && self.additions.is_none()
+    }
+
+    /// An ACK of new data without options, of a recovery and a stream that are plain; the stream
+    /// sends what the window allows.
+    #[inline(always)]
+    pub fn on_plain_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        ack: u64,
+        out: &mut impl Output,
+    ) {
+        self.partial_seen = false;
+        stream.on_plain_ack(now, ack, out);
+    }
+
     /// Sends what the window allows after an ACK or a deadline. ns-2 sends nothing between the
     /// first duplicate ACK and the threshold, except in Tahoe.
     #[inline]

@@ -3,6 +3,7 @@
 //! through methods; its fields are private.
 
 mod frames;
+mod plain;
 mod rule;
 mod transmit;
 

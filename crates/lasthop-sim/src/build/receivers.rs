@@ -1,0 +1,196 @@
+//! Chooses which receivers are computed in advance ([`crate::hosts`]): where nothing can come
+//! between the sending of a data segment, its arrival and the ACK that it causes.
+
+use lasthop::scenario::network::App;
+
+use super::link_plan::ReceiverPlan;
+use super::{Builder, Options};
+use crate::events::Observer;
+use crate::hosts::advance::FastConnection;
+use crate::network::paths::path;
+
+/// What a link carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Data of a connection, and whether the link is the last one of their path.
+    Data(usize, bool),
+    /// ACKs of a connection, and whether the link is the first one of their path.
+    Acks(usize, bool),
+    /// Other packets.
+    Other,
+}
+
+impl<R: Observer> Builder<'_, R> {
+    /// Chooses the receivers that are computed in advance. `obstacle`: why nothing may be computed
+    /// earlier than its time.
+    pub(super) fn plan_receivers(
+        &self,
+        options: Options,
+        obstacle: Option<&'static str>,
+    ) -> Vec<ReceiverPlan> {
+        let obstacle = obstacle.or_else(|| self.obstacle_for_receivers(options));
+        let paths: Vec<(Vec<usize>, Vec<usize>)> = self
+            .hosts
+            .connections
+            .iter()
+            .map(|c| {
+                let (from, to) = c.ends();
+                (path(self.network, from, to), path(self.network, to, from))
+            })
+            .collect();
+        let uses = self.uses(&paths);
+        let own: Vec<Option<&'static str>> =
+            (0..paths.len()).map(|c| obstacle.or_else(|| self.obstacle_at_ends(c))).collect();
+        let isolated: Vec<Option<String>> = (0..paths.len())
+            .map(|c| match own[c] {
+                Some(why) => Some(why.into()),
+                None => self.why_not_isolated(c, &paths, &uses, &own),
+            })
+            .collect();
+        // If one receiver behind a last link waits for events, the others there have to.
+        let all_of_link = |last: usize| {
+            let behind = uses[last].iter().filter_map(|u| match u {
+                Use::Data(c, _) => Some(*c),
+                _ => None,
+            });
+            behind.filter_map(|c| isolated[c].as_ref()).next()
+        };
+        let mut plans = Vec::new();
+        for (c, (data, _)) in paths.iter().enumerate() {
+            let last = data.last().copied();
+            let why_not = isolated[c].as_ref().or_else(|| last.and_then(all_of_link));
+            let flow = self.hosts.connections[c].flow() as usize;
+            plans.push(ReceiverPlan {
+                flow: self.network.flows[flow].name.clone(),
+                in_advance: why_not.is_none(),
+                why: why_not.cloned().unwrap_or_else(|| {
+                    "nothing comes between a segment, its arrival and its ACK".into()
+                }),
+            });
+        }
+        plans
+    }
+
+    /// Sets up the receivers that are computed in advance, once the routes are known.
+    pub(super) fn set_up_receivers(&mut self, plans: &[ReceiverPlan]) {
+        for (c, _) in plans.iter().enumerate().filter(|(_, plan)| plan.in_advance) {
+            let (from, to) = self.hosts.connections[c].ends();
+            if let Some(&last) = path(self.network, from, to).last() {
+                let source = self.net.arrival_source(last);
+                let fast = self.fast_connection(c);
+                self.hosts.connections[c].compute_receiver_in_advance(source, fast);
+                self.net.compute_in_advance(last);
+            }
+        }
+    }
+
+    /// The fast path of a connection, if it may use one. The bytes of an endless flow count as
+    /// written when they are sent, and its transfer is never complete.
+    fn fast_connection(&mut self, c: usize) -> Option<FastConnection> {
+        let connection = &self.hosts.connections[c];
+        let endless = self.hosts.flows[connection.flow() as usize].is_endless();
+        let (from, to) = connection.ends();
+        let path = endless.then(|| self.net.add_fast_path(from, to))??;
+        let receiver = self.hosts.connections[c].receiver();
+        let window = u32::try_from(receiver.buffer()).unwrap_or(u32::MAX);
+        Some(FastConnection { path, ack_size: receiver.plain_ack_size(), window })
+    }
+
+    /// Why no receiver of the network may be computed in advance; `None` if some may.
+    fn obstacle_for_receivers(&self, options: Options) -> Option<&'static str> {
+        if options.receivers_by_event {
+            Some("an option makes each arrival an event")
+        } else if self.hosts.agents.len() > 0 {
+            Some("agents read queues and link events as of now")
+        } else if !self.hosts.oracles.is_empty() {
+            Some("an oracle reads queues as of now")
+        } else if !self.hosts.sessions.is_empty() {
+            Some("a web session waits for its pages")
+        } else if self.net.has_bit_errors_of_connections() {
+            Some("bit errors of a connection are drawn on arrival")
+        } else {
+            None
+        }
+    }
+
+    /// Why the ends of a connection do not allow that its receiver is computed in advance.
+    fn obstacle_at_ends(&self, c: usize) -> Option<&'static str> {
+        let connection = &self.hosts.connections[c];
+        let flow = connection.flow() as usize;
+        let app = &self.network.flows[flow].app;
+        // What is aborted unless it is complete must not be complete before its time.
+        let stops = matches!(app, App::Transfer { .. }) && self.network.flows[flow].stop.is_some();
+        if self.hosts.flows[flow].relay().is_some() {
+            Some("a relay reads what arrives")
+        } else if matches!(app, App::Web { .. }) || stops {
+            Some("its application acts on arrivals")
+        } else if !connection.receiver().acks_at_once() {
+            Some("the receiver has a timer or a part of the scheme")
+        } else if connection.sender().classifies() {
+            Some("its scheme classifies losses, which is compared with the state at that time")
+        } else if connection.sender().offloads() {
+            Some("frames of several segments may be retransmitted in parts")
+        } else {
+            None
+        }
+    }
+
+    /// Why frames other than its own may come between at the last link of a connection's data or at
+    /// the first link of its ACKs; `None` if none can. `own`: the obstacles of all connections.
+    fn why_not_isolated(
+        &self,
+        c: usize,
+        paths: &[(Vec<usize>, Vec<usize>)],
+        uses: &[Vec<Use>],
+        own: &[Option<&'static str>],
+    ) -> Option<String> {
+        let (Some(&last), Some(&first)) = (paths[c].0.last(), paths[c].1.first()) else {
+            return Some("both ends are at one node".into());
+        };
+        let name = |l: usize| {
+            let name = |n: u16| self.network.nodes[usize::from(n)].name.clone();
+            format!("{}>{}", name(self.net.links[l].from), name(self.net.links[l].to))
+        };
+        for l in [last, first] {
+            let link = &self.net.links[l];
+            if link.is_evented() || link.place().is_some() {
+                return Some(format!("link {} is not computed", name(l)));
+            }
+        }
+        if !self.net.links[last].in_order() {
+            return Some(format!("frames may overtake on link {}", name(last)));
+        }
+        let only_data = |u: &Use| matches!(u, Use::Data(c, true) if own[*c].is_none());
+        if !uses[last].iter().all(only_data) {
+            return Some(format!("link {} carries other frames", name(last)));
+        }
+        let only_acks = |u: &Use| {
+            matches!(u, Use::Acks(c, true)
+                if own[*c].is_none() && paths[*c].0.last() == Some(&last))
+        };
+        if !uses[first].iter().all(only_acks) {
+            return Some(format!("link {} carries other frames", name(first)));
+        }
+        None
+    }
+
+    /// By link: what it carries.
+    fn uses(&self, paths: &[(Vec<usize>, Vec<usize>)]) -> Vec<Vec<Use>> {
+        let mut uses = vec![Vec::new(); self.net.links.len()];
+        for (c, (data, acks)) in paths.iter().enumerate() {
+            for (i, &l) in data.iter().enumerate() {
+                uses[l].push(Use::Data(c, i + 1 == data.len()));
+            }
+            for (i, &l) in acks.iter().enumerate() {
+                uses[l].push(Use::Acks(c, i == 0));
+            }
+        }
+        for flow in &self.hosts.flows {
+            let Some((node, datagram)) = flow.datagram() else { continue };
+            for (from, to) in [(node, datagram.to), (datagram.to, node)] {
+                path(self.network, from, to).into_iter().for_each(|l| uses[l].push(Use::Other));
+            }
+        }
+        uses
+    }
+}

@@ -1,0 +1,153 @@
+//! Receivers computed in advance: the arrival of a data segment, and the ACK that it causes, are
+//! computed when the segment is sent, with the clock set to the time of its arrival.
+//!
+//! This gives the same result as an event for each arrival where nothing can come between: nobody
+//! observes the arrivals, all frames of the last link reach such receivers in the order in which
+//! they enter it, and only these receivers send on the first link of the ACKs
+//! ([`crate::build::plan`] chooses them). The sender and its ACKs are ordinary events.
+
+use lasthop::ring::Ring;
+use lasthop::segment::{Flags, NodeId, Segment};
+use lasthop::tcp::receiver::Receiver;
+use lasthop::units::Time;
+
+use crate::engine::scheduler::{Key, Source};
+use crate::events::probe::EarlierCopies;
+use crate::network::fast_path::PlainAck;
+
+/// The arrival of a segment that was computed in advance.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrival {
+    at: Time,
+    /// Trigger time of the event that it replaces.
+    triggered_at: Time,
+    /// First byte, and the byte after the last one.
+    seq: u64,
+    end: u64,
+    /// It brings no bytes that the receiver lacks.
+    repeats: bool,
+    /// The ACKs that it and later arrivals cause have packet numbers from this one on.
+    acks_from: u64,
+}
+
+impl Arrival {
+    /// The arrival of the segment that an ACK on the fast path answers.
+    fn of_plain_ack(ack: &PlainAck) -> Arrival {
+        Arrival {
+            at: ack.sent_at,
+            triggered_at: ack.triggered_at,
+            seq: ack.number - u64::from(ack.len),
+            end: ack.number,
+            repeats: false,
+            acks_from: ack.id,
+        }
+    }
+}
+
+/// A connection all of whose packets may take the fast path ([`crate::network::fast`]).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FastConnection {
+    /// Its fast path.
+    pub(crate) path: u32,
+    /// Bytes on the wire of an ACK without options.
+    pub(crate) ack_size: u32,
+    /// The window that an ACK on the fast path advertises.
+    pub(crate) window: u32,
+}
+
+impl FastConnection {
+    /// The segment that an ACK on the fast path to the node `to` stands for.
+    #[inline(never)]
+    pub(crate) fn ack_segment(&self, ack: &PlainAck, to: NodeId) -> Segment {
+        Segment {
+            ack: ack.number,
+            id: ack.id,
+            flow: ack.connection,
+            size: self.ack_size,
+            window: self.window,
+            to,
+            flags: Flags::ACK,
+            attempt: 1,
+            ..Segment::default()
+        }
+    }
+}
+
+/// The arrivals of one connection that were computed in advance, as far as they may still be in the
+/// future. The ground truth about retransmissions needs to know which ones are.
+#[derive(Clone, Debug)]
+pub(crate) struct FutureArrivals {
+    /// Event source of the arrivals that these replace.
+    source: Source,
+    arrivals: Ring<Arrival>,
+    /// The number of arrivals that brought bytes beyond the receive window.
+    refused: u64,
+    /// Set if its packets may take the fast path.
+    pub(crate) fast: Option<FastConnection>,
+}
+
+impl FutureArrivals {
+    /// No arrival yet. `source`: the arrivals of the last link; `fast`: its packets may take the
+    /// fast path.
+    pub(crate) fn new(source: Source, fast: Option<FastConnection>) -> Self {
+        FutureArrivals { source, arrivals: Ring::default(), refused: 0, fast }
+    }
+
+    /// A segment of the bytes `[seq, end)` arrives at `at`, by the trigger at `triggered_at`. The
+    /// event being handled is `event`; `next_id` is the number of the next packet. `repeats`: it
+    /// brings no bytes that the receiver lacks.
+    #[inline]
+    pub(crate) fn record(
+        &mut self,
+        event: &Key,
+        (at, triggered_at): (Time, Time),
+        (seq, end): (u64, u64),
+        repeats: bool,
+        next_id: u64,
+    ) {
+        while self.arrivals.front().is_some_and(|a| self.has_happened(a, event)) {
+            self.arrivals.pop();
+        }
+        self.arrivals.push(Arrival { at, triggered_at, seq, end, repeats, acks_from: next_id });
+    }
+
+    /// The receiver did not take the segment that was recorded last.
+    #[cold]
+    pub(crate) fn refused(&mut self) {
+        self.refused += 1;
+    }
+
+    #[inline]
+    fn has_happened(&self, a: &Arrival, event: &Key) -> bool {
+        (a.at.0, a.triggered_at.0, self.source) <= (event.time, event.triggered_at, event.source)
+    }
+
+    /// What becomes of the earlier copies of the bytes `[seq, end)`, which are retransmitted by
+    /// `event` as packet number `id`; `fast` are the ACKs on the fast path. All copies of a segment
+    /// have the same bytes.
+    #[inline(never)]
+    pub(crate) fn earlier_copies<'b, I: Iterator<Item = &'b PlainAck>>(
+        &self,
+        receiver: &Receiver,
+        event: &Key,
+        fast: impl Fn() -> I,
+        (seq, end): (u64, u64),
+        id: u64,
+    ) -> EarlierCopies {
+        let has = receiver.has(seq, end);
+        if !has && self.refused == 0 {
+            return EarlierCopies::Unknown;
+        }
+        let all = || self.arrivals.iter().copied().chain(fast().map(Arrival::of_plain_ack));
+        let future = || all().filter(|a| !self.has_happened(a, event));
+        if has && !future().any(|a| !a.repeats && a.seq < end && seq < a.end) {
+            let acks_from = future().map(|a| a.acks_from).min().unwrap_or(id);
+            return EarlierCopies::Arrived { acks_from };
+        }
+        if future().any(|a| a.seq == seq) {
+            EarlierCopies::WillArrive
+        } else {
+            EarlierCopies::Unknown
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The fast path of a packet and its ACK, over plain links, where the receiver is computed in
+//! advance: a segment of new data that arrives in order and its ACK are not stored, except for what
+//! a [`PlainAck`] has. Whatever else happens to a packet takes the slow path.
+
+use lasthop::queue::drop_reason;
+use lasthop::ring::Ring;
+use lasthop::segment::{Handle, NodeId, Segment};
+use lasthop::units::Time;
+
+use crate::events::probe::Probe;
+use crate::network::Net;
+
+/// In place of the handle of a frame: an ACK on the fast path.
+pub(crate) const PLAIN_ACK: Handle = Handle::MAX;
+
+/// When a frame arrives, and the trigger time of the event of its arrival.
+pub(crate) type Arrival = (Time, Time);
+
+/// An ACK on the fast path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PlainAck {
+    /// All bytes below are acknowledged.
+    pub(crate) number: u64,
+    /// Packet number.
+    pub(crate) id: u64,
+    /// The arrival of the segment that it answers.
+    pub(crate) sent_at: Time,
+    pub(crate) triggered_at: Time,
+    /// Its connection.
+    pub(crate) connection: u32,
+    /// Payload bytes of that segment.
+    pub(crate) len: u32,
+}
+
+/// The links from a sender to a receiver and back, each of which follows from the one before
+/// without an event.
+#[derive(Clone, Debug)]
+struct FastPath {
+    /// Links of the data before the last one, up to the first one that loses frames.
+    data: Box<[u32]>,
+    /// Such a link and those behind it; empty if no link loses frames.
+    lossy: Box<[u32]>,
+    /// The last link of the data.
+    last: u32,
+    /// Links of the ACKs before the last one.
+    acks: Box<[u32]>,
+    /// No link of the ACKs loses frames.
+    acks_are_safe: bool,
+    /// The last link of the ACKs, and where the ACKs on it are stored.
+    last_of_acks: u32,
+    ring: u32,
+}
+
+/// The fast paths of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FastPaths {
+    paths: Vec<FastPath>,
+    /// ACKs on the fast path in the order of their arrival, for each last link of ACKs.
+    acks: Vec<Ring<PlainAck>>,
+    /// By link: the number of its ring.
+    ring_of_link: Vec<u32>,
+    /// Frames on the slow path that have entered the last link of a path and have not arrived.
+    pub(super) waiting: u64,
+}
+
+impl FastPaths {
+    /// No path yet, in a network with this number of links.
+    pub(super) fn new(links: usize) -> FastPaths {
+        FastPaths { ring_of_link: vec![u32::MAX; links], ..FastPaths::default() }
+    }
+
+    /// All ACKs on the fast path.
+    pub(crate) fn acks(&self) -> impl Iterator<Item = &PlainAck> {
+        self.acks.iter().flat_map(Ring::iter)
+    }
+
+    /// The ACKs of a connection on its fast path.
+    pub(crate) fn acks_of(&self, path: u32, connection: u32) -> impl Iterator<Item = &PlainAck> {
+        let ring = self.paths.get(path as usize).and_then(|p| self.acks.get(p.ring as usize));
+        ring.into_iter().flat_map(Ring::iter).filter(move |a| a.connection == connection)
+    }
+}
+
+impl<P: Probe> Net<P> {
+    /// Adds a path from one node to another over links that are all plain, if there is none yet.
+    /// Returns its index; `None` if an event is needed at a node between, or a link is not plain.
+    pub(crate) fn add_fast_path(&mut self, from: NodeId, to: NodeId) -> Option<u32> {
+        let route =
+            |a: NodeId, b: NodeId| &self.routes[usize::from(a) * self.nodes + usize::from(b)];
+        let (data, acks) = (route(from, to), route(to, from));
+        let ((&last, before_last), (&last_of_acks, acks_before)) =
+            (data.split_last()?, acks.split_last()?);
+        let links = &self.links;
+        let plain = |l: &u32| links[*l as usize].is_plain();
+        let ends = links[last as usize].to == to && links[last_of_acks as usize].to == from;
+        if !ends || !data.iter().all(plain) || !acks.iter().all(plain) {
+            return None;
+        }
+        let loses = |l: &u32| links[*l as usize].loses_frames();
+        let first_lossy = data.iter().position(loses);
+        let safe = &before_last[..first_lossy.unwrap_or(before_last.len()).min(before_last.len())];
+        let mut path = FastPath {
+            data: safe.into(),
+            lossy: first_lossy.map_or(Box::default(), |i| data[i..].into()),
+            last,
+            acks: acks_before.into(),
+            acks_are_safe: !acks.iter().any(loses),
+            last_of_acks,
+            ring: self.fast.ring_of_link[last_of_acks as usize],
+        };
+        let same = |p: &FastPath| {
+            (p.last, p.last_of_acks) == (last, last_of_acks)
+                && (&p.data, &p.lossy, &p.acks) == (&path.data, &path.lossy, &path.acks)
+        };
+        if let Some(p) = self.fast.paths.iter().position(same) {
+            return Some(p as u32);
+        }
+        if path.ring == u32::MAX {
+            path.ring = self.fast.acks.len() as u32;
+            self.fast.acks.push(Ring::default());
+            self.fast.ring_of_link[last_of_acks as usize] = path.ring;
+        }
+        self.fast.paths.push(path);
+        Some((self.fast.paths.len() - 1) as u32)
+    }
+
+    /// True if no frame on the slow path is before a segment that is sent now.
+    #[inline(always)]
+    pub(crate) fn is_fast_path_open(&self) -> bool {
+        self.fast.waiting == 0
+    }
+
+    /// The node where a path ends.
+    pub(crate) fn receiving_node(&self, p: u32) -> NodeId {
+        self.links[self.fast.paths[p as usize].last as usize].to
+    }
+
+    /// Transmits a segment of new data to the receiver, now. Returns its arrival; `None` if that is
+    /// an event, or if the segment is dropped or lost.
+    #[inline(always)]
+    pub(crate) fn transmit_data(&mut self, p: u32, segment: Segment) -> Option<Arrival> {
+        let path = &self.fast.paths[p as usize];
+        let (mut at, mut triggered_at) = (self.now, self.triggered_at);
+        for &l in &*path.data {
+            let link = &mut self.links[l as usize];
+            let Some(passage) = link.pass::<true>(at, triggered_at, segment.size) else {
+                return self.refused(l, at, &{ segment });
+            };
+            (triggered_at, at) = passage;
+        }
+        if !path.lossy.is_empty() {
+            return self.transmit_lossy(p, (at, triggered_at), &{ segment });
+        }
+        let l = path.last;
+        let link = &mut self.links[l as usize];
+        let Some((start, arrival)) = link.pass::<false>(at, triggered_at, segment.size) else {
+            return self.refused(l, at, &{ segment });
+        };
+        if arrival.0 <= self.event.time || arrival >= self.until {
+            return self.arrive_by_event(l, (start, arrival), &{ segment });
+        }
+        link.passed(arrival);
+        Some((arrival, start))
+    }
+
+    /// The rest of a path, from the first link on that loses frames.
+    #[inline(never)]
+    fn transmit_lossy(
+        &mut self,
+        p: u32,
+        (mut at, mut triggered_at): Arrival,
+        segment: &Segment,
+    ) -> Option<Arrival> {
+        let path = &self.fast.paths[p as usize];
+        for &l in &*path.lossy {
+            let link = &mut self.links[l as usize];
+            let Some((passage, lost)) = link.pass_or_lose(at, triggered_at, segment) else {
+                return self.refused(l, at, segment);
+            };
+            if lost {
+                let handle = self.pool.put(*segment);
+                link.put_lost_in_flight(passage.0, handle);
+                self.schedule_link(l as usize);
+                return None;
+            }
+            let arrival = passage.1;
+            if l == path.last && (arrival.0 <= self.event.time || arrival >= self.until) {
+                return self.arrive_by_event(l, passage, segment);
+            }
+            link.passed(arrival);
+            (triggered_at, at) = passage;
+        }
+        Some((at, triggered_at))
+    }
+
+    /// The arrival of a segment at the receiver has to be an event.
+    #[inline(never)]
+    fn arrive_by_event(
+        &mut self,
+        l: u32,
+        passage: (Time, Time),
+        segment: &Segment,
+    ) -> Option<Arrival> {
+        let handle = self.pool.put(*segment);
+        self.links[l as usize].put_in_flight(passage, handle);
+        self.enter(l);
+        None
+    }
+
+    /// The queue of a link refuses a frame that would enter it at `at`.
+    #[inline(never)]
+    fn refused(&mut self, l: u32, at: Time, segment: &Segment) -> Option<Arrival> {
+        let handle = self.pool.put(*segment);
+        self.dropped(l as usize, handle, drop_reason::FULL, at);
+        None
+    }
+
+    /// Transmits an ACK of `size` bytes to the sender. Returns false if it has to take the slow
+    /// path; then nothing has changed.
+    #[inline(always)]
+    pub(crate) fn transmit_ack(&mut self, p: u32, size: u32, ack: PlainAck) -> bool {
+        let path = &self.fast.paths[p as usize];
+        if !path.acks_are_safe {
+            return false;
+        }
+        let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
+        for &l in &*path.acks {
+            let link = &mut self.links[l as usize];
+            let Some(passage) = link.pass::<true>(at, triggered_at, size) else {
+                return self.refuse_ack(l, at, size, &{ ack });
+            };
+            (triggered_at, at) = passage;
+        }
+        let l = path.last_of_acks;
+        let link = &mut self.links[l as usize];
+        let Some((start, arrival)) = link.pass::<false>(at, triggered_at, size) else {
+            return self.refuse_ack(l, at, size, &{ ack });
+        };
+        self.fast.acks[path.ring as usize].push(ack);
+        let lane = link.tag;
+        if link.put_in_flight((start, arrival), PLAIN_ACK) {
+            self.schedule_arrival(l as usize, lane, (arrival, start));
+        }
+        true
+    }
+
+    /// The queue of a link refuses an ACK that would enter it at `at`.
+    #[inline(never)]
+    fn refuse_ack(&mut self, l: u32, at: Time, size: u32, ack: &PlainAck) -> bool {
+        let present = std::mem::replace(&mut self.now, ack.sent_at);
+        let &PlainAck { number, id, connection, .. } = ack;
+        let segment =
+            Segment { ack: number, id, flow: connection, size, attempt: 1, ..Segment::default() };
+        self.refused(l, at, &segment);
+        self.now = present;
+        true
+    }
+
+    /// The ACK on the fast path that arrives now at the end of a link.
+    #[inline(always)]
+    pub(crate) fn take_plain_ack(&mut self, l: usize) -> Option<PlainAck> {
+        let ring = self.fast.ring_of_link[l] as usize;
+        self.fast.acks.get_mut(ring)?.pop()
+    }
+}

@@ -1,0 +1,152 @@
+//! Receivers that are computed in advance: a run has the same result as one in which each arrival
+//! is an event.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
+use crate::support::random::{Case, Conditions, any_network, cases};
+use crate::support::*;
+use lasthop::air::config::{DelayConfig, LossConfig};
+use lasthop::queue::QueueConfig;
+use lasthop::scenario::network::{App, Network};
+use lasthop::tcp::profile::{DelayedAck, ProfileName};
+use lasthop::units::{Duration, QueueLimit, Share};
+use lasthop_sim::Options;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+const SCHEMES: [&str; 16] = [
+    "reno",
+    "newreno",
+    "tahoe",
+    "sack",
+    "fack",
+    "rack",
+    "eifel",
+    "f-rto",
+    "ncr",
+    "vegas",
+    "westwood",
+    "santa-cruz",
+    "cubic",
+    "bbr",
+    "reno:recovery=sack-ns2",
+    "reno:recovery=rack+prr+dsack-undo",
+];
+
+/// Networks in which receivers may be computed in advance: TCP in one direction, without agents.
+fn any_one_way_network() -> impl Strategy<Value = Case> {
+    let scheme_of_flow = prop::collection::vec(0usize..SCHEMES.len(), 4);
+    let queues = prop::collection::vec(prop::option::weighted(0.8, 0u64..40), 6);
+    let switches = (any::<bool>(), 0u8..4, prop::bool::weighted(0.8), any::<[bool; 3]>());
+    // Round numbers, so that events coincide.
+    let rates = prop::option::weighted(0.6, prop::collection::vec((0usize..4, 0u64..30), 6));
+    (any_network(Conditions::Any), scheme_of_flow, queues, switches, rates).prop_map(
+        |(Case(mut net), schemes, queues, (up, spared, drop_tail, b), rates)| {
+            let (station, last) = (net.nodes.len() as u16 - 1, net.flows.len() - 1);
+            for (i, f) in net.flows.iter_mut().enumerate() {
+                (f.from, f.to) = if up { (station, 0) } else { (0, station) };
+                f.scheme = scheme(SCHEMES[schemes[i % schemes.len()]]);
+                (f.loss, f.ack_loss) = (LossConfig::None, LossConfig::None);
+                if f.app.datagrams().is_some() || matches!(f.app, App::Web { .. }) {
+                    f.app = if b[0] { App::Bulk } else { App::Transfer { size: 40_000 } };
+                }
+                if matches!(f.app, App::Transfer { .. }) {
+                    f.stop = None;
+                }
+                // Few keep their delayed ACKs, since one makes all receivers wait for events.
+                if i < last || spared > 0 {
+                    f.profile.delayed_ack = DelayedAck::Switch(false);
+                }
+                if spared > 0 {
+                    f.profile.segmentation_offload = false;
+                }
+            }
+            for (l, &(rate, delay)) in net.links.iter_mut().zip(rates.iter().flatten()) {
+                l.rate = mbps([0.5, 1.0, 2.0, 10.0][rate]);
+                (l.delay, l.trace, l.outages) =
+                    (DelayConfig::constant(ms(delay)), None, Vec::new());
+            }
+            if rates.is_some() {
+                for f in &mut net.flows {
+                    (f.profile.timestamps, f.profile.ecn) = (b[2] && b[1], b[1] && b[0]);
+                    f.app = if spared < 3 { App::Bulk } else { f.app.clone() };
+                }
+            }
+            if drop_tail {
+                for (l, n) in net.links.iter_mut().zip(queues) {
+                    l.arq = None;
+                    let limit = n.map(QueueLimit::Packets);
+                    l.queue =
+                        QueueConfig { limit, ..QueueConfig::drop_tail(QueueLimit::Packets(1)) };
+                    if b[1] {
+                        l.loss = LossConfig::uniform(Share(if b[2] { 0.02 } else { 0.0 }));
+                    }
+                }
+            }
+            Case(net)
+        },
+    )
+}
+
+fn result(network: &Network, seed: u64, receivers_by_event: bool) -> String {
+    let options = Options { receivers_by_event, ..Options::default() };
+    let cancel = AtomicBool::new(false);
+    to_json(&lasthop_sim::run_with(network, seed, (), &cancel, options).unwrap())
+}
+
+/// True if a receiver of the network is computed in advance.
+fn any_in_advance(network: &Network) -> bool {
+    lasthop_sim::explain(network, false).unwrap().receivers.iter().any(|r| r.in_advance)
+}
+
+#[test]
+fn results_do_not_depend_on_the_receivers_being_computed_in_advance() {
+    let in_advance = Cell::new(0u32);
+    let config = cases(3000);
+    let all = config.cases;
+    let networks = (any_one_way_network(), 0u64..1000);
+    let mut runner = TestRunner::new(config);
+    let checked = runner.run(&networks, |(Case(network), seed)| {
+        in_advance.set(in_advance.get() + u32::from(any_in_advance(&network)));
+        prop_assert_eq!(result(&network, seed, false), result(&network, seed, true));
+        Ok(())
+    });
+    checked.unwrap_or_else(|e| panic!("{e}"));
+    assert!(4 * in_advance.get() > all, "only {} of {all} cases", in_advance.get());
+}
+
+/// A hundred flows with losses in both directions, measured after a start-up time.
+#[test]
+fn many_flows_with_losses_in_both_directions() {
+    let mut flows = vec![flow("newreno", ProfileName::Ns235, App::Bulk); 100];
+    for (i, f) in flows.iter_mut().enumerate() {
+        (f.name, f.start) = (format!("flow {i}"), ms(7 * i as u64));
+    }
+    let mut net = last_hop(flows, Duration::secs(30));
+    net.measure_from = ms(1234);
+    net.links[DOWN].queue = packets(30);
+    net.links[DOWN].loss = LossConfig::uniform(Share(0.01));
+    net.links[UP].loss = LossConfig::uniform(Share(0.02));
+    assert!(any_in_advance(&net));
+    assert_eq!(result(&net, 3, false), result(&net, 3, true));
+}
+
+/// The plan says why: an observer, an agent, ACKs that share their link with data.
+#[test]
+fn the_plan_says_which_receivers_are_computed_in_advance() {
+    let bulk = |scheme| flow(scheme, ProfileName::Ns235, App::Bulk);
+    let plan = |net: &Network, observed| {
+        let plan = lasthop_sim::explain(net, observed).unwrap();
+        plan.receivers.iter().map(|r| (r.in_advance, r.why.clone())).collect::<Vec<_>>()
+    };
+    let one = last_hop(vec![bulk("reno")], Duration::secs(1));
+    assert!(plan(&one, false)[0].0);
+    assert!(!plan(&one, true)[0].0);
+    let snoop = last_hop(vec![bulk("snoop")], Duration::secs(1));
+    assert!(plan(&snoop, false)[0].1.starts_with("agents"));
+    let mut back = bulk("reno");
+    (back.from, back.to, back.name) = (back.to, back.from, "back".into());
+    let both = last_hop(vec![bulk("reno"), back], Duration::secs(1));
+    assert!(plan(&both, false).iter().all(|r| !r.0 && r.1.contains("carries other frames")));
+}
