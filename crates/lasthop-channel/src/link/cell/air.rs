@@ -19,6 +19,8 @@ struct Around {
 #[derive(Debug)]
 struct Side {
     loss: LossProcess,
+    /// Whether the model applies to data frames, and to control frames.
+    hits: [bool; 2],
     /// Number of frames whose loss was computed.
     ordinal: u64,
     /// True if the last of them was lost.
@@ -59,11 +61,10 @@ impl Air {
         mss: u32,
     ) -> Result<Air, String> {
         let side = |loss: &LossConfig, name: String| {
-            Ok::<_, String>(Side {
-                loss: LossProcess::new(loss, seed, &name)?,
-                ordinal: 0,
-                took: false,
-            })
+            let loss = LossProcess::new(loss, seed, &name)?;
+            let any = !matches!(loss, LossProcess::None);
+            let hits = [any, any && loss.hits_control_frames()];
+            Ok::<_, String>(Side { loss, hits, ordinal: 0, took: false })
         };
         let around = |(station, name): (&StationConfig, &String)| {
             Ok(Around {
@@ -80,6 +81,16 @@ impl Air {
     /// True if a frame is lost. Call it once for each frame, in order of start.
     #[inline]
     pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
+        let kind = usize::from(f.control);
+        let (up, down) = (&self.around[f.from].up, &self.around[f.to].down);
+        if !(self.outages || up.hits[kind] || down.hits[kind]) {
+            return false;
+        }
+        self.draw(f)
+    }
+
+    /// The fate of a frame that may be lost.
+    fn draw(&mut self, f: &OnAir<'_>) -> bool {
         let mss = self.mss;
         let out = self.is_out(f);
         let up = self.around[f.from].up.lost(f, mss);
@@ -106,8 +117,7 @@ impl Air {
 impl Side {
     #[inline]
     fn lost(&mut self, f: &OnAir<'_>, mss: u32) -> bool {
-        if matches!(self.loss, LossProcess::None) || (f.control && !self.loss.hits_control_frames())
-        {
+        if !self.hits[usize::from(f.control)] {
             return false;
         }
         self.took = self.loss.lost(&Frame {
