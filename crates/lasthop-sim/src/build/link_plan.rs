@@ -1,4 +1,5 @@
-//! How each link and each receiver of a run is computed, and why: the answer of `lasthop run --explain`.
+//! How each link and each receiver of a run is computed, and why: the answer of `lasthop run
+//! --explain`.
 
 use std::fmt;
 

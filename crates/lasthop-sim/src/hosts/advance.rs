@@ -4,7 +4,7 @@
 //! This gives the same result as an event for each arrival where nothing can come between: nobody
 //! observes the arrivals, all frames of the last link reach such receivers in the order in which
 //! they enter it, and only these receivers send on the first link of the ACKs
-//! ([`crate::build::plan`] chooses them). The sender and its ACKs are ordinary events.
+//! (`build/receivers.rs` chooses them). The sender and its ACKs are ordinary events.
 
 use lasthop::ring::Ring;
 use lasthop::segment::{Flags, NodeId, Segment};

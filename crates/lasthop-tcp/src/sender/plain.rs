@@ -3,7 +3,7 @@
 //! `on_segment` does, without the questions whose answers are known.
 
 use super::Sender;
-use crate::recovery::Engine;
+use crate::recovery::engine::Engine;
 use crate::sender::config::{Output, State};
 use crate::window::WindowRule;
 use lasthop_core::units::Time;
