@@ -24,6 +24,14 @@
 //               duplicate ACK
 //   --fresh     a window rule gets the segments that an ACK reports first; in ns-3 one for each
 //               duplicate ACK, and all again with the ACK that covers them
+//   --all       all that a timeout has marked lost is sent again; in ns-3 only what lies below the
+//               highest SACK (RFC 6675, NextSeg, rule 1.b). For Bbr
+//   --clear     without SACK: an ACK of new data, but for a partial one, forgets the duplicate ACKs
+//               before it; in ns-3 they go on to stand for later segments, and each such ACK marks
+//               the first segment lost
+//   --classic   fast recovery inflates the window (RFC 6582), without proportional rate reduction
+//   --more      a fast recovery begins only if more than the last one's recovery point is
+//               acknowledged (RFC 6582, section 3.2, step 2); in ns-3 also if just that is
 //   --guard     after the recovery from a timeout no fast recovery begins before all that was sent
 //               by then is acknowledged; in ns-3 before the timeout
 //   --samples   a window rule gets each round-trip time, not the smoothed one
@@ -35,6 +43,8 @@
 //   --half      Vegas halves FlightSize on a loss; in ns-3 it takes one segment off
 //   --cap       the end of a recovery does not raise cwnd above its value before the loss
 //               (Westwood+)
+//   --curve     Cubic grows and reduces as RFC 9438 says (sections 4.2 to 4.7), in fractions of a
+//               segment; in ns-3 curve and window are whole segments, with alpha constant
 //   --interval  Westwood+'s samples last from ACK to ACK, pauses included, and its filter begins
 //               with the first; in ns-3 a pause before an ACK is in none, and it begins with 0
 
@@ -54,6 +64,7 @@
 #define private public
 #define protected public
 #include "ns3/tcp-tx-buffer.h"
+#include "ns3/tcp-bbr.h"
 #include "ns3/tcp-cubic.h"
 #include "ns3/tcp-linux-reno.h"
 #include "ns3/tcp-prr-recovery.h"
@@ -74,10 +85,14 @@ namespace
 {
 bool g_flight, g_flightAtLoss, g_exitAck, g_two, g_forget, g_prr, g_fresh, g_samples;
 bool g_rounds, g_few, g_half, g_cap, g_interval, g_guard, g_noSack, g_trace;
+bool g_all, g_clear, g_classic, g_curve, g_more;
 std::string g_window = "NewReno";
 constexpr uint32_t SEGMENT = 1000;
 //! Counting begins here, s.
 constexpr double WARM_UP = 20;
+//! What NextSeg takes for the highest SACK is replaced until the next ACK; the true one.
+bool g_widened;
+SequenceNumber32 g_highestSack;
 uint64_t g_sent, g_resent, g_timeouts, g_before, g_deliveredBefore;
 TcpSocketBase* g_socket;
 Ptr<PacketSink> g_sink;
@@ -147,8 +162,10 @@ class Told : public Base
         Base::PktsAcked(s, g_fresh ? Fresh() : segments, g_samples ? s->m_lastRtt.Get() : smoothed);
     }
 
-  private:
+  protected:
     bool m_begins = false;
+
+  private:
     bool m_ends = false;
 };
 
@@ -290,6 +307,94 @@ class Cubic : public Told<TcpCubic>
     {
         return CopyObject<Cubic>(this);
     }
+
+    void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
+    {
+        if (g_curve && s->m_cWnd >= s->m_ssThresh)
+        {
+            double cwnd = double(s->m_cWnd) / SEGMENT;
+            double smoothed = s->m_srtt.Get().GetSeconds();
+            s->m_cWnd = uint32_t(SEGMENT * Avoid(cwnd, g_fresh ? Fresh() : segments, smoothed));
+        }
+        else
+        {
+            Told<TcpCubic>::IncreaseWindow(s, segments);
+        }
+    }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
+    {
+        double cwnd = double(s->m_cWnd) / SEGMENT;
+        m_most = cwnd < m_most ? cwnd * (1 + BETA) / 2 : cwnd;
+        m_prior = cwnd;
+        m_start = -1;
+        // After a timeout the curve begins at its plateau (section 4.8).
+        m_plateau = !m_begins;
+        uint32_t theirs = Told<TcpCubic>::GetSsThresh(s, pipe);
+        return g_curve ? std::max(2 * SEGMENT, uint32_t(BETA * s->m_cWnd)) : theirs;
+    }
+
+  private:
+    static constexpr double BETA = 0.7;
+    static constexpr double C = 0.4;
+
+    //! Congestion avoidance (RFC 9438, sections 4.2 to 4.5), in segments.
+    double Avoid(double cwnd, double acked, double smoothed)
+    {
+        if (m_start < 0)
+        {
+            if (m_plateau)
+            {
+                m_most = cwnd;
+                m_prior = std::max(m_prior, cwnd);
+            }
+            m_plateau = false;
+            m_start = Clock();
+            m_k = std::cbrt(std::max(m_most - cwnd, 0.0) / C);
+            m_top = std::max(m_most, cwnd);
+            m_reno = cwnd;
+        }
+        auto curve = [this](double t) { return C * std::pow(t - m_k, 3) + m_top; };
+        double t = Clock() - m_start;
+        double target = std::clamp(curve(t + smoothed), cwnd, 1.5 * cwnd);
+        m_reno += (m_reno >= m_prior ? 1 : 3 * (1 - BETA) / (1 + BETA)) * acked / cwnd;
+        bool friendly = curve(t) < m_reno;
+        return friendly ? std::max(cwnd, m_reno) : cwnd + (target - cwnd) / cwnd * acked;
+    }
+
+    double m_start = -1;
+    double m_k = 0;
+    double m_most = 0;
+    double m_top = 0;
+    double m_reno = 0;
+    double m_prior = 0;
+    bool m_plateau = true;
+};
+
+class Bbr : public TcpBbr
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<Bbr>(this);
+    }
+
+    // The last that is asked before an ACK lets segments go.
+    void CongControl(Ptr<TcpSocketState> s,
+                     const TcpRateOps::TcpRateConnection& connection,
+                     const TcpRateOps::TcpRateSample& sample) override
+    {
+        TcpBbr::CongControl(s, connection, sample);
+        if (g_all && s->m_congState == TcpSocketState::CA_LOSS && !g_widened)
+        {
+            SequenceNumber32& highest = g_socket->m_txBuffer->m_highestSack.second;
+            g_widened = true;
+            g_highestSack = highest;
+            highest = s->m_highTxMark;
+        }
+    }
 };
 
 #define RULES_TYPE(Name)                                                           \
@@ -308,6 +413,7 @@ RULES_TYPE(Veno);
 RULES_TYPE(Vegas);
 RULES_TYPE(WestwoodPlus);
 RULES_TYPE(Cubic);
+RULES_TYPE(Bbr);
 
 class Recovery : public TcpPrrRecovery
 {
@@ -386,6 +492,11 @@ void State(TcpSocketState::TcpCongState_t before, TcpSocketState::TcpCongState_t
     {
         g_socket->m_recover = g_socket->m_tcb->m_highTxMark;
     }
+    bool ended = before == TcpSocketState::CA_RECOVERY || before == TcpSocketState::CA_LOSS;
+    if (g_more && ended && next == TcpSocketState::CA_OPEN)
+    {
+        g_socket->m_recover = g_socket->m_recover + 1;
+    }
     g_timeouts += next == TcpSocketState::CA_LOSS && Clock() >= WARM_UP;
 }
 
@@ -409,6 +520,19 @@ void Resent(Ptr<const Packet>,
 
 void Acked(Ptr<const Packet>, const TcpHeader& header, Ptr<const TcpSocketBase>)
 {
+    Ptr<TcpTxBuffer> board = g_socket->m_txBuffer;
+    SequenceNumber32 number = header.GetAckNumber();
+    bool recovers = g_socket->m_tcb->m_congState == TcpSocketState::CA_RECOVERY;
+    bool partial = recovers && number < g_socket->m_recover;
+    if (g_clear && g_noSack && number > board->HeadSequence() && !partial)
+    {
+        board->ResetRenoSack();
+    }
+    if (g_widened)
+    {
+        board->m_highestSack.second = g_highestSack;
+        g_widened = false;
+    }
     g_deliveredBefore = Delivered();
     if (g_trace)
     {
@@ -455,7 +579,8 @@ void Defaults()
     auto type = [](const char* name) { return TypeIdValue(TypeId::LookupByName(name)); };
     std::string window = "ns3::Rules" + g_window;
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", type(window.c_str()));
-    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", type("ns3::RulesRecovery"));
+    const char* recovery = g_classic ? "ns3::TcpClassicRecovery" : "ns3::RulesRecovery";
+    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", type(recovery));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(SEGMENT));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(2));
@@ -489,6 +614,11 @@ int main(int count, char** words)
     line.AddValue("half", "Vegas halves FlightSize on a loss", g_half);
     line.AddValue("cap", "no window above the one before the recovery at its end", g_cap);
     line.AddValue("interval", "Westwood+ samples from ACK to ACK, pauses included", g_interval);
+    line.AddValue("all", "all that a timeout has marked lost is sent again", g_all);
+    line.AddValue("more", "a fast recovery needs more than the last one acknowledged", g_more);
+    line.AddValue("clear", "without SACK, duplicate ACKs are forgotten", g_clear);
+    line.AddValue("classic", "fast recovery without PRR", g_classic);
+    line.AddValue("curve", "Cubic as RFC 9438 says", g_curve);
     line.AddValue("window", "rule of ns-3, without Tcp", g_window);
     line.AddValue("guard", "no fast recovery before all sent is acknowledged", g_guard);
     line.AddValue("no-sack", "without SACK", g_noSack);

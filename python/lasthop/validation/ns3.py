@@ -228,7 +228,7 @@ def explained(table: Table, prediction: Table | None, experiment: Table | None) 
             f"ns-3 with these rules replaced in it {what} lasthop's sender: {size(experiment)}"
         )
     if prediction is None and experiment is None:
-        parts.append("cause not shown by a run")
+        parts.append("no table of ns-3 with rules replaced")
     return "; ".join(parts)
 
 
