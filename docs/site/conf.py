@@ -19,6 +19,8 @@ smartquotes = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_class_signature = "separated"
+# The type `bytes` is also the name of an attribute of two classes.
+suppress_warnings = ["ref.python"]
 
 html_theme = "furo"
 html_title = "lasthop"
