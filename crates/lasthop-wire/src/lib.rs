@@ -7,6 +7,7 @@
 //! * [`snack`]: selective negative acknowledgments as a TCP option.
 //! * [`link`]: the offset of the IP packet in a captured frame.
 //! * [`offload`]: packets that a kernel leaves to the device to split.
+//! * [`datagram`]: UDP datagrams and ICMP errors.
 //! * [`capture`]: write pcapng; read pcapng and legacy pcap.
 //!
 //! No function in this crate panics, whatever bytes it is given.
@@ -21,6 +22,7 @@
 
 mod addressing;
 pub mod capture;
+pub mod datagram;
 pub mod link;
 pub mod offload;
 pub mod options;

@@ -16,13 +16,15 @@ const ROOM: usize = HEADER_LEN + 14 + 40 + 65_535;
 
 /// The checksum is to be completed (`VIRTIO_NET_HDR_F_NEEDS_CSUM`).
 const NEEDS_CHECKSUM: u8 = 1;
-/// Kinds of segmentation (`VIRTIO_NET_HDR_GSO_TCPV4`, `_TCPV6`), without the bit for ECN.
+/// Kinds of segmentation (`VIRTIO_NET_HDR_GSO_TCPV4`, `_TCPV6`, `_UDP_L4`) without the bit for ECN.
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
+const UDP: u8 = 5;
 const ECN: u8 = 0x80;
 
-/// TCP's number in the pseudo-header.
-const PROTOCOL: u8 = 6;
+/// Numbers of the protocols in the pseudo-header.
+const TCP_PROTOCOL: u8 = 6;
+const UDP_PROTOCOL: u8 = 17;
 const FIN_PSH: u8 = 0x01 | 0x08;
 const CWR: u8 = 0x80;
 
@@ -52,12 +54,14 @@ pub struct Splitter {
     split: Option<Split>,
 }
 
-/// A TCP packet that is being split.
+/// A packet that is being split.
 #[derive(Clone, Debug)]
 struct Split {
-    /// IP and TCP headers of the whole, 120 bytes at most.
+    /// Headers of the whole, 120 bytes at most.
     headers: Vec<u8>,
-    tcp_at: usize,
+    /// True for TCP, false for UDP.
+    is_tcp: bool,
+    transport_at: usize,
     /// Payload of each packet but the last one, bytes.
     size: usize,
     /// Packets made.
@@ -91,8 +95,8 @@ impl Splitter {
         let (start, offset) = (number(c0, c1), number(o0, o1));
         let Some(start) = start.checked_sub(self.skipped) else { return };
         let Some(packet) = self.buffer.get_mut(self.at..self.end) else { return };
-        if matches!(kind, TCP_V4 | TCP_V6) && size > 0 {
-            self.split = Split::new(packet, start, size);
+        if matches!(kind, TCP_V4 | TCP_V6 | UDP) && size > 0 {
+            self.split = Split::new(packet, kind != UDP, start, size);
             self.at += self.split.as_ref().map_or(0, |split| split.headers.len());
         } else if flags & NEEDS_CHECKSUM != 0 {
             complete(packet, start, offset);
@@ -126,13 +130,19 @@ impl Splitter {
 }
 
 impl Split {
-    /// How to split a packet whose TCP header begins at `tcp_at`; `None` if that is impossible.
-    fn new(packet: &[u8], tcp_at: usize, size: usize) -> Option<Split> {
-        let tcp_len = usize::from(packet.get(tcp_at + 12)? >> 4) * 4;
-        let headers = packet.get(..tcp_at + tcp_len)?;
+    /// How to split a packet whose TCP or UDP header begins at `transport_at`; `None` if that is
+    /// impossible.
+    fn new(packet: &[u8], is_tcp: bool, transport_at: usize, size: usize) -> Option<Split> {
+        let transport_len = match is_tcp {
+            true => usize::from(packet.get(transport_at + 12)? >> 4) * 4,
+            false => 8,
+        };
+        let headers = packet.get(..transport_at + transport_len)?;
         let minimum = if packet.first()? >> 4 == 4 { 20 } else { 40 };
-        let possible = tcp_at >= minimum && tcp_len >= 20 && packet.len() > headers.len();
-        possible.then(|| Split { headers: headers.to_vec(), tcp_at, size, made: 0 })
+        let possible = transport_at >= minimum
+            && transport_len >= if is_tcp { 20 } else { 8 }
+            && packet.len() > headers.len();
+        possible.then(|| Split { headers: headers.to_vec(), is_tcp, transport_at, size, made: 0 })
     }
 
     /// Writes the headers of the next packet: lengths, identification, sequence number, flags,
@@ -142,7 +152,7 @@ impl Split {
         if let Some(headers) = packet.get_mut(..self.headers.len()) {
             headers.copy_from_slice(&self.headers);
         }
-        let Some((ip, tcp)) = packet.split_at_mut_checked(self.tcp_at) else { return };
+        let Some((ip, transport)) = packet.split_at_mut_checked(self.transport_at) else { return };
         let addresses = match ip {
             [first, _, l0, l1, id0, id1, _, _, _, _, sum0, sum1, rest @ ..] if *first >> 4 == 4 => {
                 [*l0, *l1] = (length as u16).to_be_bytes();
@@ -159,23 +169,34 @@ impl Split {
             }
             _ => None,
         };
-        if let (
-            [_, _, _, _, s0, s1, s2, s3, _, _, _, _, _, flags, _, _, sum0, sum1, ..],
-            Some(sum),
-        ) = (&mut *tcp, addresses)
-        {
-            let passed = u32::from(self.made).wrapping_mul(self.size as u32);
-            let seq = u32::from_be_bytes([*s0, *s1, *s2, *s3]).wrapping_add(passed);
-            [*s0, *s1, *s2, *s3] = seq.to_be_bytes();
-            // As a sender would have done it: a push or the end goes with the last byte, and
-            // "window reduced" (RFC 3168, section 6.1.2) is said once.
-            *flags &= if is_last { 0xff } else { !FIN_PSH };
-            *flags &= if self.made == 0 { 0xff } else { !CWR };
+        let Some(sum) = addresses else { return };
+        let length = (transport.len() as u16).to_be_bytes();
+        if self.is_tcp {
+            self.make_tcp(transport, is_last);
+            let sum = sum.add_2bytes([0, TCP_PROTOCOL]).add_2bytes(length);
+            write_sum(transport, 16, sum.add_slice(transport));
+        } else if let [_, _, _, _, l0, l1, sum0, sum1, ..] = &mut *transport {
+            [*l0, *l1] = length;
             [*sum0, *sum1] = [0; 2];
-            let sum = sum.add_2bytes([0, PROTOCOL]).add_2bytes((tcp.len() as u16).to_be_bytes());
-            write_sum(tcp, 16, sum.add_slice(tcp));
+            let sum = sum.add_2bytes([0, UDP_PROTOCOL]).add_2bytes(length);
+            write_sum(transport, 6, sum.add_slice(transport));
         }
         self.made = self.made.wrapping_add(1);
+    }
+
+    /// Writes what differs from packet to packet in a TCP header; its checksum is then zero.
+    fn make_tcp(&self, tcp: &mut [u8], is_last: bool) {
+        let [_, _, _, _, s0, s1, s2, s3, _, _, _, _, _, flags, _, _, sum0, sum1, ..] = tcp else {
+            return;
+        };
+        let passed = u32::from(self.made).wrapping_mul(self.size as u32);
+        let seq = u32::from_be_bytes([*s0, *s1, *s2, *s3]).wrapping_add(passed);
+        [*s0, *s1, *s2, *s3] = seq.to_be_bytes();
+        // As a sender would have done it: a push or the end goes with the last byte, and "window
+        // reduced" (RFC 3168, section 6.1.2) is said once.
+        *flags &= if is_last { 0xff } else { !FIN_PSH };
+        *flags &= if self.made == 0 { 0xff } else { !CWR };
+        [*sum0, *sum1] = [0; 2];
     }
 }
 
@@ -203,6 +224,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::datagram::Datagram;
     use crate::{Addressing, assemble, parse};
 
     fn addressing(v6: bool) -> Addressing {
@@ -272,6 +294,28 @@ mod tests {
             }
         }
 
+        /// The datagrams of a large one (UDP_SEGMENT) are those that single writes would have made.
+        #[test]
+        fn datagrams_are_as_single_writes_would_have_made_them(
+            v6: bool, length in 1..40_000_usize, size in 500..1500_usize,
+        ) {
+            let payload: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+            let Addressing { source, destination, .. } = addressing(v6);
+            let packet = |payload| Datagram { source, destination, payload }.packet();
+            let mut splitter = Splitter::new(0);
+            let mut bytes = given(UDP, size, v6, 0, &packet(&payload));
+            bytes[8..10].copy_from_slice(&6_u16.to_ne_bytes());
+            let made = all(&mut splitter, &bytes);
+            let mut expected: Vec<_> = payload.chunks(size).map(packet).collect();
+            for (i, packet) in expected.iter_mut().enumerate().filter(|_| !v6) {
+                packet[4..6].copy_from_slice(&(i as u16).to_be_bytes());
+                packet[10..12].copy_from_slice(&[0; 2]);
+                let sum = Sum16BitWords::new().add_slice(&packet[..20]);
+                write_sum(packet, 10, sum);
+            }
+            prop_assert_eq!(made, expected);
+        }
+
         /// A checksum that the kernel has left to the device is completed.
         #[test]
         fn checksums_are_completed(v6: bool, length in 0..1400_usize) {
@@ -282,7 +326,7 @@ mod tests {
             let addresses = if v6 { &valid[8..40] } else { &valid[12..20] };
             let pseudo = Sum16BitWords::new()
                 .add_slice(addresses)
-                .add_2bytes([0, PROTOCOL])
+                .add_2bytes([0, TCP_PROTOCOL])
                 .add_2bytes(((valid.len() - at) as u16).to_be_bytes());
             packet[at + 16..at + 18].copy_from_slice(&(!pseudo.ones_complement()).to_ne_bytes());
             let made = all(&mut Splitter::new(0), &given(0, 0, v6, 0, &packet));
