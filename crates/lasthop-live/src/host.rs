@@ -6,10 +6,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::chain::Chain;
-use crate::device::Device;
 use crate::device::sender::{OwnSender, SenderReport};
+use crate::device::{Device, Kind};
+use crate::outer::outside::Outside;
+use crate::outer::udp::WithDatagrams;
+use crate::outer::{self, Carried};
 use crate::place::child::{Bound, code, drop_privileges, spawn};
-use crate::place::{Addresses, Ends, Site, addresses};
+use crate::place::{Addresses, Ends, Setup, Site, addresses};
 use crate::pump::{Pump, PumpCounters, Watcher};
 use crate::wait::{self, RealTime};
 
@@ -24,10 +27,23 @@ const SERVER_START: Duration = Duration::from_secs(5);
 pub struct Commands {
     /// At the mobile; the link ends with it.
     pub mobile: Vec<OsString>,
-    /// At the server, started first. None if empty.
+    /// At the server, started first. If it is empty, the network of the caller is behind the link.
     pub server: Vec<OsString>,
     /// Settings of the kernels' TCP.
     pub ends: Ends,
+    /// Kind of the devices.
+    pub device: Kind,
+}
+
+/// What was behind the link.
+#[derive(Clone, Debug)]
+pub enum Behind {
+    /// A server, or the core's own sender.
+    Server,
+    /// The network of the caller.
+    Outside(Carried),
+    /// Nothing, because the network of the caller cannot be reached from here; the reason.
+    Nothing(String),
 }
 
 /// What a live link has done.
@@ -44,6 +60,10 @@ pub struct Done<W> {
     pub watcher: W,
     /// True if the pump had real-time scheduling.
     pub real_time: bool,
+    /// Kind of the mobile's device.
+    pub device: Kind,
+    /// What was behind the link.
+    pub behind: Behind,
 }
 
 /// The nesting level of the present process: the number of links around it.
@@ -71,23 +91,53 @@ pub fn run<W: Watcher>(
     mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
 ) -> io::Result<Done<W>> {
     let (server, mobile) = ends();
-    let processor = wait::processor();
-    let server_site = Site::new(server, &commands.ends, processor)?;
-    let mobile_site = Site::new(mobile, &commands.ends, processor)?;
-    let server_child = match commands.server.as_slice() {
-        [] => None,
-        command => {
-            let mut child = start(command, &server_site, true)?;
-            wait_for_listener(&mut child, &mut || watch(None))?;
-            Some(child)
-        }
+    let setup = setup(commands);
+    let mobile_site = Site::new(mobile, &setup)?;
+    let with_server = |done: Done<W>, dropped| Done {
+        counters: PumpCounters { own_drops: done.counters.own_drops + dropped, ..done.counters },
+        ..done
     };
+    if commands.server.is_empty() {
+        let site = Site::new(server, &Setup { is_everywhere: true, ..setup.clone() })?;
+        let Site { device, mut statistics, namespace } = site;
+        let relay = outer::begin(&namespace, server);
+        let child = start(&commands.mobile, &mobile_site, false)?;
+        return match relay {
+            Ok(relay) => {
+                let device = WithDatagrams::new(device, Outside { server })?;
+                let (done, device) =
+                    drive(chain, device, mobile_site, child, watcher, watch, setup.busy)?;
+                let (datagrams, dropped) = device.counts();
+                let carried = Carried { datagrams, dropped, ..relay.counters().into() };
+                let done = with_server(done, statistics.dropped()?);
+                Ok(Done { behind: Behind::Outside(carried), ..done })
+            }
+            Err(error) => {
+                let (done, _device) =
+                    drive(chain, device, mobile_site, child, watcher, watch, setup.busy)?;
+                let done = with_server(done, statistics.dropped()?);
+                Ok(Done { behind: Behind::Nothing(error.to_string()), ..done })
+            }
+        };
+    }
+    let site = Site::new(server, &setup)?;
+    let mut server_child = start(&commands.server, &site, true)?;
+    wait_for_listener(&mut server_child, &mut || watch(None))?;
     let child = start(&commands.mobile, &mobile_site, false)?;
-    let Site { tun, mut statistics, .. } = server_site;
-    let (mut done, _tun) = drive(chain, tun, mobile_site, child, watcher, watch, processor)?;
+    let Site { device, mut statistics, .. } = site;
+    let (done, _device) = drive(chain, device, mobile_site, child, watcher, watch, setup.busy)?;
     drop(server_child);
-    done.counters.own_drops += statistics.dropped()?;
-    Ok(done)
+    Ok(with_server(done, statistics.dropped()?))
+}
+
+/// How the ends of a link are set up.
+fn setup(commands: &Commands) -> Setup {
+    Setup {
+        ends: commands.ends.clone(),
+        device: commands.device,
+        busy: wait::processor(),
+        is_everywhere: false,
+    }
 }
 
 /// As [`run`], with the core's own sender instead of a server. It opens its connection when the
@@ -103,11 +153,11 @@ pub fn run_sender<W: Watcher>(
     watcher: W,
     mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
 ) -> io::Result<(Done<W>, SenderReport)> {
-    let processor = wait::processor();
-    let site = Site::new(ends().1, &commands.ends, processor)?;
+    let setup = setup(commands);
+    let site = Site::new(ends().1, &setup)?;
     let mut child = start(&commands.mobile, &site, false)?;
     wait_for_listener(&mut child, &mut || watch(None))?;
-    let (done, sender) = drive(chain, sender, site, child, watcher, watch, processor)?;
+    let (done, sender) = drive(chain, sender, site, child, watcher, watch, setup.busy)?;
     Ok((done, sender.report()))
 }
 
@@ -121,10 +171,11 @@ fn drive<S: Device, W: Watcher>(
     mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
     processor: usize,
 ) -> io::Result<(Done<W>, S)> {
-    let Site { tun, mut statistics, namespace: _namespace } = mobile;
+    let Site { device, mut statistics, namespace: _namespace } = mobile;
+    let kind = device.kind();
     let real_time = RealTime::begin(processor);
     drop_privileges()?;
-    let mut pump = Pump::new(chain, server, tun, watcher);
+    let mut pump = Pump::new(chain, server, device, watcher);
     let mut status = None;
     let result = pump.run(|counters| {
         watch(Some(counters))?;
@@ -136,10 +187,19 @@ fn drive<S: Device, W: Watcher>(
     result?;
     let duration = Duration::from_nanos(pump.now().0);
     let mut counters = pump.counters().clone();
-    counters.own_drops += statistics.dropped()?;
+    counters.own_drops += statistics.dropped()? + pump.drops();
     let (chain, server, watcher) = pump.into_parts();
     let exit_status = status.map_or(1, code);
-    let done = Done { exit_status, duration, chain, counters, watcher, real_time: was_real_time };
+    let done = Done {
+        exit_status,
+        duration,
+        chain,
+        counters,
+        watcher,
+        real_time: was_real_time,
+        device: kind,
+        behind: Behind::Server,
+    };
     Ok((done, server))
 }
 
@@ -173,7 +233,7 @@ fn expand(word: &OsString, environment: &[(&str, String)]) -> OsString {
         .into()
 }
 
-/// Waits until a process in the namespace of `child` accepts TCP connections.
+/// Waits until a process in the namespace of `child` accepts TCP connections or datagrams.
 fn wait_for_listener(
     child: &mut Bound,
     interrupted: &mut impl FnMut() -> io::Result<()>,
@@ -185,20 +245,21 @@ fn wait_for_listener(
             let text = format!("the server ended with status {}", code(status));
             return Err(io::Error::other(text));
         }
-        if has_listener(child.0.id()) {
+        if is_serving(child.0.id()) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    // It may serve datagrams.
+    // Whatever it does, it has had its time.
     Ok(())
 }
 
-/// True if the namespace of a process has a listening TCP socket (state 0A in /proc).
-fn has_listener(pid: u32) -> bool {
-    ["tcp", "tcp6"].iter().any(|table| {
+/// True if the namespace of a process has a listening TCP socket or an unconnected UDP socket
+/// (states 0A and 07 in /proc).
+fn is_serving(pid: u32) -> bool {
+    [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")].iter().any(|(table, state)| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some("0A"))
+        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(state))
     })
 }
 

@@ -15,6 +15,7 @@ pub mod chain;
 pub mod device;
 pub mod flows;
 pub mod host;
+pub mod outer;
 pub mod place;
 pub mod prefix;
 pub mod pump;

@@ -147,6 +147,11 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
         &self.counters
     }
 
+    /// Packets that were dropped before the pump could read them, since the last call.
+    pub fn drops(&mut self) -> u64 {
+        self.server.drops() + self.mobile.drops()
+    }
+
     /// The chain, the server's device and the watcher; the mobile's device is closed.
     pub fn into_parts(self) -> (Chain, S, W) {
         (self.chain, self.server, self.watcher)

@@ -11,9 +11,12 @@ use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::Direction;
 use lasthop::units::{Duration, Time};
 use lasthop_live::chain::{Chain, End, draw_by_frame};
+use lasthop_live::device::Kind;
 use lasthop_live::device::sender::{OwnSender, SenderReport};
-use lasthop_live::host::{self, Commands, Done};
+use lasthop_live::host::{self, Behind, Commands, Done};
+use lasthop_live::outer::Carried;
 use lasthop_live::place::abilities::abilities;
+use lasthop_live::place::caller::caller;
 use lasthop_live::place::{Ends, user};
 use lasthop_live::pump::{PumpCounters, SAMPLE, Sample, Watcher};
 use lasthop_wire::{CaptureWriter, Interface, LinkType};
@@ -35,7 +38,11 @@ impl Capture {
             description: format!("{name}'s end of the link (lasthop link)"),
             link_type: LinkType::RAW,
         };
-        let writer = CaptureWriter::new(File::create(path)?, &[end("server"), end("mobile")]);
+        let file = File::create(path)?;
+        if let Some(caller) = caller() {
+            caller.give(&file)?;
+        }
+        let writer = CaptureWriter::new(file, &[end("server"), end("mobile")]);
         Ok(Capture(Some(writer.map_err(io::Error::other)?)))
     }
 
@@ -59,10 +66,11 @@ impl Watcher for Capture {
 /// on the link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits
 /// per second downlink and uplink, and packets queued, about twice per second. `own_sender` (port,
 /// bytes): instead of a server, the core's own sender, with the scheme and profile of the first
-/// flow, opens a connection to this port of the mobile and sends these bytes. Returns JSON.
+/// flow, opens a connection to this port of the mobile and sends these bytes. `device`: "tun" or
+/// "packet"; None takes what can be had. Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (scenario, command, server, needs_agent=false, seed=1, congestion_control=None,
-    sack=None, pcap=None, progress=None, own_sender=None))]
+    sack=None, pcap=None, progress=None, own_sender=None, device=None))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
 pub fn link(
     py: Python<'_>,
@@ -76,7 +84,17 @@ pub fn link(
     pcap: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
     own_sender: Option<(u16, u64)>,
+    device: Option<&str>,
 ) -> PyResult<String> {
+    let device = match device {
+        None => Kind::Automatic,
+        Some("tun") => Kind::Tun,
+        Some("packet") => Kind::Packet,
+        Some(other) => {
+            let text = format!("device: expected `tun` or `packet`, found `{other}`");
+            return Err(InputError::new_err(text));
+        }
+    };
     // The scheme of the flows, with the settings derived from their path.
     let run = RunContext::new(Arc::default(), false);
     let mut network = scenario.network_of(py, &run).into_owned();
@@ -86,7 +104,8 @@ pub fn link(
     let chain =
         Chain::new(&network, choice, seed).map_err(|e| InputError::new_err(e.to_string()))?;
     let capture = Capture::new(pcap)?;
-    let commands = Commands { mobile: command, server, ends: Ends { congestion_control, sack } };
+    let ends = Ends { congestion_control, sack };
+    let commands = Commands { mobile: command, server, ends, device };
     let mut failure = None;
     let mut shown = 0;
     let delay = chain.one_way_delay();
@@ -218,6 +237,8 @@ fn report(
         "one_way_delay_s": one_way_delay,
         "own_drops": counters.own_drops,
         "untouched": chain.untouched(),
+        "device": if done.device == Kind::Packet { "packet" } else { "tun" },
+        "outer_network": outer_network(&done.behind),
         "exit_status": done.exit_status,
         "series": {
             "columns": [
@@ -227,6 +248,21 @@ fn report(
             "rows": series,
         },
     })
+}
+
+/// The part of a report about the network outside; null if the link had a server.
+fn outer_network(behind: &Behind) -> Value {
+    match behind {
+        Behind::Server => Value::Null,
+        Behind::Nothing(reason) => json!({ "missing": reason }),
+        Behind::Outside(Carried { connections, refused, datagrams, dropped }) => json!({
+            "missing": null,
+            "connections": connections,
+            "refused": refused,
+            "datagrams": datagrams,
+            "dropped": dropped,
+        }),
+    }
 }
 
 /// What of a live link this machine can do: name, purpose, why it is missing, whether it is

@@ -400,6 +400,7 @@ def _live_link() -> Schema:
     agent = {"scheme": _TEXT, "counters": counts, "notices": _COUNT, "dropped": counts}
     late = {**dict.fromkeys(("p50", "p99", "p99_9"), _or_null(_POSITIVE)), "max": _POSITIVE}
     series = {"columns": _TEXTS, "rows": _list(_list(_or_null(_POSITIVE)))}
+    outer = dict.fromkeys(("connections", "refused", "datagrams", "dropped"), _COUNT)
     return _object(
         {
             "schema_version": _VERSION,
@@ -407,6 +408,8 @@ def _live_link() -> Schema:
             **dict.fromkeys(("seed", "connections", "packets", "own_drops", "exit_status"), _COUNT),
             **dict.fromkeys(("duration_s", "one_way_delay_s", "bound_us"), _POSITIVE),
             **dict.fromkeys(("real_time", "valid"), _FLAG),
+            "device": {"enum": ["tun", "packet"]},
+            "outer_network": _or_null(_object({"missing": _or_null(_TEXT)}, outer)),
             "links": _list(_object(hop)),
             "agents": _list(_object(agent)),
             "lateness_us": _object({**late, "n": _COUNT}),
@@ -429,10 +432,13 @@ def _validate() -> Schema:
     }
     counters = _counts("retransmissions", "fast_retransmits", "timeouts")
     pairs = _list(_object({"real": counters, "simulated": counters}), "by seed")
+    parted = dict.fromkeys(("acked_segments", "real_segments", "simulated_segments"), _POSITIVE)
+    compared = {"acks": _COUNT, "equal": _COUNT, "parted": _or_null(_object(parted))}
+    cwnd = _list(_object(compared, about="congestion windows, real and simulated"), "by seed")
     return _object(
         {
             "schema_version": _VERSION,
-            "cells": _list(_object(cell), "the kernel's senders"),
+            "cells": _list(_object({**cell, "cwnd": cwnd}), "the kernel's senders"),
             "controls": _list(_object({**cell, "counters": pairs}), "lasthop's own sender"),
             "lasthop": _TEXT,
             **_ABOUT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import shlex
 import sys
@@ -48,7 +49,10 @@ def add_parser(commands: Any) -> None:
     )
     common.add_set(link)
     link.add_argument(
-        "--server", metavar="COMMAND", default="", help="command to run at the server's end"
+        "--server",
+        metavar="COMMAND",
+        default="",
+        help="command to run at the server's end (default: this machine's network is behind it)",
     )
     link.add_argument(
         "--ends",
@@ -63,6 +67,11 @@ def add_parser(commands: Any) -> None:
             "largest p99 of the lateness of packets (default: 1ms, or 2 %% of the one-way delay if"
             " that is more)"
         ),
+    )
+    link.add_argument(
+        "--device",
+        choices=("tun", "packet"),
+        help="TUN devices, or virtual Ethernet and packet sockets (default: what can be had)",
     )
     # For `lasthop validate`: PORT:BYTES.
     link.add_argument("--own-sender", default="", help=argparse.SUPPRESS)
@@ -89,6 +98,8 @@ def link(options: argparse.Namespace, words: list[str]) -> int:
         server = shlex.split(options.server)
     except ValueError as error:
         raise InputError(f"--server {options.server}: {error}") from error
+    if options.out is not None:
+        _prepare(Path(options.out))
     reason = live.missing()
     if reason is not None:
         status = live.run_with_rights(words[1:])
@@ -109,6 +120,7 @@ def link(options: argparse.Namespace, words: list[str]) -> int:
             pcap=options.pcap,
             progress=live.print_progress if show else None,
             own_sender=_own_sender(options.own_sender),
+            device=options.device,
         )
     finally:
         progress.clear_line()
@@ -134,15 +146,29 @@ def _own_sender(text: str) -> tuple[int, int] | None:
         raise InputError(f"--own-sender {text}: expected PORT:BYTES") from None
 
 
-def _write(data: dict[str, Any], folder: Path) -> None:
+def _prepare(folder: Path) -> None:
+    """Load what the picture needs, and make the folder if the caller may: the link gives up rights
+    that both may need.
+    """
     from lasthop import extras
     from lasthop.experiments import store
+    from lasthop.live import link as live
 
     extras.require("plots")
     with store.writing(folder):
+        made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        with store.partial(folder / "link.json") as file:
-            file.write_text(json.dumps(data, indent=2), encoding="utf-8")
+        if made:
+            live.give_to_caller(folder)
+    # Imported by name, because it is used in another function.
+    importlib.import_module("lasthop.live.picture")
+
+
+def _write(data: dict[str, Any], folder: Path) -> None:
+    from lasthop.experiments import store
+
+    with store.writing(folder), store.partial(folder / "link.json") as file:
+        file.write_text(json.dumps(data, indent=2), encoding="utf-8")
     if data["series"]["rows"]:
         from lasthop.live import picture
 

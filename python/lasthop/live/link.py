@@ -40,6 +40,13 @@ def run_with_rights(words: Sequence[str]) -> int | None:
         return None
 
 
+def give_to_caller(path: Path) -> None:
+    """Let a file or folder belong to the user who has called sudo, as whom commands run."""
+    user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if os.geteuid() == 0 and INSIDE not in os.environ and user.isdigit() and group.isdigit():
+        os.chown(path, int(user), int(group))
+
+
 def link(
     command: Sequence[str],
     file: str | Path | None = None,
@@ -54,14 +61,20 @@ def link(
     pcap: str | Path | None = None,
     progress: Progress | None = None,
     own_sender: tuple[int, int] | None = None,
+    device: str | None = None,
 ) -> dict[str, Any]:
     """Run `command` at the mobile and `server` at the server of a live link; return the report.
+    Without `server`, the network of this process is behind the link.
 
     The link is described as for `lasthop.run`. `scheme` is one with an agent, or "none". `ends`
     sets up the kernels' TCP: "reno", "cubic,sack=off". `bound` is the largest 99th percentile of
     the lateness of packets with which the run is valid. `own_sender` (port, bytes): instead of a
     server, lasthop's own sender with the flow's scheme sends these bytes to `command`, which
-    accepts a connection at this port; the report then has `own_sender`.
+    accepts a connection at this port; the report then has `own_sender`. `device` is "tun" or
+    "packet" (default: what can be had).
+
+    The calling thread loses its privileges for good, and under sudo it becomes that of the
+    user who called it.
 
     Raises `InputError` if the scenario cannot carry real packets, and `OSError` if the machine
     cannot make the link or run the commands.
@@ -86,6 +99,7 @@ def link(
         pcap=None if pcap is None else str(pcap),
         progress=progress,
         own_sender=own_sender,
+        device=device,
     )
     data: dict[str, Any] = {"schema_version": 1, "scenario": scenario.title, **json.loads(text)}
     if limit is None:
@@ -152,6 +166,8 @@ def summary(data: Mapping[str, Any]) -> str:
         lines.append(f"not shown to agents: {reasons}")
     if data["own_drops"]:
         lines.append(f"dropped by the devices of this machine: {data['own_drops']}")
+    if data["outer_network"] is not None:
+        lines.append(_outer_network(data["outer_network"]))
     late = data["lateness_us"]
     if late["p99"] is not None:
         scheduling = "real-time" if data["real_time"] else "ordinary"
@@ -162,6 +178,16 @@ def summary(data: Mapping[str, Any]) -> str:
     if not data["valid"]:
         lines.append(verdict(data))
     return "\n".join(lines)
+
+
+def _outer_network(outer: Mapping[str, Any]) -> str:
+    if outer["missing"] is not None:
+        return f"nothing was behind the link: {outer['missing']}"
+    text = (
+        f"to the network outside: {outer['connections']} connections ({outer['refused']} refused),"
+        f" {outer['datagrams']} datagrams"
+    )
+    return text + (f" ({outer['dropped']} dropped)" if outer["dropped"] else "")
 
 
 def verdict(data: Mapping[str, Any]) -> str:
@@ -175,7 +201,7 @@ def verdict(data: Mapping[str, Any]) -> str:
 def print_progress(t: float, down: float, up: float, queued: int) -> None:
     """Show the state of the link on the terminal."""
     sys.stderr.write(
-        f"\r\x1b[Klink {t:.0f} s: {down / 1e6:.2f} Mbit/s down, {up / 1e6:.2f} Mbit/s up,"
+        f"\r\x1b[Klink {t:.1f} s: {down / 1e6:.2f} Mbit/s down, {up / 1e6:.2f} Mbit/s up,"
         f" {queued} packets queued"
     )
     sys.stderr.flush()

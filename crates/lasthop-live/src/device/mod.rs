@@ -1,6 +1,7 @@
 //! Where packets come from and go to.
 
 pub mod memory;
+pub mod packet;
 pub mod sender;
 pub mod tun;
 
@@ -42,4 +43,52 @@ pub trait Device {
     fn next(&self) -> Time {
         Time::NEVER
     }
+
+    /// Packets that were dropped before they could be read, since the last call.
+    fn drops(&mut self) -> u64 {
+        0
+    }
+
+    /// Its kind, if it is a kernel's device.
+    fn kind(&self) -> Kind {
+        Kind::Automatic
+    }
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn read(&mut self, now: Time) -> io::Result<Option<&[u8]>> {
+        (**self).read(now)
+    }
+
+    fn write(&mut self, now: Time, packet: &[u8]) -> Sent {
+        (**self).write(now, packet)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        (**self).fd()
+    }
+
+    fn next(&self) -> Time {
+        (**self).next()
+    }
+
+    fn drops(&mut self) -> u64 {
+        (**self).drops()
+    }
+
+    fn kind(&self) -> Kind {
+        (**self).kind()
+    }
+}
+
+/// Kinds of devices for the packets of a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A TUN device, or a packet socket where there is none.
+    #[default]
+    Automatic,
+    /// [`tun::Tun`].
+    Tun,
+    /// [`packet::PacketSocket`].
+    Packet,
 }

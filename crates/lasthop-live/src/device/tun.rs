@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use lasthop::units::Time;
 use lasthop_wire::offload::{PLAIN, Splitter};
 
-use super::{Device, Sent};
+use super::{Device, Kind, Sent};
 
 /// The kernel's device for making TUN devices.
 pub const PATH: &str = "/dev/net/tun";
@@ -80,6 +80,10 @@ impl Device for Tun {
             Err(e) if e.raw_os_error() == Some(libc::EBADFD) => Sent::Gone,
             Err(_) => Sent::Dropped,
         }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Tun
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

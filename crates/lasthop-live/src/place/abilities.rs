@@ -2,8 +2,11 @@
 
 use std::io;
 
+use super::DEVICE;
 use super::namespace::Namespace;
+use crate::device::packet::PacketSocket;
 use crate::device::tun::{PATH, Tun};
+use crate::outer;
 use crate::wait::{RealTime, processor};
 
 /// An ability, and why it is missing.
@@ -19,37 +22,36 @@ pub struct Ability {
     pub required: bool,
 }
 
-/// Tries everything that a link needs, in a namespace that vanishes at once.
+/// Tries everything that a link needs, in namespaces that vanish at once.
 pub fn abilities() -> Vec<Ability> {
     let missing = |result: io::Result<()>| result.err().map(|e| e.to_string());
     let namespace = Namespace::with(|| Ok(())).map(|_| ());
     let tun = Namespace::with(|| {
         let open = |e: io::Error| io::Error::new(e.kind(), format!("{PATH}: {e}"));
-        Tun::new("lasthop").map(drop).map_err(open)
+        Tun::new(DEVICE).map(drop).map_err(open)
     });
+    let packet = Namespace::with(|| Ok(())).and_then(|((), end)| {
+        Namespace::with(|| PacketSocket::new(DEVICE, end.fd()).map(drop)).map(|_| ())
+    });
+    let outer = Namespace::with(outer::try_tables);
     let real_time = RealTime::begin(processor()).is_none().then(|| {
         "needs CAP_SYS_NICE or a limit `rtprio` of at least 1; packets then leave late on a busy \
          machine"
             .to_string()
     });
+    // One of two devices is enough.
+    let (has_tun, has_packet) = (tun.is_ok(), packet.is_ok());
+    let ability = |name, purpose, missing, required| Ability { name, purpose, missing, required };
     vec![
-        Ability {
-            name: "namespaces",
-            purpose: "network namespaces for both ends",
-            missing: missing(namespace),
-            required: true,
-        },
-        Ability {
-            name: "tun",
-            purpose: "TUN devices in them",
-            missing: missing(tun.map(|_| ())),
-            required: true,
-        },
-        Ability {
-            name: "real_time",
-            purpose: "real-time scheduling (SCHED_FIFO)",
-            missing: real_time,
-            required: false,
-        },
+        ability("namespaces", "network namespaces for both ends", missing(namespace), true),
+        ability("tun", "TUN devices in them", missing(tun.map(|_| ())), !has_packet),
+        ability("packet", "or virtual Ethernet and packet sockets", missing(packet), !has_tun),
+        ability("real_time", "real-time scheduling (SCHED_FIFO)", real_time, false),
+        ability(
+            "outer_network",
+            "the network of this machine behind a link without a server (nftables)",
+            missing(outer.map(|_| ())),
+            false,
+        ),
     ]
 }

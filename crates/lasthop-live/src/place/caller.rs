@@ -2,8 +2,12 @@
 
 #![allow(unsafe_code, reason = "the user of a child between fork and exec, and its groups")]
 
+use std::fs::File;
 use std::io;
 use std::str::FromStr;
+
+/// Environment variable of a process in a user namespace that lasthop has made.
+pub const INSIDE: &str = "LASTHOP_USER_NAMESPACE";
 
 /// A user and its groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +24,9 @@ pub fn caller() -> Option<Caller> {
         std::env::var(name).ok()?.parse().ok()
     }
     let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);
+    // In a user namespace, root is the user who has made it.
     // SAFETY: no arguments, no errors.
-    let is_root = unsafe { libc::geteuid() } == 0;
+    let is_root = unsafe { libc::geteuid() } == 0 && std::env::var_os(INSIDE).is_none();
     (is_root && user != 0).then(|| Caller { user, group, groups: groups(user, group) })
 }
 
@@ -40,21 +45,27 @@ fn groups(user: libc::uid_t, group: libc::gid_t) -> Vec<libc::gid_t> {
 }
 
 impl Caller {
-    /// Makes the calling process that of the user, for good.
+    /// Gives a file to the user.
     ///
     /// # Errors
     ///
-    /// If the process may not do that.
+    /// If the file system refuses it.
+    pub fn give(&self, file: &File) -> io::Result<()> {
+        std::os::unix::fs::fchown(file, Some(self.user), Some(self.group))
+    }
+
+    /// Gives the calling thread the rights of the user, for good. The C library's functions would
+    /// change all threads, and end the process if one of them has fewer rights.
     ///
-    /// # Safety
+    /// # Errors
     ///
-    /// To be called between fork and exec, where there is one thread.
-    pub(super) unsafe fn become_caller(&self) -> io::Result<()> {
+    /// If the thread may not do that.
+    pub fn become_caller(&self) -> io::Result<()> {
         // SAFETY: the list outlives the call.
         let done = unsafe {
-            libc::setgroups(self.groups.len(), self.groups.as_ptr()) == 0
-                && libc::setgid(self.group) == 0
-                && libc::setuid(self.user) == 0
+            libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()) == 0
+                && libc::syscall(libc::SYS_setgid, self.group) == 0
+                && libc::syscall(libc::SYS_setuid, self.user) == 0
         };
         if done { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

@@ -37,10 +37,13 @@ pub fn spawn(
     unsafe {
         child.pre_exec(move || {
             enter(namespace)?;
-            begin_process_namespace()?;
+            new_process_namespace()?;
+            // Before the processes that wait for it: lasthop, which becomes the caller too, has to
+            // be allowed to kill them.
             if let Some(caller) = &caller {
                 caller.become_caller()?;
             }
+            begin_process_namespace()?;
             end_with_parent()
         });
     }
@@ -50,7 +53,20 @@ pub fn spawn(
     child.spawn().map_err(named)
 }
 
-/// Continues in a new process namespace, below a first process that only collects ended ones; the
+/// Lets the children of the calling process begin a process namespace.
+///
+/// # Safety
+///
+/// As [`begin_process_namespace`].
+unsafe fn new_process_namespace() -> io::Result<()> {
+    // SAFETY: no pointers.
+    match unsafe { libc::unshare(libc::CLONE_NEWPID) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Continues in the new process namespace, below a first process that only collects ended ones; the
 /// kernel kills all in the namespace when that process ends. It ends with the command, whose exit
 /// status it and the calling process pass on.
 ///
@@ -60,9 +76,6 @@ pub fn spawn(
 unsafe fn begin_process_namespace() -> io::Result<()> {
     // SAFETY: system calls without pointers; no allocation.
     unsafe {
-        if libc::unshare(libc::CLONE_NEWPID) < 0 {
-            return Err(io::Error::last_os_error());
-        }
         // The calling process stays outside; its child is the first process of the namespace.
         for _ in 0..2 {
             end_with_parent()?;
@@ -120,7 +133,8 @@ impl Drop for Bound {
     }
 }
 
-/// Gives up all privileges of the calling thread, for good.
+/// Gives up all privileges of the calling thread, for good. What it writes from now on belongs to the
+/// user who has called sudo, if somebody has.
 ///
 /// # Errors
 ///
@@ -132,6 +146,9 @@ pub fn drop_privileges() -> io::Result<()> {
     struct Header {
         version: u32,
         pid: i32,
+    }
+    if let Some(caller) = caller() {
+        caller.become_caller()?;
     }
     let header = Header { version: VERSION, pid: 0 };
     // Effective, permitted and inheritable sets, in two words each.

@@ -1,5 +1,5 @@
-//! Where a live link stands: two unnamed network namespaces, each with a TUN device, and the
-//! processes in them.
+//! Where a live link stands: two unnamed network namespaces, each with a device, and the processes
+//! in them.
 //!
 //! Nothing here has a name in the file system, and nothing has to be removed: namespaces, devices
 //! and addresses vanish with the last process or descriptor that uses them.
@@ -16,9 +16,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::device::MTU;
+use crate::device::packet::PacketSocket;
 use crate::device::tun::Tun;
+use crate::device::{Device, Kind, MTU};
 use namespace::Namespace;
+use netlink::Netlink;
 
 /// Addresses of an end. Links can be nested: each level has its own addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +53,25 @@ pub struct Site {
     /// The namespace.
     pub namespace: Namespace,
     /// Its device, through which all its packets pass.
-    pub tun: Tun,
+    pub device: Box<dyn Device + Send>,
     /// Statistics of the devices of the namespace.
     pub statistics: Statistics,
+}
+
+/// Name of the device of an end.
+pub const DEVICE: &str = "lasthop";
+
+/// How an end is set up.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Settings of the kernel's TCP.
+    pub ends: Ends,
+    /// Kind of the device.
+    pub device: Kind,
+    /// The processor that lasthop runs on, which is left out of protocol work.
+    pub busy: usize,
+    /// True if the end stands for all addresses, and not only for its own.
+    pub is_everywhere: bool,
 }
 
 /// Statistics of the network devices of a namespace: /proc/net/dev, held open.
@@ -84,36 +102,61 @@ impl Statistics {
 }
 
 impl Site {
-    /// A new namespace with a TUN device that has these addresses and takes all packets. What it
-    /// delivers is processed on other processors than `busy`, if there are any.
+    /// Makes a namespace with a device that has these addresses and takes all packets.
     ///
     /// # Errors
     ///
     /// If the caller may not make namespaces or devices, or the kernel lacks the congestion
     /// control; the message says which step failed.
-    pub fn new(addresses: Addresses, ends: &Ends, busy: usize) -> io::Result<Site> {
-        let ((tun, statistics), namespace) = Namespace::with(|| {
-            let said = |step: &'static str| {
-                move |e: io::Error| io::Error::new(e.kind(), format!("{step}: {e}"))
-            };
-            let tun = Tun::new("lasthop").map_err(said("cannot make a TUN device"))?;
-            let mut net = netlink::Netlink::new().map_err(said("cannot open rtnetlink"))?;
-            net.up("lo", None).map_err(said("cannot start the loopback device"))?;
-            net.up("lasthop", Some(MTU as u32)).map_err(said("cannot start the TUN device"))?;
+    pub fn new(addresses: Addresses, setup: &Setup) -> io::Result<Site> {
+        let ((), namespace) = Namespace::with(|| Ok(()))?;
+        let device = device(setup.device, &namespace)?;
+        let statistics = namespace.inside(|| {
+            let mut net = Netlink::new().map_err(during("cannot open rtnetlink"))?;
+            net.up("lo", None).map_err(during("cannot start the loopback device"))?;
+            net.up(DEVICE, Some(MTU as u32)).map_err(during("cannot start the device"))?;
             for (address, length) in [(addresses.v4.into(), 24), (addresses.v6.into(), 64)] {
                 // A kernel without IPv6 has IPv4 only.
-                let done = net.add_address("lasthop", address, length);
-                let done = done.and_then(|()| net.add_default_route("lasthop", address));
+                let done = net.add_address(DEVICE, address, length);
+                let done = done.and_then(|()| match setup.is_everywhere {
+                    true => net.make_all_local(address),
+                    false => net.add_default_route(DEVICE, address),
+                });
                 if address.is_ipv4() {
-                    done.map_err(said("cannot set the address"))?;
+                    done.map_err(during("cannot set the address"))?;
                 }
             }
-            ends.apply().map_err(said("cannot set TCP up"))?;
+            setup.ends.apply().map_err(during("cannot set TCP up"))?;
             // Without it, the same happens more slowly.
-            let _ = steering::steer("lasthop", busy);
-            Ok((tun, Statistics::new()?))
+            let _ = steering::steer(DEVICE, setup.busy);
+            Statistics::new()
         })?;
-        Ok(Site { namespace, tun, statistics })
+        Ok(Site { namespace, device, statistics })
+    }
+}
+
+/// Names the step that an error belongs to.
+fn during(step: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |e| io::Error::new(e.kind(), format!("{step}: {e}"))
+}
+
+/// Makes the device of an end.
+fn device(kind: Kind, namespace: &Namespace) -> io::Result<Box<dyn Device + Send>> {
+    let tun = || -> io::Result<Box<dyn Device + Send>> {
+        let tun =
+            namespace.inside(|| Tun::new(DEVICE)).map_err(during("cannot make a TUN device"))?;
+        Ok(Box::new(tun))
+    };
+    let packet = || -> io::Result<Box<dyn Device + Send>> {
+        let made = Namespace::with(|| PacketSocket::new(DEVICE, namespace.fd()));
+        // The socket holds the namespace that it was made in.
+        let (socket, _) = made.map_err(during("cannot make a packet socket"))?;
+        Ok(Box::new(socket))
+    };
+    match kind {
+        Kind::Tun => tun(),
+        Kind::Packet => packet(),
+        Kind::Automatic => tun().or_else(|error| packet().map_err(|_| error)),
     }
 }
 

@@ -38,6 +38,19 @@ impl Namespace {
         })
     }
 
+    /// Runs `work` in the namespace, in a thread that ends with it, and returns its value.
+    ///
+    /// # Errors
+    ///
+    /// If the caller may not enter the namespace, or the error of `work`.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let inside = || enter(self.fd()).and_then(|()| work());
+        thread::scope(|scope| match scope.spawn(inside).join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
     /// Its descriptor, for [`enter`].
     pub fn fd(&self) -> RawFd {
         self.0.as_raw_fd()

@@ -1,6 +1,6 @@
 //! Addresses and routes by rtnetlink (RFC 3549), for the namespace of the calling thread.
 //!
-//! Three requests are all that a link needs, and the crate `rtnetlink` brings an asynchronous
+//! Four requests are all that a link needs, and the crate `rtnetlink` brings an asynchronous
 //! runtime; so the messages are written here.
 
 #![allow(unsafe_code, reason = "a netlink socket, which the standard library does not have")]
@@ -9,12 +9,15 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::os::fd::FromRawFd;
+use std::os::fd::{FromRawFd, RawFd};
 
 const REQUEST_AND_ACK: u16 = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-/// Length of a message's header, bytes.
+/// Length of a message's header, and of that of a link's attributes, bytes.
 const HEADER: usize = 16;
+const LINK: usize = 16;
+/// The peer of a virtual Ethernet device (linux/veth.h).
+const VETH_INFO_PEER: u16 = 1;
 
 /// A netlink socket.
 #[derive(Debug)]
@@ -37,7 +40,35 @@ impl Netlink {
         Ok(Netlink(unsafe { File::from_raw_fd(fd) }))
     }
 
-    /// Starts a device, with this MTU in bytes if one is given.
+    /// Makes a pair of virtual Ethernet devices: one, with name and hardware address, in this
+    /// namespace, and its peer in another one, given by its descriptor.
+    ///
+    /// # Errors
+    ///
+    /// If the caller may not make devices in one of the namespaces, or a name is taken.
+    pub fn add_pair(
+        &mut self,
+        (name, address): (&str, [u8; 6]),
+        (peer, peer_address, namespace): (&str, [u8; 6], RawFd),
+    ) -> io::Result<()> {
+        let named = |body: &mut Vec<u8>, name: &str, address: [u8; 6]| {
+            attribute(body, libc::IFLA_IFNAME, &[name.as_bytes(), &[0]].concat());
+            attribute(body, libc::IFLA_ADDRESS, &address);
+        };
+        let mut peer_body = vec![0; LINK];
+        named(&mut peer_body, peer, peer_address);
+        attribute(&mut peer_body, libc::IFLA_NET_NS_FD, &namespace.to_ne_bytes());
+        let (mut data, mut info) = (Vec::new(), Vec::new());
+        attribute(&mut data, VETH_INFO_PEER, &peer_body);
+        attribute(&mut info, libc::IFLA_INFO_KIND, b"veth");
+        attribute(&mut info, libc::IFLA_INFO_DATA, &data);
+        let mut body = vec![0; LINK];
+        named(&mut body, name, address);
+        attribute(&mut body, libc::IFLA_LINKINFO, &info);
+        self.request(libc::RTM_NEWLINK, CREATE, &body)
+    }
+
+    /// Starts a device without address resolution, with this MTU in bytes if one is given.
     ///
     /// # Errors
     ///
@@ -45,7 +76,7 @@ impl Netlink {
     pub fn up(&mut self, device: &str, mtu: Option<u32>) -> io::Result<()> {
         let mut body = vec![0; 4];
         body.extend(index(device)?.to_ne_bytes());
-        let up = libc::IFF_UP as u32;
+        let up = (libc::IFF_UP | libc::IFF_NOARP) as u32;
         body.extend(up.to_ne_bytes());
         body.extend(up.to_ne_bytes());
         if let Some(mtu) = mtu {
@@ -75,9 +106,26 @@ impl Netlink {
     ///
     /// As [`Netlink::up`], and if there is a default route.
     pub fn add_default_route(&mut self, device: &str, address: IpAddr) -> io::Result<()> {
-        let family = encoded(address).0;
-        let (table, kind) = (libc::RT_TABLE_MAIN, libc::RTN_UNICAST);
-        let (origin, scope) = (libc::RTPROT_STATIC, libc::RT_SCOPE_UNIVERSE);
+        self.add_route(device, address, (libc::RTN_UNICAST, libc::RT_SCOPE_UNIVERSE))
+    }
+
+    /// Makes all addresses of the family of `address` local, but those of devices' networks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Netlink::add_default_route`].
+    pub fn make_all_local(&mut self, address: IpAddr) -> io::Result<()> {
+        self.add_route("lo", address, (libc::RTN_LOCAL, libc::RT_SCOPE_HOST))
+    }
+
+    fn add_route(
+        &mut self,
+        device: &str,
+        address: IpAddr,
+        (kind, scope): (u8, u8),
+    ) -> io::Result<()> {
+        let (family, table, origin) =
+            (encoded(address).0, libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
         let mut body = vec![family, 0, 0, 0, table, origin, scope, kind];
         body.extend(0_u32.to_ne_bytes());
         attribute(&mut body, libc::RTA_OIF, &index(device)?.to_ne_bytes());
@@ -121,8 +169,12 @@ fn encoded(address: IpAddr) -> (u8, Vec<u8>) {
     }
 }
 
-/// The number of a device.
-fn index(device: &str) -> io::Result<u32> {
+/// The number of a device in the network namespace of the calling thread.
+///
+/// # Errors
+///
+/// If there is no such device.
+pub fn index(device: &str) -> io::Result<u32> {
     let name = CString::new(device).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the name is a C string that outlives the call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {

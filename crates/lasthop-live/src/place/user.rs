@@ -7,10 +7,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use super::caller::INSIDE;
 use super::child::code;
-
-/// Environment variable of a process that [`run`] has started.
-pub const INSIDE: &str = "LASTHOP_USER_NAMESPACE";
 
 /// Runs a command in a new user namespace, in which the caller has all rights, and returns its exit
 /// status. Outside, the command has the caller's rights.
