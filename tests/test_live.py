@@ -126,6 +126,73 @@ def test_a_link_has_its_rate(tmp_path: Path) -> None:
     assert 8e-6 * size / seconds >= 93
 
 
+@pytest.mark.parametrize("device", ["tun", "packet"])
+def test_the_network_outside_is_behind_a_link_without_a_server(device: str) -> None:
+    words = ["--rate", "20Mbps", "--rtt", "20ms", "--loss", "1%", "--scheme", "snoop"]
+    unshare = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
+    done = subprocess.run(
+        [*unshare, sys.executable, str(HERE / "live_outside.py"), *words, "--device", device],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    found, report, port = result["found"], result["report"], result["port"]
+    jsonschema.validate(report, schemas.schema("link"))
+    sent = hashlib.sha256(bytes([102_400 % 251]) * 300_000).hexdigest()
+    tcp = ["192.0.2.7", "2001:db8::7", "100.64.0.1", "fd6c:6173:7468::1"]
+    assert {a: found[a] for a in tcp} == {a: [sent, 300_000, [a, port]] for a in tcp}
+    assert found["closed"] == "ConnectionResetError"
+    for address in ("192.0.2.7", "2001:db8::7", "100.64.0.1"):
+        assert found[f"datagram {address}"] == "noitseuq"
+        assert found[f"refused {address}"] == "ConnectionRefusedError"
+    assert found["echo 100.64.0.1"] == 0
+    assert found["echo 198.51.100.1"] != 0
+    outer = report["outer_network"]
+    assert (outer["missing"], outer["connections"], outer["refused"]) == (None, 5, 1)
+    assert outer["datagrams"] >= 9
+    assert report["agents"][0]["counters"]
+    assert (report["device"], report["own_drops"]) == (device, 0)
+    assert result["changed"] == []
+
+
+@pytest.mark.parametrize("v6", [False, True], ids=["ipv4", "ipv6"])
+def test_packet_sockets_carry_what_tun_devices_carry(tmp_path: Path, v6: bool) -> None:
+    hop = ("--rate", "50Mbps", "--rtt", "10ms", "--loss", "0.2%", "--device", "packet")
+    _, report = transfer(tmp_path, 3_000_000, *hop, v6=v6)
+    assert (report["device"], report["own_drops"], report["connections"]) == ("packet", 0, 1)
+    _, report = transfer(tmp_path, 1_000_000, *hop, v6=v6, upload=True)
+    assert report["own_drops"] == 0
+
+
+def test_an_ordinary_user_can_make_a_link(tmp_path: Path) -> None:
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() != 0 or setpriv is None:
+        pytest.skip("needs root and setpriv to become another user")
+    words = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable]
+    words += ["-m", "lasthop", "link", "--rate", "20Mbps", "--rtt", "10ms", "--bound", "10s"]
+    words += ["--server", f"{sys.executable} -m http.server 80", "--json", "--"]
+    fetch = "import os, urllib.request as u; u.urlopen(f'http://{os.environ[\"LASTHOP_SERVER\"]}/')"
+    done = subprocess.run(
+        [*words, sys.executable, "-c", fetch],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd="/usr/share",
+    )
+    if "a live link needs" in done.stderr:
+        # The machine allows it to nobody but root; one sentence says what is missing.
+        assert len(done.stderr.splitlines()) == 1
+        return
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["connections"] == 1
+    assert not report["real_time"] or os.access("/dev/net/tun", os.W_OK)
+
+
 # Datagrams of 1000 bytes at a constant rate: datagrams per second, seconds.
 PROBE = """
 import socket, sys, time
@@ -141,8 +208,15 @@ time.sleep(0.5)
 """
 
 
+#: A server for datagrams that takes none of them from its socket.
+SINK = (
+    f"{sys.executable} -c 'import socket, time;"
+    ' s = socket.socket(2, 2); s.bind(("", 9)); time.sleep(60)\''
+)
+
+
 def probe(rate: int, length: float, *hop: str) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "lasthop", "link", "--json", *hop, "--"]
+    words = [sys.executable, "-m", "lasthop", "link", "--json", *hop, "--server", SINK, "--"]
     words += [sys.executable, "-c", PROBE, str(rate), str(length)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -191,6 +265,48 @@ def test_a_full_disk_ends_the_link_with_a_message() -> None:
     assert done.returncode == 2
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_under_the_results_is_reported(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a small file system")
+    # A file system of 32 KiB, which exists only in the mount namespace of the shell.
+    disk = f'mount -t tmpfs -o size=32k none {tmp_path} && exec "$@"'
+    link = [sys.executable, "-m", "lasthop", "link", "--rate", "20Mbps", "--bound", "10s"]
+    serve = f"{sys.executable} -m lasthop.live.transfer serve 8000 2000000"
+    fetch = [sys.executable, "-m", "lasthop.live.transfer", "fetch", "$LASTHOP_SERVER", "8000"]
+    for option in (["--out", f"{tmp_path}/out"], ["--pcap", f"{tmp_path}/link.pcapng"]):
+        words = ["unshare", "--mount", "sh", "-c", disk, "sh", *link, *option, "--server", serve]
+        done = subprocess.run(
+            [*words, "--", *fetch], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 2, done.stderr
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_results_belong_to_the_user_who_called_sudo(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, which sudo gives")
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    # Folders of pytest are closed to other users.
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    words = ["--rate", "5Mbps", "--bound", "10s", "--out", "out", "--pcap", "link.pcapng"]
+    done = subprocess.run(
+        [sys.executable, "-m", "lasthop", "link", *words, "--", "sh", "-c", "sleep 60 & id -u"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"},
+        cwd=home,
+    )
+    assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
+    files = [home / "link.pcapng", home / "out", home / "out" / "link.json"]
+    assert {file.stat().st_uid for file in files} == {65534}
 
 
 def test_the_command_runs_as_the_user_who_called_sudo() -> None:
@@ -362,7 +478,8 @@ def test_without_privileges_one_sentence_says_what_is_missing() -> None:
 
 def test_the_abilities_are_those_of_doctor() -> None:
     rows, addresses = _native.link_abilities()
-    assert {name for name, *_ in rows} == {"namespaces", "tun", "real_time"}
+    names = {"namespaces", "tun", "packet", "real_time", "outer_network"}
+    assert {name for name, *_ in rows} == names
     assert addresses[:2] == ["100.64.0.1", "fd6c:6173:7468::1"]
 
 

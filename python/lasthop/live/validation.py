@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +14,16 @@ from typing import Any
 from lasthop.analysis import statistics
 from lasthop.errors import InputError
 from lasthop.experiments import plan
+from lasthop.live import link, windows
+from lasthop.live.windows import Comparison
 
 #: Largest deviation of the ratio real / simulated from 1 that counts as agreement.
 MARGIN, MARGIN_BBR = 0.05, 0.10
 PORT = 8000
+#: Payload of a segment on a link of 1500 bytes with timestamps.
+SEGMENT = 1448
+#: Stands for the file with the windows of a transfer in the words of a link.
+SAMPLES = "CWND-SAMPLES"
 
 
 #: What the control counts, in the report of a link and in a simulated run.
@@ -38,6 +45,8 @@ class Cell:
     simulated: list[float]
     #: Counters per seed, real and simulated, by name; only in the control.
     counters: list[tuple[dict[str, int], dict[str, int]]]
+    #: Congestion windows, per seed; not in the control.
+    windows: list[Comparison]
     #: Runs that were late twice and are not counted.
     late: int
 
@@ -48,10 +57,14 @@ class Cell:
         found = statistics.ratio([1 / s for s in self.real], [1 / s for s in self.simulated])
         return found.mean, found.ci95
 
+    def margin(self) -> float:
+        """Largest deviation that counts as agreement."""
+        return MARGIN_BBR if self.sender.startswith("bbr") else MARGIN
+
     def verdict(self) -> str:
         """Whether the interval of the ratio lies within the margin."""
         _, interval = self.ratio()
-        margin = MARGIN_BBR if self.sender.startswith("bbr") else MARGIN
+        margin = self.margin()
         if interval is None:
             return "undecided: machine too busy" if self.late else "undecided: too few runs"
         low, high = interval
@@ -77,6 +90,8 @@ class Cell:
             document["counters"] = [
                 {"real": real, "simulated": simulated} for real, simulated in self.counters
             ]
+        else:
+            document["cwnd"] = [comparison.document() for comparison in self.windows]
         return document
 
 
@@ -109,7 +124,7 @@ def validate(
                     file, settings=[*settings, ("flow.1.app", app)], last_hop=last_hop
                 )
                 loaded: Any = plan.load(source, chosen)
-                cell = Cell(sender, scheme, own, [], [], [], 0)
+                cell = Cell(sender, scheme, own, [], [], [], [], 0)
                 words = _words(file, settings, last_hop)
                 program = f"{sys.executable} -I -m lasthop.live.transfer"
                 if own:
@@ -117,8 +132,8 @@ def validate(
                     command = [*program.split(), "receive", str(PORT)]
                 else:
                     words += ["--scheme", scheme]
-                    words += ["--server", f"{program} serve {PORT} {size} {sender}"]
-                    command = [*program.split(), "fetch", "$LASTHOP_SERVER", str(PORT)]
+                    words += ["--server", f"{program} serve {PORT} {size} {sender} {SAMPLES}"]
+                    command = [*program.split(), "fetch", "$LASTHOP_SERVER", str(PORT), str(size)]
                 yield _fill(cell, loaded.draw_by_frame(), words, command, size, seeds, progress)
 
 
@@ -139,13 +154,17 @@ def _fill(
     """The cell with its transfers."""
     late = 0
     for seed in range(1, (min(seeds, CONTROL_SEEDS) if cell.own else seeds) + 1):
-        flow = scenario.run(seed).to_dict()["flows"][0]
+        run, recorded = scenario.run_recorded(seed, not cell.own)
+        flow = run.to_dict()["flows"][0]
         found = _transfer([*words, "--seed", str(seed)], command, size)
         progress()
         if found is None or flow["completed_s"] is None:
             late += 1
             continue
-        seconds, report = found
+        seconds, report, measured = found
+        if not cell.own:
+            simulated_windows = windows.simulated(recorded, SEGMENT)
+            cell.windows.append(windows.compare(measured, simulated_windows, cell.margin()))
         if cell.own:
             own = report["own_sender"]
             # The sender learns of the last byte when its acknowledgment has come back.
@@ -163,26 +182,31 @@ def _total(counter: int | Mapping[str, int]) -> int:
 
 def _transfer(
     words: Sequence[str], command: Sequence[str], size: int
-) -> tuple[float, dict[str, Any]] | None:
-    """Seconds of a real transfer, and the report of the link; None if the machine was too busy,
-    twice.
+) -> tuple[float, dict[str, Any], windows.Windows] | None:
+    """Seconds of a real transfer, the report of the link, and the windows of a kernel's sender;
+    None if the machine was too busy, twice.
     """
     # A process for each link: it gives up its privileges for good.
-    link = [sys.executable, "-m", "lasthop", "link", *words, "--json", "--", *command]
     for _ in range(2):
-        done = subprocess.run(
-            link, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
-        measured, _, document = done.stdout.partition("\n")
-        if not document:
-            raise InputError(done.stderr.strip().removeprefix("lasthop: "))
-        report = json.loads(document)
-        seconds, received = measured.split()
-        unfinished = "own_sender" in report and report["own_sender"]["acked_s"] is None
-        if report["exit_status"] != 0 or int(received) != size or unfinished:
-            raise InputError(f"a transfer failed: {done.stderr[-300:]}")
-        if report["valid"]:
-            return float(seconds), report
+        with tempfile.TemporaryDirectory(prefix="lasthop-") as folder:
+            link.give_to_caller(Path(folder))
+            samples = Path(folder) / "cwnd.json"
+            placed = [word.replace(SAMPLES, str(samples)) for word in words]
+            call = [sys.executable, "-m", "lasthop", "link", *placed, "--json", "--", *command]
+            done = subprocess.run(
+                call, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+            )
+            measured, _, document = done.stdout.partition("\n")
+            if not document:
+                raise InputError(done.stderr.strip().removeprefix("lasthop: "))
+            report = json.loads(document)
+            seconds, received = measured.split()
+            unfinished = "own_sender" in report and report["own_sender"]["acked_s"] is None
+            if report["exit_status"] != 0 or int(received) != size or unfinished:
+                raise InputError(f"a transfer failed: {done.stderr[-300:]}")
+            if report["valid"]:
+                found = windows.real(samples, SEGMENT) if samples.exists() else {}
+                return float(seconds), report, found
     return None
 
 
@@ -207,7 +231,7 @@ def table(cells: Sequence[Cell]) -> str:
     for own, head in heads.items():
         columns = f"{'sender':<8}{'scheme':<18}{'n':>3}{'real s':>9}{'simulated s':>13}"
         lines += ["", head, f"{columns}  real / simulated goodput [95 % CI]   verdict"]
-        lines += [_row(cell) for cell in cells if cell.own == own]
+        lines += [row for cell in cells if cell.own == own for row in _rows(cell)]
         equal = [real == simulated for c in cells if c.own == own for real, simulated in c.counters]
         if equal:
             lines.append(
@@ -215,6 +239,22 @@ def table(cells: Sequence[Cell]) -> str:
                 f" {sum(equal)} of {len(equal)} transfers"
             )
     return "\n".join(lines[1:])
+
+
+def _rows(cell: Cell) -> list[str]:
+    acks = sum(c.acks for c in cell.windows)
+    if not acks:
+        return [_row(cell)]
+    equal = sum(c.equal for c in cell.windows)
+    text = f"{'':<8}cwnd equal at {100 * equal / acks:.0f} % of {acks} ACKs"
+    parted = sorted(c.parted for c in cell.windows if c.parted is not None)
+    if parted:
+        acked, real, simulated = parted[0]
+        text += (
+            f"; first different after {acked} segments: {real:.0f} real, {simulated:.1f} simulated"
+            f" ({len(parted)} of {len(cell.windows)} transfers differ)"
+        )
+    return [_row(cell), text]
 
 
 def _row(cell: Cell) -> str:
