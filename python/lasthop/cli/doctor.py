@@ -84,10 +84,16 @@ def _link() -> list[Check]:
     except ImportError:
         return []
     rows, _ = _native.link_abilities()
-    remedy = "run as root, or in a container with CAP_SYS_ADMIN, CAP_NET_ADMIN and /dev/net/tun"
+    rights = "run as root, or in a container with CAP_SYS_ADMIN, CAP_NET_ADMIN and /dev/net/tun"
+    remedies = {"outer_network": "apt-get install nftables"}
     checks = [
-        Check(purpose, missing is None, missing or "available", remedy if required else "")
-        for _, purpose, missing, required in rows
+        Check(
+            purpose,
+            missing is None,
+            missing or "available",
+            rights if required else remedies.get(name, ""),
+        )
+        for name, purpose, missing, required in rows
     ]
     ready = not any(missing and required for _, _, missing, required in rows)
     return [Check("link", ready, "lasthop link can run" if ready else "see below"), *checks]

@@ -58,7 +58,7 @@ def simulated(recorded: Mapping[str, Any], segment: int) -> Windows:
     return windows
 
 
-def compare(one: Windows, other: Windows, margin: float) -> Comparison:
+def compare(one: Mapping[int, float], other: Mapping[int, float], margin: float) -> Comparison:
     """Compare a real series with a simulated one. Windows are equal if they differ by at most one
     segment or the share `margin`.
     """

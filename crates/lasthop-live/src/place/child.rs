@@ -133,8 +133,8 @@ impl Drop for Bound {
     }
 }
 
-/// Gives up all privileges of the calling thread, for good. What it writes from now on belongs to the
-/// user who has called sudo, if somebody has.
+/// Gives up all privileges of the calling thread, for good. What it writes from now on belongs to
+/// the user who has called sudo, if somebody has.
 ///
 /// # Errors
 ///
