@@ -9,6 +9,9 @@ from typing import Any
 
 from lasthop.plotting import styles
 
+#: What is drawn of each direction, columns of the series.
+DRAWN = ("bytes", "queue", "transit_s")
+
 
 def write(data: Mapping[str, Any], folder: Path) -> list[Path]:
     """Draw delivered rates, queues and one-way delays over time into `folder`; return the files."""
