@@ -20,6 +20,7 @@ enum Use {
     Other,
 }
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
     /// Chooses the receivers that are computed in advance. `obstacle`: why nothing may be computed
     /// earlier than its time.

@@ -81,6 +81,7 @@ impl FastPaths {
     }
 }
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// Adds a path from one node to another over links that are all plain, if there is none yet.
     /// Returns its index; `None` if an event is needed at a node between, or a link is not plain.

@@ -8,6 +8,7 @@ use crate::sender::config::{Output, State};
 use crate::window::WindowRule;
 use lasthop_core::units::Time;
 
+#[allow(clippy::multiple_inherent_impl, reason = "the fast path is a file apart")]
 impl<W: WindowRule> Sender<W> {
     /// An ACK without options and without data that acknowledges all bytes below `ack` and
     /// advertises `window`. Returns false if it may need more than the fast path: then nothing has

@@ -9,6 +9,7 @@ use crate::window::{Ack, WindowRule};
 use lasthop_core::segment::{Flags, Payload, Segment};
 use lasthop_core::units::Time;
 
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
     /// An ACK may take the fast path. That remains true after what is sent.
     #[inline]
