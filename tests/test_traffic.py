@@ -115,3 +115,114 @@ def test_inspect_shows_a_transfer_of_the_seed(tmp_path: Path) -> None:
     arrived = next(f for f in lasthop.run(str(file), seed=2).data["flows"] if f["id"] == "web 100")
     assert found["flow"] == "web 100"
     assert connection["totals"]["retransmissions"] == arrived["retransmissions"]["total"]
+
+
+def groups(compared: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Scheme -> group -> metrics of the only point."""
+    schemes = compared["points"][0]["schemes"]
+    return {s["label"]: {g["name"]: g for g in s["groups"]} for s in schemes}
+
+
+HOP = ("--rate", "6Mbps", "--rtt", "40ms", "--queue", "100 packets")
+
+
+def test_requests_have_response_times(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (*HOP, "--duration", "20s", "--traffic", "requests+bulk")
+    run = document(capsys, "run", *words)
+    client, bulk = run["flows"]
+    assert (client["app"], client["role"], bulk["role"]) == ("requests", "probe", "candidate")
+    found = client["requests"]
+    assert found["answered"] > 10
+    assert client["delivered_bytes"] >= found["answered"] * 20_000
+    assert found["answered_per_s"] == pytest.approx(found["answered"] / 20)
+    text = printed(capsys, "run", *words)
+    assert f"responses       {found['answered']} to {found['sent']} requests" in text
+    compared = document(
+        capsys, "compare", *words, "--schemes", "cubic,vegas", "--seeds", "3", "--no-figure"
+    )
+    of = groups(compared)
+    slow, fast = (of[s]["requests"]["response_s_p50"]["mean"] for s in ("cubic", "vegas"))
+    # A full queue of 100 packets takes 200 ms.
+    assert slow > fast + 0.1
+
+
+def test_a_video_adapts(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (*HOP, "--duration", "60s", "--traffic", "video")
+    for adaptation in ("rate", "buffer"):
+        setting = ("--set", f"flow.video.app.adaptation={adaptation}")
+        run = document(capsys, "run", *words, *setting)
+        (flow,) = run["flows"]
+        video = flow["video"]
+        assert (video["stalls"], flow["role"]) == (0, "candidate")
+        assert 0 < video["startup_s"] < 1
+        assert 2e6 < video["bitrate_bps"] <= 4.3e6
+        assert video["startup_s"] + video["played_s"] == pytest.approx(60)
+    text = printed(capsys, "run", *words)
+    assert "video           start-up" in text
+    slow = document(capsys, "run", *words, "--rate", "250kbps")["flows"][0]["video"]
+    assert slow["stalls"] > 3
+    assert slow["bitrate_bps"] == 3e5
+    assert slow["rebuffer_ratio"] == pytest.approx(
+        slow["stalled_s"] / (slow["stalled_s"] + slow["played_s"])
+    )
+    printed_text = printed(
+        capsys, "compare", *words, "--rate", "250kbps", "--schemes", "cubic,reno", "--seeds", "3"
+    )
+    assert "rebuffering %" in printed_text
+    assert "start-up s" in printed_text
+
+
+def test_named_traffic(capsys: pytest.CaptureFixture[str]) -> None:
+    from lasthop.cli import options
+
+    for name in options.TRAFFIC:
+        run = document(capsys, "run", *HOP, "--duration", "4s", "--traffic", name)
+        assert run["flows"], name
+        assert name in run["scenario"]
+    rrul = document(capsys, "run", *HOP, "--duration", "10s", "--traffic", "rrul")["flows"]
+    assert [f["from"] for f in rrul] == ["server"] * 4 + ["phone"] * 4 + ["server"]
+    assert rrul[8]["rtt_s"]["p95"] > rrul[8]["empty_path_s"]
+    assert main(["run", *HOP, "--traffic", "web+bluk"]) == 2
+    message = capsys.readouterr().err
+    assert f"there are {', '.join(options.TRAFFIC)}" in message
+    assert "did you mean `bulk`?" in message
+    assert main(["run", "--help"]) == 0
+
+
+def test_metrics_of_users_make_figures_and_claims(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "video.toml"
+    file.write_text(
+        """title = "video"
+duration = "30 s"
+[last_hop]
+rate = "6 Mbps"
+rtt = "40 ms"
+[[flow]]
+name = "video"
+role = "probe"
+app = "video"
+[[flow]]
+name = "bulk"
+[experiment]
+schemes = ["cubic", "vegas"]
+seeds = 10
+vary = { "last_hop.loss" = ["0.1 %"] }
+[plot]
+kind = "bars"
+show = ["groups.video.bitrate_bps"]
+[[claim]]
+id = "bitrate"
+kind = "order"
+text = "a video beside Vegas has the higher bitrate"
+metric = "groups.video.bitrate_bps"
+left = "vegas"
+right = "cubic"
+""",
+        encoding="utf-8",
+    )
+    text = printed(capsys, "reproduce", str(file), "--out", str(tmp_path / "out"))
+    assert "bitrate" in text
+    assert "holds" in text
+    assert (tmp_path / "out" / "video.svg").exists()

@@ -1,12 +1,13 @@
 //! Events as columns, passed to numpy without a copy.
 
+use lasthop::segment::Flags;
 use lasthop_sim::events::{Event, Kind, Observer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// All kinds of events, in the order of their codes.
-pub const KINDS: [Kind; 24] = [
+pub const KINDS: [Kind; 26] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -31,6 +32,8 @@ pub const KINDS: [Kind; 24] = [
     Kind::FastRetransmit,
     Kind::Undone,
     Kind::Spurious,
+    Kind::RequestSent,
+    Kind::RequestReceived,
 ];
 
 /// The flow of each connection, by its index.
@@ -41,6 +44,10 @@ impl ConnectionFlows {
     /// Takes down the flow of an event with a segment.
     pub fn note(&mut self, event: &Event<'_>) {
         let Some(segment) = event.segment else { return };
+        // A datagram has the index of its flow.
+        if segment.flags.has(Flags::DATAGRAM) {
+            return;
+        }
         let connection = segment.flow as usize;
         if connection >= self.0.len() {
             self.0.resize(connection + 1, u32::MAX);

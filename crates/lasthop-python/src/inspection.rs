@@ -183,7 +183,9 @@ impl Inspection {
 impl Observer for Inspection {
     fn on_event(&mut self, event: &Event<'_>) {
         self.flows.note(event);
-        if event.flow != self.flow {
+        // Requests of a client are no segments of the connection.
+        let is_datagram = event.segment.is_some_and(|s| s.flags.has(Flags::DATAGRAM));
+        if event.flow != self.flow || is_datagram {
             return;
         }
         let segment = event.segment;

@@ -18,6 +18,7 @@ pub fn flow_options(options: &Bound<'_, PyDict>) -> PyResult<FlowOptions> {
     let mut found = FlowOptions::default();
     for (key, value) in options.iter() {
         match key.extract::<String>()?.as_str() {
+            "traffic" => found.traffic = Some(value.extract()?),
             "against" => found.against = value.extract()?,
             "flows" => found.flows = Some(value.extract()?),
             "start" => found.starts = value.extract()?,
@@ -25,8 +26,8 @@ pub fn flow_options(options: &Bound<'_, PyDict>) -> PyResult<FlowOptions> {
             "duration" => found.duration = Some(value.extract()?),
             other => {
                 return Err(InputError::new_err(format!(
-                    "unknown option about flows `{other}`; allowed: against, flows, start, upload, \
-                     duration"
+                    "unknown option about flows `{other}`; allowed: traffic, against, flows, start, \
+                     upload, duration"
                 )));
             }
         }

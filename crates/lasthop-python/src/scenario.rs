@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use lasthop::air::config::{OutageConfig, OutageRule};
 use lasthop::air::trace::Trace;
-use lasthop::scenario::network::{Flow, Link, Network};
+use lasthop::scenario::network::{App, Flow, Link, Network};
 
 use lasthop::scenario::{Files, Loaded, Overrides, load};
 use lasthop::schemes::catalogue::{ForeignSchemes, SchemeChoice};
@@ -75,7 +75,8 @@ impl Scenario {
     /// Loads a scenario from TOML text. `origin` is the path of its file, `set` a list of KEY=VALUE
     /// overrides, `last_hop` the last-hop options. `scheme`, a name or a subclass of
     /// CongestionControl or Agent, replaces the scheme in [tcp]. `flows` are the options about
-    /// flows: a dictionary with the keys against, flows, start, upload and duration.
+    /// flows: a dictionary with the keys traffic, against, flows, start, upload and
+    /// duration.
     #[new]
     #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None, flows=None))]
     fn new(
@@ -201,6 +202,17 @@ impl Scenario {
             }
         }
         groups
+    }
+
+    /// True if a flow has an application whose user is measured: a call, a ping, a client or a web
+    /// session.
+    #[getter]
+    fn has_users(&self) -> bool {
+        let network = &self.loaded.network;
+        !network.sessions.is_empty()
+            || network.flows.iter().any(|f| {
+                f.app.request().is_some() || matches!(f.app, App::Call { .. } | App::Ping { .. })
+            })
     }
 
     /// Name, role and scheme of each `[[flow]]` entry with at least one flow; the scheme is empty

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::{self, Load, SizesForm, SizesSpec};
+use crate::clients::{self, AdaptationSpec};
 use crate::errors::ScenarioError;
 use crate::sessions::{self, PageSpec};
 use crate::shorthand::{form, some_form};
@@ -61,6 +62,48 @@ pub enum AppSpec {
         /// If true, a click aborts the incomplete page before it. Default: false.
         #[serde(default)]
         abort: bool,
+    },
+    /// A client that requests one response after another over one connection.
+    Requests {
+        /// Sizes of the responses, as for "poisson".
+        #[serde(deserialize_with = "form")]
+        #[schemars(with = "SizesForm")]
+        response: SizesSpec,
+        /// Mean time (exponential) from the end of a response to the next request. Default: 0 s,
+        /// none.
+        #[serde(default)]
+        think: Duration,
+        /// Payload of a request. Default: 400 B.
+        #[serde(default = "clients::request")]
+        request: Size,
+    },
+    /// Adaptive video: a client that requests one chunk after another over one connection.
+    Video {
+        /// The bitrates, ascending. Default: 300, 750, 1200, 1850, 2850 and 4300 kbit/s.
+        #[serde(default = "clients::ladder")]
+        ladder: Vec<Rate>,
+        /// Play time of a chunk. Default: 4 s.
+        #[serde(default = "clients::chunk")]
+        chunk: Duration,
+        /// Largest play time in the player's buffer. Default: 60 s.
+        #[serde(default = "clients::buffer")]
+        buffer: Duration,
+        /// Play time in the buffer with which the playback starts, and continues after a stall.
+        /// Default: one chunk.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        startup: Option<Duration>,
+        /// How the player chooses the bitrate of a chunk. Default: "buffer".
+        #[serde(default)]
+        adaptation: AdaptationSpec,
+        /// Play time in the buffer up to which the lowest bitrate is requested. Default: 5 s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reservoir: Option<Duration>,
+        /// Play time above the reservoir at which the highest bitrate is requested. Default: 10 s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cushion: Option<Duration>,
+        /// Payload of a request. Default: 400 B.
+        #[serde(default = "clients::request")]
+        request: Size,
     },
     /// Alternates between writing and pauses; both are exponential.
     OnOff {
@@ -178,6 +221,7 @@ pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioEr
         AppSpec::Session { .. } => sessions::check(app, at, tree)?,
         AppSpec::Poisson { size, every, load } => arrivals::check(size, (*every, *load), at, tree)?,
         AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
+        AppSpec::Requests { .. } | AppSpec::Video { .. } => clients::check(app, at, tree)?,
         AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
             return Err(tree.wrong(&at.at("mean_on"), "must be above 0 s"));
         }
@@ -230,6 +274,8 @@ pub fn resolve(spec: &AppSpec, segment: u32) -> App {
         AppSpec::Poisson { .. } => {
             App::Poisson { sizes: Sizes::Constant(1), mean_gap: Duration::ZERO }
         }
+        // `clients` sets what is requested.
+        AppSpec::Requests { .. } | AppSpec::Video { .. } => App::Bulk,
         // `sessions` sets the sizes of the objects.
         AppSpec::Session { .. } => App::Transfer { size: 1 },
         AppSpec::Web { mean_size, shape, mean_pause } => {

@@ -154,7 +154,11 @@ pub fn check(
         }
         _ => {}
     }
-    let at = at.at("size");
+    check_sizes(sizes, &at.at("size"), tree)
+}
+
+/// Checks the values of a distribution of sizes; `at` is the place of its table.
+pub fn check_sizes(sizes: &SizesSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let positive = |size: Size, key: &str| match size {
         Size::Bytes(0) => Err(tree.wrong(&at.at(key), "must be above 0")),
         Size::Segments(n) if n <= 0.0 => Err(tree.wrong(&at.at(key), "must be above 0")),
@@ -184,7 +188,7 @@ pub fn check(
 }
 
 /// The distribution of sizes; `at` is the place of its table.
-fn sizes(
+pub fn sizes(
     spec: &SizesSpec,
     segment: u32,
     at: &Path,

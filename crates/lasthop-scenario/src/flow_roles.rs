@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{File, FlowSpec};
 use crate::network::{Network, Session};
+use crate::presets;
 use crate::tree::{Path, Tree};
 use lasthop_core::units::{Duration, Quantity};
 use lasthop_schemes::catalogue::SchemeText;
@@ -144,6 +145,8 @@ pub fn check(flow: &FlowSpec, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
 /// Options of the command line that describe flows.
 #[derive(Clone, Debug, Default)]
 pub struct FlowOptions {
+    /// `--traffic`: names of presets that replace the flows of the file, such as "web+bulk".
+    pub traffic: Option<String>,
     /// `--against`: schemes of competitors, one bulk flow each.
     pub against: Vec<String>,
     /// `--flows`: number of candidates.
@@ -161,7 +164,8 @@ impl FlowOptions {
         !self.against.is_empty() || self.flows.is_some() || !self.starts.is_empty()
     }
 
-    /// Applies all options but `--upload` to a file.
+    /// Applies all options to a file that has the flows of `--traffic`; [`Self::swap_ends`] does the
+    /// rest.
     ///
     /// # Errors
     ///
@@ -173,6 +177,9 @@ impl FlowOptions {
                 return Err(wrong("--duration", "a run must last longer than 0 s".into()));
             }
             file.duration = Some(duration);
+        }
+        if self.traffic.is_some() {
+            presets::settle_roles(&mut file.flow);
         }
         if !self.describes_flows() {
             return Ok(());
@@ -272,8 +279,14 @@ impl FlowOptions {
         }
     }
 
-    /// Applies `--upload`: swaps the ends of the candidates and of the flows of `--against`.
+    /// Swaps the ends of the flows of `--traffic` that run from the station to the server, and
+    /// applies `--upload`: swaps the ends of the candidates and of the flows of `--against`.
     pub(crate) fn swap_ends(&self, file: &mut File) {
+        for flow in &mut file.flow {
+            if self.traffic.as_ref().is_some_and(|text| presets::is_uplink(text, flow)) {
+                std::mem::swap(&mut flow.from, &mut flow.to);
+            }
+        }
         if !self.upload {
             return;
         }

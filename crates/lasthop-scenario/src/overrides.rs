@@ -14,6 +14,7 @@ use crate::flow_roles::FlowOptions;
 use crate::keys;
 use crate::load::schema;
 use crate::network::{Network, Role};
+use crate::presets;
 use crate::resolve::resolve;
 use crate::tree::{Item, Path, Tree, table_mut};
 use lasthop_core::units::{Duration, Quantity};
@@ -29,7 +30,7 @@ pub struct Overrides {
     pub scheme: Option<SchemeChoice>,
     /// `--down`, `--up`, `--rtt`, `--loss`, `--rate`, `--queue`.
     pub last_hop: LastHopOptions,
-    /// `--against`, `--flows`, `--start`, `--upload`, `--duration`.
+    /// `--traffic`, `--against`, `--flows`, `--start`, `--upload`, `--duration`.
     pub flows: FlowOptions,
 }
 
@@ -353,6 +354,9 @@ pub fn apply<'a>(
     overrides: &'a Overrides,
     traces: &mut Traces<'_>,
 ) -> Result<(), ScenarioError> {
+    if let Some(text) = &overrides.flows.traffic {
+        presets::apply(tree, text)?;
+    }
     if !overrides.last_hop.is_empty() {
         last_hop(tree, overrides, traces)?;
     }

@@ -7,6 +7,7 @@ use crate::apps::{self, AppSpec};
 use crate::arrivals;
 use crate::cells;
 use crate::check::{MAX_NODES, MAX_WINDOW};
+use crate::clients;
 use crate::defaults::{Filled, Traces};
 use crate::endpoints::NodeNames;
 use crate::errors::{ErrorKind, ScenarioError};
@@ -291,6 +292,9 @@ fn add_flows(
         ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
         is_arrival: false,
     };
+    if let Some(app) = clients::resolve(&spec.app, segment, &at, tree, traces)? {
+        flow.app = app;
+    }
     check_windows(&flow, &at, tree)?;
     for n in 1..=spec.count {
         let turn = ((n - 1) / spec.each.max(1)) as usize;

@@ -262,6 +262,13 @@ fn wanted_frames(network: &Network, flow: &Flow, through: f64) -> f64 {
         App::Web { mean_size, mean_pause, .. } => {
             (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil()
         }
+        App::Requests { ref sizes, mean_think, .. } if mean_think > Duration::ZERO => {
+            (seconds / mean_think.as_secs() + 1.0) * frames(sizes.mean()).ceil()
+        }
+        App::Video { ref video, .. } => {
+            let highest = video.ladder.last().map_or(0.0, |rate| rate.0 as f64);
+            frames(highest / 8.0 * (seconds + video.buffer.as_secs()))
+        }
         App::OnOff { mean_on, mean_off, rate: None } => through * duty(mean_on, mean_off),
         App::OnOff { mean_on, mean_off, rate: Some(rate) } => {
             frames(rate.0 as f64 / 8.0 * seconds * duty(mean_on, mean_off))

@@ -205,14 +205,14 @@ impl Form for TraceStart {
 
 impl Form for AppSpec {
     type Table = AppSpec;
-    const EXPECTED: &'static str = "\"bulk\", \"call\", \"ping\" or a table such as { kind = \
-                                    \"transfer\", size = \"150 kB\" } (kinds: bulk, transfer, \
-                                    poisson, web, session, on-off, cbr, call, ping, pareto, \
-                                    pareto-on-off)";
+    const EXPECTED: &'static str = "\"bulk\", \"call\", \"ping\", \"video\" or a table such as \
+                                    { kind = \"transfer\", size = \"150 kB\" } (kinds: bulk, \
+                                    transfer, poisson, web, session, requests, video, on-off, \
+                                    cbr, call, ping, pareto, pareto-on-off)";
     fn short(text: &str) -> Result<Self, Mistake> {
         // These kinds have no key without a default.
         match text.trim() {
-            kind @ ("bulk" | "call" | "ping") => {
+            kind @ ("bulk" | "call" | "ping" | "video") => {
                 let table = serde_json::json!({ "kind": kind });
                 serde_json::from_value(table).map_err(|e| Mistake::Other(e.to_string()))
             }

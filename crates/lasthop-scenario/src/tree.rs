@@ -179,9 +179,11 @@ impl<'a> Tree<'a> {
         }
         if let Some(DeValue::Array(flows)) = self.root().get_mut("flow").map(|i| i.get_mut()) {
             for flow in flows.iter_mut().filter_map(table_mut) {
-                let app = flow.get_mut("app").and_then(|i| table_mut(i));
-                if let Some(size) = app.and_then(|t| t.get_mut("size")).and_then(|i| table_mut(i)) {
-                    join(size, &["file"], folder, &file);
+                let Some(app) = flow.get_mut("app").and_then(|i| table_mut(i)) else { continue };
+                for key in ["size", "response"] {
+                    if let Some(sizes) = app.get_mut(key).and_then(|i| table_mut(i)) {
+                        join(sizes, &["file"], folder, &file);
+                    }
                 }
             }
         }

@@ -80,12 +80,25 @@ def _flow() -> Schema:
         "late_or_lost_share": _or_null({**_POSITIVE, "maximum": 1}),
         "mos": _or_null(_POSITIVE),
     }
+    requests = {
+        **dict.fromkeys(("sent", "repeated", "answered"), _COUNT),
+        "answered_per_s": _POSITIVE,
+        "response_s": _SPREAD,
+    }
+    video = {
+        **dict.fromkeys(("stalls", "switches", "chunks"), _COUNT),
+        **dict.fromkeys(("played_s", "stalled_s"), _POSITIVE),
+        **dict.fromkeys(("startup_s", "bitrate_bps"), _or_null(_POSITIVE)),
+        "rebuffer_ratio": _or_null({**_POSITIVE, "maximum": 1}),
+    }
     more = {
         "acknowledged_undelivered_bytes": _COUNT,
         "notices": notices,
         "arrived_s": _POSITIVE,
         "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
         "call": _object(call),
+        "requests": _object(requests),
+        "video": _object(video),
     }
     return _object(required, more)
 

@@ -34,9 +34,9 @@ def time(seconds: float | None) -> str:
     return "0 s" if seconds == 0 else f"{quantities.format_number(seconds / 1e-9)} ns"
 
 
-def count(number: int, what: str) -> str:
-    """Format a count: "1 run", "2 runs"."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def count(number: int, what: str, several: str = "") -> str:
+    """Format a count: "1 run", "2 runs"; `several` is an irregular plural."""
+    return f"{number} {what}" if number == 1 else f"{number} {several or f'{what}s'}"
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
@@ -128,6 +128,30 @@ def _experience(flow: Mapping[str, Any]) -> list[str]:
             f" {call['sent']} packets late or lost (deadline {time(call['deadline_s'])}),"
             f" mean opinion score {score}"
         )
+    if video := flow.get("video"):
+        ratio = video["rebuffer_ratio"]
+        lines += [
+            (
+                f"  video           start-up {time(video['startup_s'])},"
+                f" {count(video['stalls'], 'stall')} of {time(video['stalled_s'])} in all"
+                f" ({'–' if ratio is None else f'{100 * ratio:.2f} %'} of the time)"
+            ),
+            (
+                f"                  {rate(video['bitrate_bps'])} played on average,"
+                f" {count(video['switches'], 'switch', 'switches')},"
+                f" {count(video['chunks'], 'chunk')}"
+            ),
+        ]
+    elif requests := flow.get("requests"):
+        repeated = requests["repeated"]
+        again = f", {count(repeated, 'repeated request')}" if repeated else ""
+        lines += [
+            (
+                f"  responses       {requests['answered']} to {count(requests['sent'], 'request')}"
+                f"{again}, {requests['answered_per_s']:.2f} per second"
+            ),
+            f"  response time   {_distribution(requests['response_s'])}",
+        ]
     return lines
 
 
@@ -386,6 +410,14 @@ EXPERIENCE_SHOWN = (
     ("rtt_increase_s_p95", "RTT increase p95 ms"),
     ("late_or_lost_share", "late or lost %"),
     ("mos", "MOS"),
+    ("responses_per_s", "responses/s"),
+    ("response_s_p50", "response p50 ms"),
+    ("response_s_p95", "p95 ms"),
+    ("startup_s", "start-up s"),
+    ("rebuffer_ratio", "rebuffering %"),
+    ("stalls", "stalls"),
+    ("bitrate_bps", "bitrate kbit/s"),
+    ("bitrate_switches", "switches"),
 )
 HARM_NOTE = (
     "  harm: share lost by a group to the candidates, relative to runs without them (negative: it"

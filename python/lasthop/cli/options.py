@@ -16,6 +16,8 @@ from lasthop.errors import InputError
 
 # Value of --start for the phase of a trace.
 RANDOM = "random"
+# Presets of --traffic, as in the core.
+TRAFFIC = ("bulk", "upload", "rrul", "web", "short", "requests", "video", "call", "ping")
 LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
 
 
@@ -66,6 +68,14 @@ def add_flows(parser: argparse.ArgumentParser) -> None:
     """Add the options about flows."""
     group = parser.add_argument_group("flows", "change the flows of the scenario")
     group.add_argument(
+        "--traffic",
+        metavar="T1+T2+…",
+        help=(
+            f"named traffic instead of the flows of the file: {', '.join(TRAFFIC)}; joined by +,"
+            " such as web+bulk (docs/traffic.md)"
+        ),
+    )
+    group.add_argument(
         "--against",
         metavar="S1,S2,…",
         help="add a bulk flow with each of these schemes, as a competitor of the candidates",
@@ -86,6 +96,8 @@ def add_flows(parser: argparse.ArgumentParser) -> None:
 def flows(options: argparse.Namespace) -> dict[str, Any]:
     """The options about flows that were given."""
     found: dict[str, Any] = {}
+    if options.traffic is not None:
+        found["traffic"] = options.traffic
     if options.against is not None:
         found["against"] = tuple(split_list(options.against, "--against"))
     if options.flows is not None:

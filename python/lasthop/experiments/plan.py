@@ -147,8 +147,14 @@ class Plan:
 
     @cached_property
     def groups(self) -> list[str]:
-        """Names of the groups of flows; empty if no case has more than one flow."""
-        if all(sum(n for _, n in c.scenario.groups) < 2 for c in self.cases):
+        """Names of the groups of flows.
+
+        Empty if no case has more than one flow, or an application whose user is measured.
+        """
+        has_groups = (
+            sum(n for _, n in c.scenario.groups) > 1 or c.scenario.has_users for c in self.cases
+        )
+        if not any(has_groups):
             return []
         return list(dict.fromkeys(name for c in self.cases for name, _ in c.scenario.groups))
 

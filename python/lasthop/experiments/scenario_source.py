@@ -62,6 +62,10 @@ class Scenario(Protocol):
         """Groups of flows, one per [[flow]] table with flows: name and number of flows."""
 
     @property
+    def has_users(self) -> bool:
+        """True if a flow is a call, a ping, a client or a web session."""
+
+    @property
     def group_roles(self) -> Sequence[tuple[str, str, str]]:
         """Of each group its name, role and scheme; datagrams have an empty scheme."""
 
@@ -118,7 +122,7 @@ class Source:
     origin: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     last_hop: tuple[tuple[str, str], ...] = ()
-    #: Options about flows: against, flows, start, upload, duration.
+    #: Options about flows: traffic, against, flows, start, upload, duration.
     flows: tuple[tuple[str, Any], ...] = ()
 
     def with_settings(self, more: Sequence[tuple[str, str]]) -> Source:
@@ -272,11 +276,15 @@ def _stdin() -> str:
 
 
 def _flows_title(flows: Mapping[str, Any]) -> str:
-    """Describe the options about flows: "; 2 flows against cubic, upload"."""
+    """Describe the options about flows: "; web+bulk, 2 flows against cubic, upload"."""
     count = flows.get("flows", 1)
     parts = [f"{count} flow{'s' if count > 1 else ''}" if "flows" in flows else ""]
     parts.append(f"against {', '.join(flows['against'])}" if flows.get("against") else "")
-    words = [" ".join(p for p in parts if p), "upload" if flows.get("upload") else ""]
+    words = [
+        flows.get("traffic", ""),
+        " ".join(p for p in parts if p),
+        "upload" if flows.get("upload") else "",
+    ]
     text = ", ".join(w for w in words if w)
     return f"; {text}" if text else ""
 

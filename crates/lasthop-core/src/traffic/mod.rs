@@ -1,11 +1,15 @@
 //! Traffic sources: what applications write, and when.
 
+mod client;
 mod sizes;
+mod video;
 
 use crate::random::Stream;
 use crate::units::{Duration, Rate, Time};
+use client::Client;
 
 pub use sizes::{Cdf, DATA_MINING, Sizes, WEB_SEARCH};
+pub use video::{Adaptation, Playback, Player, Video};
 
 /// The traffic model of an application.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +37,23 @@ pub enum App {
         shape: f64,
         /// Mean of the exponential pause between the end of a page and the request for the next.
         mean_pause: Duration,
+    },
+    /// A client that requests one response after another over one connection.
+    Requests {
+        /// Payload of a request, bytes.
+        request: u32,
+        /// Sizes of the responses.
+        sizes: Sizes,
+        /// Mean of the exponential time between the end of a response and the next request; 0 for
+        /// none.
+        mean_think: Duration,
+    },
+    /// Adaptive video: a client that requests one chunk after another over one connection.
+    Video {
+        /// Payload of a request, bytes.
+        request: u32,
+        /// The video and its player.
+        video: Video,
     },
     /// Bursts and pauses, both of exponential length.
     OnOff {
@@ -94,6 +115,8 @@ impl App {
             App::Transfer { .. } => "transfer",
             App::Poisson { .. } => "poisson",
             App::Web { .. } => "web",
+            App::Requests { .. } => "requests",
+            App::Video { .. } => "video",
             App::OnOff { .. } => "on-off",
             App::Cbr { .. } => "cbr",
             App::Call { .. } => "call",
@@ -117,7 +140,17 @@ impl App {
             | App::Transfer { .. }
             | App::Poisson { .. }
             | App::Web { .. }
+            | App::Requests { .. }
+            | App::Video { .. }
             | App::OnOff { .. } => None,
+        }
+    }
+
+    /// Payload of the requests of a client, bytes; `None` if the receiver of the flow is none.
+    pub fn request(&self) -> Option<u32> {
+        match *self {
+            App::Requests { request, .. } | App::Video { request, .. } => Some(request),
+            _ => None,
         }
     }
 }
@@ -133,6 +166,15 @@ pub enum Do {
     Abort,
     /// Sends a datagram with this many payload bytes.
     Datagram(u32),
+    /// The client sends a request to the sender of the flow.
+    Request {
+        /// Ordinal of the request, from 1.
+        ordinal: u64,
+        /// Payload, bytes.
+        bytes: u32,
+        /// How many times it has been sent, this time included.
+        times: u32,
+    },
 }
 
 /// The state of a flow's application.
@@ -160,6 +202,7 @@ pub struct AppState {
     stop: Time,
     segment: u32,
     burst: Burst,
+    client: Option<Client>,
 }
 
 /// A burst of datagrams.
@@ -178,6 +221,13 @@ impl AppState {
     /// The application of a flow, before its first operation.
     pub fn new(app: &App, stop: Option<Duration>, segment: u32, seed: u64, name: &str) -> Self {
         let stop = stop.map_or(Time::NEVER, |d| Time::ZERO + d);
+        let client = match app {
+            App::Requests { request, sizes, mean_think } => {
+                Some(Client::for_responses((sizes, *mean_think), *request, seed, name))
+            }
+            App::Video { request, video } => Some(Client::for_video(video, *request)),
+            _ => None,
+        };
         AppState {
             app: app.clone(),
             stream: Stream::new(seed, &format!("traffic {name}")),
@@ -186,11 +236,15 @@ impl AppState {
             stop,
             segment,
             burst: Burst::default(),
+            client,
         }
     }
 
     /// The operation to perform now, and the time of the next call.
     pub fn fire(&mut self, now: Time) -> (Option<Do>, Option<Time>) {
+        if let Some(client) = &mut self.client {
+            return client.fire(now, self.stop);
+        }
         if now >= self.stop {
             let was = std::mem::take(&mut self.writing);
             let what = if self.finite() { Do::Abort } else { Do::Stop };
@@ -208,8 +262,8 @@ impl AppState {
                 self.writing = true;
                 (first.then_some(Do::Write(*size)), stop)
             }
-            // Each of its transfers is a separate flow.
-            App::Poisson { .. } => (None, None),
+            // Each transfer of a process is a separate flow; a client has fired above.
+            App::Poisson { .. } | App::Requests { .. } | App::Video { .. } => (None, None),
             App::Web { mean_size, shape, .. } => {
                 let size = self.stream.pareto(2 * self.step, *mean_size as f64, *shape).max(1.0);
                 (Some(Do::Write(size as u64)), None)
@@ -302,8 +356,34 @@ impl AppState {
         (Some(Do::Write(u64::from(self.segment))), Some(next.min(self.stop)))
     }
 
-    /// All written data have been delivered. Returns the time of the next write, if any.
+    /// The number of bytes that have arrived at the client of the flow.
+    pub fn set_arrived(&mut self, bytes: u64) {
+        if let Some(client) = &mut self.client {
+            client.set_arrived(bytes);
+        }
+    }
+
+    /// A request of the client reaches the sender. Returns the number of bytes that it writes in
+    /// response; `None` if it has answered this request before.
+    pub fn request_arrived(&mut self, ordinal: u64) -> Option<u64> {
+        self.client.as_mut()?.request_arrived(ordinal)
+    }
+
+    /// Time since the client first sent its last request; `None` without a client.
+    pub fn response_time(&self, now: Time) -> Option<Duration> {
+        self.client.as_ref().map(|client| client.response_time(now))
+    }
+
+    /// The player of a video.
+    pub fn player(&self) -> Option<&Player> {
+        self.client.as_ref()?.player()
+    }
+
+    /// All written data have been delivered. Returns the time of the next write or request, if any.
     pub fn delivered(&mut self, now: Time) -> Option<Time> {
+        if let Some(client) = &mut self.client {
+            return client.received(now, self.stop);
+        }
         match &self.app {
             App::Web { mean_pause, .. } => {
                 let wait = Duration::from_secs_f64(
@@ -337,14 +417,22 @@ impl AppState {
 
     /// True if the traffic model uses random draws.
     pub fn is_random(app: &App) -> bool {
-        matches!(
-            app,
+        match app {
             App::Poisson { .. }
-                | App::Web { .. }
-                | App::OnOff { .. }
-                | App::ParetoOnOff { .. }
-                | App::Pareto { .. }
-        )
+            | App::Web { .. }
+            | App::OnOff { .. }
+            | App::ParetoOnOff { .. }
+            | App::Pareto { .. } => true,
+            App::Requests { sizes, mean_think, .. } => {
+                *mean_think > Duration::ZERO || !matches!(sizes, Sizes::Constant(_))
+            }
+            App::Bulk
+            | App::Transfer { .. }
+            | App::Video { .. }
+            | App::Cbr { .. }
+            | App::Call { .. }
+            | App::Ping { .. } => false,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod cells;
 mod flow_roles;
 mod mistakes;
 mod overriding;
+mod presets;
 mod reading;
 
 use std::io::{Cursor, Error, ErrorKind, Read};

@@ -21,7 +21,9 @@ use crate::hosts::flow::FlowHost;
 use crate::hosts::relay::{CAPABILITIES, RelayHost};
 use crate::network::paths::{Path, nodes_on_path};
 use crate::probes::calls::CallStats;
+use crate::probes::UserStats;
 use crate::probes::limits::FlowLimits;
+use crate::probes::requests::RequestStats;
 
 /// One connection of a flow.
 struct Half {
@@ -49,11 +51,16 @@ impl<R: Observer> Builder<'_, R> {
             }
             _ => None,
         };
-        self.net.probes.add_flow(FlowLimits::new(self.measure_from.max(start), stop), call);
+        let requests = flow.app.request().map(|_| RequestStats::new(self.measure_from));
+        let limits = FlowLimits::new(self.measure_from.max(start), stop);
+        self.net.probes.add_flow(limits, UserStats { call, requests });
         let app = AppState::new(&flow.app, flow.stop, flow.segment, self.seed, &flow.name);
-        let datagram = flow.app.datagrams().is_some().then(|| datagram(flow, f));
-        let is_tcp = datagram.is_none();
-        let mut host = FlowHost::new(f, app, flow.from, start, source, datagram);
+        let is_tcp = flow.app.datagrams().is_none();
+        let (node, packet) = match flow.app.request() {
+            Some(bytes) => (flow.to, Some(request(flow, f, bytes))),
+            None => (flow.from, (!is_tcp).then(|| datagram(flow, f))),
+        };
+        let mut host = FlowHost::new(f, app, node, start, source, packet);
         if is_tcp {
             match flow.scheme.scheme.relay() {
                 Some(relay) => self.add_split_flow(f, flow, relay, &mut host)?,
@@ -244,6 +251,12 @@ fn check_capabilities(flow: &Flow, relay: &dyn Relay) -> Result<(), RunError> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The request of a flow's client.
+fn request(flow: &Flow, f: u32, bytes: u32) -> Segment {
+    let (size, forward) = (bytes + flow.headers, false);
+    Segment { len: bytes, size, to: flow.from, forward, ..datagram(flow, f) }
 }
 
 fn datagram(flow: &Flow, f: u32) -> Segment {

@@ -123,7 +123,7 @@ impl<R: Observer> Builder<'_, R> {
         let stops = matches!(app, App::Transfer { .. }) && self.network.flows[flow].stop.is_some();
         if self.hosts.flows[flow].relay().is_some() {
             Some("a relay reads what arrives")
-        } else if matches!(app, App::Web { .. }) || stops {
+        } else if matches!(app, App::Web { .. }) || app.request().is_some() || stops {
             Some("its application acts on arrivals")
         } else if !connection.receiver().acks_at_once() {
             Some("the receiver has a timer or a part of the scheme")

@@ -82,6 +82,11 @@ pub enum Kind {
     NoticeSent,
     /// A notice reaches its destination node.
     NoticeReceived,
+    /// A client sends a request; `seq` of the segment is its ordinal, `reason` is "new" or
+    /// "repeated".
+    RequestSent,
+    /// A request reaches the server.
+    RequestReceived,
     /// cwnd changes; `value` is the new cwnd in bytes.
     Cwnd,
     /// ssthresh changes; `value` is the new ssthresh in bytes.
@@ -119,6 +124,8 @@ impl Kind {
             Kind::AgentDropped => "agent_dropped",
             Kind::NoticeSent => "notice_sent",
             Kind::NoticeReceived => "notice_received",
+            Kind::RequestSent => "request_sent",
+            Kind::RequestReceived => "request_received",
             Kind::Cwnd => "cwnd",
             Kind::Ssthresh => "ssthresh",
             Kind::Timeout => "timeout",

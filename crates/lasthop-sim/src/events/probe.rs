@@ -229,6 +229,18 @@ pub trait Probe {
     #[inline(always)]
     fn datagram_received(&mut self, now: Time, segment: &Segment) {}
 
+    /// A client sends a request; `times`: how many times it has been sent, this time included.
+    #[inline(always)]
+    fn request_sent(&mut self, now: Time, node: NodeId, segment: &Segment, times: u32) {}
+
+    /// A request reaches the server.
+    #[inline(always)]
+    fn request_received(&mut self, now: Time, segment: &Segment) {}
+
+    /// The response to a request is complete; `time` is the time since the request was first sent.
+    #[inline(always)]
+    fn responded(&mut self, now: Time, flow: u32, time: Duration) {}
+
     /// An agent sends a segment that it created (`AgentInjected`) or forwards later
     /// (`AgentForwarded`), or a notice (`NoticeSent`).
     #[inline(always)]

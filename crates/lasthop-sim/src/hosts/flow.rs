@@ -1,8 +1,8 @@
 //! The application of a flow: when it writes, and when its transfer is complete.
 
 use lasthop::segment::{NodeId, Segment};
-use lasthop::traffic::{AppState, Do};
-use lasthop::units::Time;
+use lasthop::traffic::{AppState, Do, Playback};
+use lasthop::units::{Duration, Time};
 
 use crate::engine::scheduler::Source;
 use crate::events::probe::Probe;
@@ -31,16 +31,19 @@ pub struct FlowHost {
     session: Option<u32>,
     /// Event source of the application.
     source: Source,
-    /// The datagram that the flow sends; `None` for TCP.
+    /// What the flow sends beside TCP: its datagram, or the request of its client.
     datagram: Option<Segment>,
     /// Datagrams sent.
     datagrams: u64,
-    /// Node of the application that writes.
+    /// Node that sends datagrams or requests.
     node: NodeId,
+    /// What was played of a video before the measured time.
+    played_before: Playback,
 }
 
 impl FlowHost {
-    /// A flow whose application at `node` starts at `start`; without connections.
+    /// A flow that starts at `start`, without connections. `datagram`: what is sent from `node`
+    /// beside TCP, a datagram or the request of a client.
     pub(crate) fn new(
         index: u32,
         app: AppState,
@@ -64,6 +67,7 @@ impl FlowHost {
             datagram,
             datagrams: 0,
             node,
+            played_before: Playback::default(),
         }
     }
 
@@ -135,7 +139,7 @@ impl FlowHost {
         self.app.is_answered()
     }
 
-    /// The datagram that the flow sends, and the node that sends it; `None` for TCP.
+    /// The datagram or request that the flow sends, and the node that sends it.
     pub(crate) fn datagram(&self) -> Option<(NodeId, &Segment)> {
         Some((self.node, self.datagram.as_ref()?))
     }
@@ -152,6 +156,7 @@ impl FlowHost {
 
     /// The application's timer: returns what the application does, and sets the timer again.
     pub(crate) fn handle<P: Probe>(&mut self, net: &mut Net<P>) -> Option<Do> {
+        self.app.set_arrived(self.delivered);
         let (action, next) = self.app.fire(net.now);
         match next {
             Some(at) => net.scheduler.set(self.source, at.0, net.now.0),
@@ -192,6 +197,12 @@ impl FlowHost {
     #[inline(never)]
     fn all_delivered<P: Probe>(&mut self, net: &mut Net<P>) -> bool {
         let now = net.now;
+        self.app.set_arrived(self.delivered);
+        if let Some(time) = self.app.response_time(now) {
+            net.probes.responded(now, self.index, time);
+            // The repetition of the request.
+            net.scheduler.clear(self.source);
+        }
         if let Some(at) = self.app.delivered(now) {
             net.scheduler.set(self.source, at.0, now.0);
         }
@@ -216,6 +227,54 @@ impl FlowHost {
         self.datagrams += 1;
         net.probes.datagram_sent(net.now, self.node, &segment);
         Some((self.node, segment))
+    }
+
+    /// The client's request with this ordinal, sent for the `times`-th time from its node.
+    pub(crate) fn next_request<P: Probe>(
+        &self,
+        ordinal: u64,
+        times: u32,
+        net: &mut Net<P>,
+    ) -> Option<(NodeId, Segment)> {
+        let request = self.datagram?;
+        let (id, attempt) = (net.new_id(), u16::try_from(times).unwrap_or(u16::MAX));
+        let segment = Segment { id, attempt, seq: ordinal, ..request };
+        net.probes.request_sent(net.now, self.node, &segment, times);
+        Some((self.node, segment))
+    }
+
+    /// A request of the client reaches the server. Returns the number of bytes of the response, if
+    /// there was none before.
+    pub(crate) fn request_arrived<P: Probe>(
+        &mut self,
+        request: &Segment,
+        net: &mut Net<P>,
+    ) -> Option<u64> {
+        net.probes.request_received(net.now, request);
+        self.app.request_arrived(request.seq)
+    }
+
+    /// Returns true if the flow has a client that sends requests.
+    pub(crate) fn has_client(&self) -> bool {
+        self.first.is_some() && self.datagram.is_some()
+    }
+
+    /// The measured time begins.
+    pub(crate) fn begin_measuring(&mut self, now: Time) {
+        self.played_before = self.playback_until(now).unwrap_or_default();
+    }
+
+    /// What was played of a video in the measured time until `now`, and the start-up delay;
+    /// `None` for other applications.
+    pub(crate) fn playback(&self, now: Time) -> Option<(Playback, Option<Duration>)> {
+        let player = self.app.player()?;
+        Some((self.playback_until(now)?.since(self.played_before), player.startup()))
+    }
+
+    fn playback_until(&self, now: Time) -> Option<Playback> {
+        let mut player = self.app.player()?.clone();
+        player.advance(now);
+        Some(player.playback())
     }
 
     /// The receiver's answer to a datagram, if it answers. It carries the time at which the

@@ -228,6 +228,13 @@ impl Hosts {
     fn deliver_other<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) {
         match segment.notice() {
             Some(notice) => self.deliver_notice(segment, &notice, net),
+            None if self.flows[segment.flow as usize].has_client() => {
+                let flow = &mut self.flows[segment.flow as usize];
+                let (bytes, first) = (flow.request_arrived(segment, net), flow.first());
+                if let (Some(bytes), Some(c)) = (bytes, first) {
+                    self.write(segment.flow as usize, c, bytes, net);
+                }
+            }
             None => {
                 net.probes.datagram_received(net.now, segment);
                 if let Some(answer) = self.flows[segment.flow as usize].answer(segment, net) {
@@ -288,9 +295,11 @@ impl Hosts {
     fn app_timer<P: Probe>(&mut self, f: usize, net: &mut Net<P>) {
         let flow = &mut self.flows[f];
         match (flow.handle(net), flow.first()) {
-            (Some(Do::Write(bytes)), Some(c)) => {
-                let finite = flow.write(bytes, net);
-                self.call(c, Input::Write { bytes, finite }, net);
+            (Some(Do::Write(bytes)), Some(c)) => self.write(f, c, bytes, net),
+            (Some(Do::Request { ordinal, times, .. }), _) => {
+                if let Some((node, segment)) = flow.next_request(ordinal, times, net) {
+                    transmit(net, &mut self.agents, node, segment);
+                }
             }
             (Some(Do::Stop), Some(c)) => {
                 self.call(c, Input::Stop, net);
@@ -310,6 +319,12 @@ impl Hosts {
             }
             _ => {}
         }
+    }
+
+    /// The application of a flow writes to its first connection.
+    fn write<P: Probe>(&mut self, f: usize, c: u32, bytes: u64, net: &mut Net<P>) {
+        let finite = self.flows[f].write(bytes, net);
+        self.call(c, Input::Write { bytes, finite }, net);
     }
 
     /// A transfer is complete. If it was the last object of its page, schedules the next click.

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::ratios::{mean, share};
 use crate::probes::limits::LimitShares;
-use crate::probes::result::{FlowResult, RunResult};
+use crate::probes::requests::RequestResult;
+use crate::probes::result::{FlowResult, RunResult, VideoResult};
 
 /// Which flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +138,8 @@ impl<'a> Flows<'a> {
         quantile(self.transfers().map(of), share)
     }
 
-    /// Page load times of the clicks of these groups; an incomplete page is the longest.
+    /// Page load times of the clicks of these groups that took place; an incomplete page is the
+    /// longest.
     fn click(&self, share: f64) -> Option<f64> {
         // A session has the name of its group, or that name with a number; the name of one group
         // may begin with that of another.
@@ -147,8 +149,43 @@ impl<'a> Flows<'a> {
             all.filter(|group| begins(group)).max_by_key(|group| group.len())
         };
         let own = |id: &str| owner(id).is_some_and(|o| self.iter().any(|f| f.group == o));
-        let clicks = self.run.clicks.iter().filter(|c| own(&c.id));
+        let clicks = self.run.clicks.iter().filter(|c| c.at_s.is_some() && own(&c.id));
         quantile(clicks.map(|c| c.completed_s.unwrap_or(f64::INFINITY)), share)
+    }
+
+    /// The clients of request and response; a video is none.
+    fn clients(&self) -> impl Iterator<Item = &'a RequestResult> {
+        self.iter().filter(|f| f.video.is_none()).filter_map(|f| f.requests.as_ref())
+    }
+
+    fn response(&self, time: fn(&RequestResult) -> Option<f64>) -> Option<f64> {
+        self.clients().filter_map(time).reduce(f64::max)
+    }
+
+    fn videos(&self) -> impl Iterator<Item = VideoResult> {
+        self.iter().filter_map(|f| f.video)
+    }
+
+    /// Sum over the videos; unknown without one.
+    fn of_videos(&self, value: fn(&VideoResult) -> f64) -> Option<f64> {
+        self.videos().map(|v| value(&v)).reduce(|a, b| a + b)
+    }
+
+    /// The longest start-up delay; unknown if a video has not started.
+    fn startup(&self) -> Option<f64> {
+        let all: Option<Vec<f64>> = self.videos().map(|v| v.startup_s).collect();
+        all?.into_iter().reduce(f64::max)
+    }
+
+    /// Share of the time since the start of the playback in stalls.
+    fn rebuffer_ratio(&self) -> Option<f64> {
+        share(self.of_videos(|v| v.stalled_s)?, self.of_videos(|v| v.stalled_s + v.played_s)?)
+    }
+
+    /// Mean bitrate over the play time.
+    fn bitrate(&self) -> Option<f64> {
+        let bits = self.of_videos(|v| v.bitrate_bps.unwrap_or(0.0) * v.played_s)?;
+        share(bits, self.of_videos(|v| v.played_s)?)
     }
 
     fn late_or_lost(&self) -> Option<f64> {
@@ -200,6 +237,16 @@ pub static METRICS: &[(&str, FlowMetric)] = &[
     }),
     ("late_or_lost_share", |f| f.late_or_lost()),
     ("mos", |f| f.iter().filter_map(|f| f.call.as_ref()?.mos).reduce(f64::min)),
+    ("response_s_p50", |f| f.response(|r| r.response_s.p50)),
+    ("response_s_p95", |f| f.response(|r| r.response_s.p95)),
+    ("response_s_p99", |f| f.response(|r| r.response_s.p99)),
+    ("responses_per_s", |f| f.clients().map(|r| r.answered_per_s).reduce(|a, b| a + b)),
+    ("startup_s", |f| f.startup()),
+    ("stalls", |f| f.of_videos(|v| v.stalls as f64)),
+    ("stalled_s", |f| f.of_videos(|v| v.stalled_s)),
+    ("rebuffer_ratio", |f| f.rebuffer_ratio()),
+    ("bitrate_bps", |f| f.bitrate()),
+    ("bitrate_switches", |f| f.of_videos(|v| v.switches as f64)),
     ("limited_by_cwnd", |f| f.limited_by(|s| s.cwnd)),
     ("limited_by_pacing", |f| f.limited_by(|s| s.pacing)),
     ("limited_by_receive_window", |f| f.limited_by(|s| s.receive_window)),

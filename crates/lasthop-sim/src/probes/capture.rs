@@ -207,16 +207,19 @@ impl<W: Write> Capture<W> {
         let key = (segment.flags.has(Flags::DATAGRAM), segment.flow);
         let (mss, window) =
             self.windows.get(event.flow as usize).copied().unwrap_or((1460, 65_535));
+        // The server of a client is the flow's sender.
+        let (server, other) =
+            if segment.forward { (event.node, segment.to) } else { (segment.to, event.node) };
         self.endpoints.entry(key).or_insert_with(|| {
             let isn = Stream::new(u64::from(segment.flow), "initial sequence number");
             let port = |base: u16| base.wrapping_add(segment.flow as u16);
             let sender = Side {
-                address: SocketAddrV4::new(address(event.node), port(10_000)),
+                address: SocketAddrV4::new(address(server), port(10_000)),
                 isn: isn.bits(0) as u32,
                 window_scale: 0,
             };
             let receiver = Side {
-                address: SocketAddrV4::new(address(segment.to), port(5_001)),
+                address: SocketAddrV4::new(address(other), port(5_001)),
                 isn: isn.bits(1) as u32,
                 window_scale: window_scale_for(window),
             };
@@ -235,7 +238,7 @@ impl<W: Write> Observer for Capture<W> {
         let (Some(segment), options) = (event.segment, event.options) else { return };
         let agent = self.agent.get(&event.node).copied();
         match (event.kind, event.link, agent) {
-            (Kind::DataSent, ..) => self.assign_endpoints(event, segment),
+            (Kind::DataSent | Kind::RequestSent, ..) => self.assign_endpoints(event, segment),
             (Kind::Arrived, Some(l), _) => {
                 self.write(self.hop[l as usize], event.t, segment, options, None)
             }

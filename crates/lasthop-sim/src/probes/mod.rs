@@ -11,6 +11,7 @@ pub mod gaps;
 pub mod ground_truth;
 pub mod ledger;
 pub mod limits;
+pub mod requests;
 pub mod result;
 pub mod verifier;
 pub mod write_times;
@@ -30,6 +31,7 @@ use gaps::DeliveryGap;
 use ground_truth::{GroundTruth, GroundTruthCounts};
 use ledger::{Traffic, TrafficLedger};
 use limits::{FlowLimits, LimitShares};
+use requests::RequestStats;
 use write_times::WriteTimes;
 
 /// All measurements of a run, and its observer.
@@ -58,7 +60,16 @@ struct FlowProbes {
     stats: FlowStats,
     write_times: WriteTimes,
     limits: FlowLimits,
-    call: Option<CallStats>,
+    user: UserStats,
+}
+
+/// What is measured of the user of a flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UserStats {
+    /// Of a call.
+    pub(crate) call: Option<CallStats>,
+    /// Of a client.
+    pub(crate) requests: Option<RequestStats>,
 }
 
 impl<R> Probes<R> {
@@ -74,10 +85,10 @@ impl<R> Probes<R> {
         }
     }
 
-    /// Adds the next flow; `call` if it is one.
-    pub(crate) fn add_flow(&mut self, limits: FlowLimits, call: Option<CallStats>) {
+    /// Adds the next flow.
+    pub(crate) fn add_flow(&mut self, limits: FlowLimits, user: UserStats) {
         let (stats, write_times) = (FlowStats::default(), WriteTimes::default());
-        self.flows.push(FlowProbes { stats, write_times, limits, call });
+        self.flows.push(FlowProbes { stats, write_times, limits, user });
     }
 
     /// Adds the next connection, which belongs to `flow`. `written_when_sent`: the write time of a
@@ -126,9 +137,9 @@ impl<R> Probes<R> {
         &self.flows[flow].stats
     }
 
-    /// What was counted of a call; `None` for other flows.
-    pub(crate) fn call(&self, flow: usize) -> Option<&CallStats> {
-        self.flows[flow].call.as_ref()
+    /// What was measured of the user of a flow.
+    pub(crate) fn user(&self, flow: usize) -> &UserStats {
+        &self.flows[flow].user
     }
 
     /// The shares of what limited a flow; of its relay's sender if `relay`.
@@ -169,7 +180,9 @@ impl<R: Observer> Probes<R> {
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names = vec!["ground truth", "traffic ledger", "bursts", "write times"];
         names.extend(["flow statistics", "limits"]);
-        names.extend(self.flows.iter().any(|f| f.call.is_some()).then_some("calls"));
+        let has = |of: fn(&UserStats) -> bool| self.flows.iter().any(|f| of(&f.user));
+        names.extend(has(|user| user.call.is_some()).then_some("calls"));
+        names.extend(has(|user| user.requests.is_some()).then_some("requests"));
         names.extend((!self.gaps.is_empty()).then_some("delivery gaps"));
         names.extend(R::ACTIVE.then_some("observer"));
         names
@@ -335,7 +348,7 @@ impl<R: Observer> Probe for Probes<R> {
 
     #[inline(always)]
     fn sent_fast(&mut self, now: Time, connection: u32, len: u32, size: u32) {
-        self.ledger.now.offered += u64::from(size);
+        self.ledger.traffic_mut().offered += u64::from(size);
         self.connections[connection as usize].burst.sent(now, len);
     }
 
@@ -432,9 +445,9 @@ impl<R: Observer> Probe for Probes<R> {
         if !segment.forward {
             return self.read(now, Kind::AckSent, node, segment, "", 0.0);
         }
-        let FlowProbes { stats, call, .. } = &mut self.flows[segment.flow as usize];
+        let FlowProbes { stats, user, .. } = &mut self.flows[segment.flow as usize];
         stats.datagrams += u64::from(now >= self.measure_from);
-        if let Some(call) = call {
+        if let Some(call) = &mut user.call {
             call.sent(now);
         }
         self.read(now, Kind::DataSent, node, segment, "new", 0.0);
@@ -449,8 +462,8 @@ impl<R: Observer> Probe for Probes<R> {
             return self.read(now, Kind::AckReceived, segment.to, segment, "", 0.0);
         }
         self.ledger.traffic_mut().data += u64::from(segment.size);
-        let FlowProbes { stats, call, .. } = &mut self.flows[segment.flow as usize];
-        if let Some(call) = call {
+        let FlowProbes { stats, user, .. } = &mut self.flows[segment.flow as usize];
+        if let Some(call) = &mut user.call {
             call.received(now, sent_at);
         }
         if now >= self.measure_from {
@@ -458,6 +471,26 @@ impl<R: Observer> Probe for Probes<R> {
             stats.delay.record(now - sent_at, u64::from(segment.len));
         }
         self.read(now, Kind::DataReceived, segment.to, segment, "", 0.0);
+    }
+
+    fn request_sent(&mut self, now: Time, node: NodeId, segment: &Segment, times: u32) {
+        self.ledger.traffic_mut().offered += u64::from(segment.size);
+        if let Some(requests) = &mut self.flows[segment.flow as usize].user.requests {
+            requests.sent(now, times);
+        }
+        let reason = if times > 1 { "repeated" } else { "new" };
+        self.read(now, Kind::RequestSent, node, segment, reason, 0.0);
+    }
+
+    fn request_received(&mut self, now: Time, segment: &Segment) {
+        self.ledger.traffic_mut().control += u64::from(segment.size);
+        self.read(now, Kind::RequestReceived, segment.to, segment, "", 0.0);
+    }
+
+    fn responded(&mut self, now: Time, flow: u32, time: Duration) {
+        if let Some(requests) = &mut self.flows[flow as usize].user.requests {
+            requests.responded(now, time);
+        }
     }
 
     fn injected(

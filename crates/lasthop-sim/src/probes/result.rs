@@ -6,13 +6,15 @@ use lasthop::histogram::Summary;
 use lasthop::scenario::bounds::FlowBound;
 use lasthop::scenario::network::FlowRole;
 use lasthop::tcp::sender::Limit;
-use lasthop::units::Quantity;
+use lasthop::traffic::Playback;
+use lasthop::units::{Duration, Quantity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::probes::calls::CallResult;
 use crate::probes::ledger::Traffic;
 use crate::probes::limits::LimitShares;
+use crate::probes::requests::RequestResult;
 
 /// The result of a run. Windows are in bytes; unknown values are `null`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -181,6 +183,43 @@ impl From<FlowBound> for BoundResult {
     }
 }
 
+/// The playback of a video in the measured time.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct VideoResult {
+    /// From the first request to the first picture, seconds; `null` if the playback has not
+    /// started.
+    pub startup_s: Option<f64>,
+    /// Play time, seconds.
+    pub played_s: f64,
+    /// Number of stalls that began.
+    pub stalls: u64,
+    /// Time in stalls, seconds.
+    pub stalled_s: f64,
+    /// Share of the time since the start of the playback that was spent in stalls.
+    pub rebuffer_ratio: Option<f64>,
+    /// Mean bitrate of what was played, bit/s.
+    pub bitrate_bps: Option<f64>,
+    /// Number of chunks whose bitrate differs from that of the chunk before.
+    pub switches: u64,
+    /// Number of chunks received.
+    pub chunks: u64,
+}
+
+impl From<(Playback, Option<Duration>)> for VideoResult {
+    fn from((playback, startup): (Playback, Option<Duration>)) -> Self {
+        VideoResult {
+            startup_s: startup.map(Duration::decimal_secs),
+            played_s: playback.played.decimal_secs(),
+            stalls: playback.stalls,
+            stalled_s: playback.stalled.decimal_secs(),
+            rebuffer_ratio: playback.rebuffer_ratio(),
+            bitrate_bps: playback.bitrate(),
+            switches: playback.switches,
+            chunks: playback.chunks,
+        }
+    }
+}
+
 /// The result of a flow.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FlowResult {
@@ -236,6 +275,12 @@ pub struct FlowResult {
     /// For a call: its packets by whether they arrived in time, and the quality of speech.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallResult>,
+    /// For a client: its requests and the times of the responses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestResult>,
+    /// For a video: the playback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoResult>,
     /// Notices of the link layer, if the sender accepts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<Notices>,

@@ -96,6 +96,8 @@ impl<R: Observer> Simulation<R> {
             self.net.probes.begin(stored);
             let counters = self.hosts.connections.iter().map(|c| c.sender().counters());
             self.before_measuring = counters.collect();
+            let from = self.measure_from;
+            self.hosts.flows.iter_mut().for_each(|flow| flow.begin_measuring(from));
         }
         let finished = self.run_until(self.end, cancel);
         self.net.links.iter_mut().for_each(Link::count_idle_path);

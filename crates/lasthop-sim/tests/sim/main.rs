@@ -8,6 +8,7 @@ mod balakrishnan_eln;
 mod calls_and_pings;
 mod cells;
 mod classifier;
+mod clients;
 mod completion;
 mod digests;
 mod elsn;

@@ -516,7 +516,7 @@ impl Observer for Verifier {
             (Some(l), _) => {
                 self.violation(|| format!("an event of link {l}, which does not exist"))
             }
-            (None, Kind::DataSent | Kind::AckSent) => {
+            (None, Kind::DataSent | Kind::AckSent | Kind::RequestSent) => {
                 self.counts.sent += 1;
                 self.created(node, segment);
             }
@@ -524,7 +524,13 @@ impl Observer for Verifier {
                 self.counts.injected += 1;
                 self.created(node, segment);
             }
-            (None, Kind::DataReceived | Kind::AckReceived | Kind::NoticeReceived) => {
+            (
+                None,
+                Kind::DataReceived
+                | Kind::AckReceived
+                | Kind::NoticeReceived
+                | Kind::RequestReceived,
+            ) => {
                 self.check(node == segment.to, || {
                     format!("packet {} for node {} ends at node {node}", segment.id, segment.to)
                 });

@@ -9,6 +9,7 @@ use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::scenario::network::{App, Flow, Network, Role};
 use lasthop::tcp::profile::{DelayedAck, IdleRestart, LimitedTransmitRule, Profile, ProfileName};
+use lasthop::traffic::{Adaptation, Sizes, Video};
 use lasthop::units::{Duration, Rate, Size};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -83,6 +84,23 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
             mean_size,
             shape: 1.5,
             mean_pause: ms(pause),
+        }),
+        1 => (1u64..60_000, 0u64..500).prop_map(|(size, think)| App::Requests {
+            request: 1 + (size % 1400) as u32,
+            sizes: Sizes::Exponential { mean: size as f64 },
+            mean_think: ms(think),
+        }),
+        1 => (50u64..2000, 1u64..12, any::<bool>()).prop_map(|(chunk, buffer, by_buffer)| {
+            let chunk = ms(chunk);
+            let adaptation = if by_buffer {
+                Adaptation::Buffer { reservoir: chunk, cushion: chunk * buffer }
+            } else {
+                Adaptation::Rate
+            };
+            let ladder = vec![Rate(50_000), Rate(200_000), Rate(700_000)];
+            let startup = chunk * (buffer % 3);
+            let buffer = chunk * (buffer + 2);
+            App::Video { request: 400, video: Video { ladder, chunk, buffer, startup, adaptation } }
         }),
         1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff {
             mean_on: ms(on),
