@@ -63,6 +63,8 @@ _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
 }
 FORMATS: Final = tuple(_METADATA)
+#: Resolution of pictures in pixels, dots per inch.
+DPI: Final = 200
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,32 @@ def save(figure: Figure, files: Sequence[Path]) -> None:
                 f"{file}: a figure is written as {', '.join(f'.{k}' for k in FORMATS)}"
             )
         with style(), partial(file) as temporary:
-            figure.savefig(temporary, format=kind, dpi=200, metadata=_METADATA[kind])
+            _print(figure, temporary, kind)
+
+
+def _print(figure: Figure, file: Path, kind: str) -> None:
+    """Write the figure in a format.
+
+    `Figure.savefig` draws it twice, first without output, for the layout. The canvas of the format
+    draws it once, and the layout is computed in that drawing.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    canvases = {
+        "png": (FigureCanvasAgg, "print_png"),
+        "svg": (FigureCanvasSVG, "print_svg"),
+        "pdf": (FigureCanvasPdf, "print_pdf"),
+    }
+    before, dpi = figure.canvas, figure.dpi
+    make, method = canvases[kind]
+    try:
+        figure.dpi = DPI
+        getattr(make(figure), method)(file, metadata=_METADATA[kind])
+    finally:
+        figure.dpi = dpi
+        figure.set_canvas(before)
 
 
 __all__ = [
