@@ -259,7 +259,7 @@ def source(
             " --up with traces)"
         )
     changed = {*dict(settings), *(part for key in varied for part in key.split(JOINT_SEPARATOR))}
-    shown = [(k, v) for k, v in hop if f"last_hop.{k}" not in changed]
+    shown = [(k, v) for k, v in hop if not {k, f"last_hop.{k}"} & changed]
     title = json.dumps(_last_hop_title(shown) + _flows_title(dict(about_flows)))
     described = f'title = {title}\nduration = "60 s"\n[last_hop]\n'
     return Source(described, None, tuple(settings), hop, about_flows)
