@@ -112,10 +112,42 @@ def test_delays_are_a_distribution(smooth: lasthop.RunResult) -> None:
     assert np.interp(0.5, line.y, line.x) == pytest.approx(measured["p50"] * 1e3, rel=0.05)
 
 
+def test_round_trip_times_are_those_of_the_sender(
+    smooth: lasthop.RunResult, result: lasthop.RunResult
+) -> None:
+    (line,) = drawn(smooth, "rtt")
+    measured = smooth.data["flows"][0]["rtt_s"]
+    for key, share in (("p50", 0.5), ("p95", 0.95)):
+        assert np.quantile(line.y, share) == pytest.approx(measured[key] * 1e3, rel=0.02)
+    # With losses: no sample is below the path's RTT or above that of a full queue.
+    (line,) = drawn(result, "rtt")
+    assert line.y.min() > 40
+    assert line.y.max() < 40 + 44 * 1500 * 8 / CAPACITY
+    assert (np.diff(line.x) >= 0).all()
+
+
+def test_reductions_lie_on_the_congestion_window(
+    result: lasthop.RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Figure] = []
+    monkeypatch.setattr(plots, "save", lambda figure, files: seen.append(figure))
+    result.plot(tmp_path / "x.svg")
+    cwnd, rate, rtt = seen[0].axes
+    window, *dots = (line for line in cwnd.get_lines())
+    flow = result.data["flows"][0]
+    counted = {line.get_label(): len(np.asarray(line.get_xdata())) for line in dots}
+    assert counted.get("fast retransmit", 0) == flow["fast_retransmits"]["total"]
+    assert counted.get("timeout", 0) == flow["timeouts"]["total"]
+    assert counted
+    heights = set(np.asarray(window.get_ydata()))
+    assert all(set(np.asarray(line.get_ydata())) <= heights for line in dots)
+    assert [axes.get_ylim()[0] for axes in (cwnd, rate, rtt)] == [0, 0, 0]
+
+
 @pytest.mark.parametrize(
     "show",
     [
-        ["rate", "queue"],
+        ["rate", "queue", "rtt"],
         ["sequence", "cwnd", "delay"],
         ["goodput", "sending", "cwnd_reductions", "ssthresh"],
     ],
@@ -132,7 +164,7 @@ def test_every_series_has_a_valid_layout(
     assert faults(seen[0], zoomed=True) == []
 
 
-@pytest.mark.parametrize("show", [["rtt"], ["cwdn"], [], "cwnd"])
+@pytest.mark.parametrize("show", [["rto"], ["cwdn"], [], "cwnd"])
 def test_an_unknown_series_is_rejected_with_the_list(
     result: lasthop.RunResult, show: Any, tmp_path: Path
 ) -> None:

@@ -101,7 +101,7 @@ class RunResult:
     def plot(
         self,
         file: str | Path | None = None,
-        show: Sequence[str] = ("cwnd", "goodput"),
+        show: Sequence[str] = ("cwnd", "rate", "rtt"),
         *,
         style: str = "",
         ax: Any = None,
@@ -109,7 +109,8 @@ class RunResult:
         """Draw series of the first flow, one panel per series.
 
         `show` names series over time (goodput, delivered, rate, sending, cwnd, ssthresh,
-        cwnd_reductions, queue, sequence) or "delay", the distribution of the one-way delay.
+        cwnd_reductions, queue, rtt, sequence) or "delay", the distribution of the one-way delay.
+        On the congestion window, dots mark fast retransmits and timeouts.
         `file` (.svg, .png or .pdf), if given, is written. `style` names a preset of
         `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each series.
         """
@@ -118,13 +119,14 @@ class RunResult:
         from lasthop.plotting import plots, series_panels, styles
 
         series_panels.check(show)
-        kinds = series.events_needed(show, [])
+        kinds = sorted({*series.events_needed(show, []), *series_panels.REDUCTIONS})
         _, columns = self.scenario.run_series(self.data["seed"], kinds)
         events, span = series.Events.of(kinds, columns), (0.0, self.data["duration_s"])
-        parts = [
-            series_panels.panel(s, series_panels.of_run(events, s, self.data["scheme"], span), span)
-            for s in show
-        ]
+        parts = []
+        for name in show:
+            lines = series_panels.of_run(events, name, self.data["scheme"], span)
+            lines += series_panels.reductions(events) if name == "cwnd" else []
+            parts.append(series_panels.panel(name, lines, span))
         title = f"{self.data['scenario']}: {self.data['scheme']}"
         caption = f"one run, seed {self.data['seed']}"
         with styles.use(style):

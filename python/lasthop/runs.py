@@ -40,11 +40,11 @@ def run(
 
     The scenario is `file`, a dictionary in the form of a file, or `text` in the same format, or the
     last hop that `last_hop` describes (keys down, up, rtt, loss, rate, queue). `settings` overrides
-    scenario keys: {"tcp.min_rto": "1 s"}. `flows` describes flows with the keys `against` (schemes
-    of competitors), `flows` (number of candidates), `start` (start times), `upload` (true or false)
-    and `duration`. Values are texts with units ("40ms") or numbers in seconds, bit/s, bytes, or as
-    a share from 0 to 1. `events` is a folder for events.parquet, `pcap` a file for a packet capture
-    (pcapng).
+    scenario keys: {"tcp.min_rto": "1 s"}. `flows` describes flows with the keys `traffic` (named
+    traffic: "web+bulk"), `against` (schemes of competitors), `flows` (number of candidates),
+    `start` (start times), `upload` (true or false) and `duration`. Values are texts with units
+    ("40ms") or numbers in seconds, bit/s, bytes, or as a share from 0 to 1. `events` is a folder
+    for events.parquet, `pcap` a file for a packet capture (pcapng).
 
     Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
     """

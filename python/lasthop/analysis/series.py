@@ -31,11 +31,12 @@ SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "ssthresh": ("slow-start threshold (kB)", ("ssthresh",)),
     "cwnd_reductions": ("window reductions (cumulative)", ("timeout", "fast_retransmit")),
     "queue": ("queue at the radio link (frames)", ("enqueued",)),
+    "rtt": ("round-trip time (ms)", ("data_sent", "ack_received")),
     "sequence": ("sequence number (kB)", ("data_sent", "ack_received")),
     "delay": ("share of the packets", ("data_sent", "data_received")),
 }
 #: Step functions: series that keep their value from one event to the next.
-STEPS: Final = ("delivered", "cwnd", "ssthresh", "cwnd_reductions", "queue")
+STEPS: Final = ("delivered", "cwnd", "ssthresh", "cwnd_reductions", "queue", "rtt")
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,35 @@ def steps(events: Events, name: str) -> Steps:
     Each value holds from its time on.
     """
     assert name in STEPS, name
+    if name == "rtt":
+        return _round_trips(events)
     mine = events.only(*SERIES[name][1])
     if name == "cwnd_reductions":
         return mine.t, np.arange(1.0, mine.count + 1)
     if name == "delivered":
         return mine.t, np.cumsum(mine.value) * 1e-3
     return mine.t, mine.value if name == "queue" else mine.value * 1e-3
+
+
+def _round_trips(events: Events) -> Steps:
+    """Times of ACKs, and the time since the newest segment that each acknowledges was sent, in ms.
+
+    ACKs that acknowledge a retransmitted segment give no sample (Karn's rule, RFC 6298, section 3).
+    """
+    sent, acks = events.only("data_sent"), events.only("ack_received")
+    sent = sent._where(sent.len > 0)
+    first = _new_data(sent)
+    numbers, times = np.unique(sent.seq, return_counts=True)
+    again = numbers[times > 1]
+    highest = np.maximum.accumulate(acks.ack) if acks.count else acks.ack
+    before = np.concatenate([[0], highest[:-1]]) if acks.count else highest
+    end = first.seq + first.len
+    place = np.searchsorted(end, acks.ack)
+    known = (acks.ack > before) & (place < first.count)
+    known[known] &= end[place[known]] == acks.ack[known]
+    retransmitted = np.searchsorted(again, acks.ack) > np.searchsorted(again, before)
+    known &= ~retransmitted
+    return acks.t[known], (acks.t[known] - first.t[place[known]]) * 1e3
 
 
 def extend_to(drawn: Steps, end: float) -> Steps:
@@ -125,12 +149,12 @@ def extend_to(drawn: Steps, end: float) -> Steps:
 def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sample a series on a time grid (seconds).
 
-    Before its first event a series is 0; cwnd and ssthresh are NaN.
+    Before its first event a series is 0; cwnd, ssthresh and rtt are NaN.
     """
     if name in ("sending", "rate"):
         return _last_second(events, name, grid)
     t, v = steps(events, "delivered" if name == "goodput" else name)
-    before = np.nan if name in ("cwnd", "ssthresh") else 0.0
+    before = np.nan if name in ("cwnd", "ssthresh", "rtt") else 0.0
     out: NDArray[np.float64] = np.concatenate([[before], v])[np.searchsorted(t, grid, side="right")]
     if name == "goodput":
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -47,6 +47,8 @@ class Line:
     steps: bool = False
     #: Draw as dots.
     dots: bool = False
+    #: Diameter of the dots, points.
+    size: float = 2.2
     #: Draw in grey behind the other lines, as the reference.
     muted: bool = False
     #: Single runs, drawn as thin lines.
@@ -174,11 +176,12 @@ def _zoom(panel: Axes, part: Panel) -> None:
     values = np.concatenate(inside) if inside else np.array([])
     values = values[np.isfinite(values)]
     if len(values) and np.ptp(values) > 0:
-        least = float(values.min() - 0.05 * np.ptp(values))
-        # No series is ever negative.
-        panel.set_ylim(
-            max(0.0, least) if values.min() >= 0 else least, values.max() + 0.12 * np.ptp(values)
-        )
+        low, high = float(values.min()), float(values.max())
+        least = low - 0.05 * (high - low)
+        # No series is ever negative; zero is shown unless the values are far from it.
+        if low >= 0:
+            least = 0.0 if low < 0.5 * high else max(0.0, least)
+        panel.set_ylim(least, high + 0.12 * (high - low))
 
 
 def _line(panel: Axes, line: Line, place: int) -> None:
@@ -189,7 +192,8 @@ def _line(panel: Axes, line: Line, place: int) -> None:
             line.y,
             linestyle="none",
             marker=MARKERS[place % len(MARKERS)],
-            markersize=2.2,
+            markersize=line.size,
+            zorder=3,
             color=colour,
             label=line.label,
         )

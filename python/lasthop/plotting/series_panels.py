@@ -46,6 +46,23 @@ def panel(
     return Panel(series.SERIES[name][0], lines, x_range=span, marks=marks)
 
 
+# Kinds of events that are drawn as dots on the congestion window -> their names.
+REDUCTIONS = {"fast_retransmit": "fast retransmit", "timeout": "timeout"}
+
+
+def reductions(events: Events) -> list[Line]:
+    """The fast retransmits and timeouts of one run, as dots on the congestion window."""
+    t, cwnd = series.steps(events, "cwnd")
+    lines = []
+    for kind, name in REDUCTIONS.items():
+        at = events.only(kind).t
+        at = at[at >= t[0]] if len(t) else at[:0]
+        if len(at):
+            height = cwnd[np.searchsorted(t, at, side="right") - 1]
+            lines.append(Line(name, at, height, dots=True, size=4.0))
+    return lines
+
+
 def of_run(events: Events, name: str, label: str, span: tuple[float, float]) -> list[Line]:
     """The lines of a series of one run."""
     if name == "sequence":
@@ -80,4 +97,13 @@ def of_delays(samples: Sequence[NDArray[np.float64]], label: str) -> Line:
     return Line(label, x * 1e3, share)
 
 
-__all__ = ["MIN_RUNS_FOR_INTERVAL", "check", "of_delays", "of_run", "of_runs", "panel"]
+__all__ = [
+    "MIN_RUNS_FOR_INTERVAL",
+    "REDUCTIONS",
+    "check",
+    "of_delays",
+    "of_run",
+    "of_runs",
+    "panel",
+    "reductions",
+]
