@@ -26,8 +26,8 @@ pub fn flow_options(options: &Bound<'_, PyDict>) -> PyResult<FlowOptions> {
             "duration" => found.duration = Some(value.extract()?),
             other => {
                 return Err(InputError::new_err(format!(
-                    "unknown option about flows `{other}`; allowed: traffic, against, flows, start, \
-                     upload, duration"
+                    "unknown option about flows `{other}`; allowed: traffic, against, flows, \
+                     start, upload, duration"
                 )));
             }
         }

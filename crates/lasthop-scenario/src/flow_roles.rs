@@ -164,8 +164,8 @@ impl FlowOptions {
         !self.against.is_empty() || self.flows.is_some() || !self.starts.is_empty()
     }
 
-    /// Applies all options to a file that has the flows of `--traffic`; [`Self::swap_ends`] does the
-    /// rest.
+    /// Applies all options to a file that has the flows of `--traffic`; [`Self::swap_ends`] does
+    /// the rest.
     ///
     /// # Errors
     ///

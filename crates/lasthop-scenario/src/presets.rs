@@ -42,7 +42,8 @@ const PRESETS: [Preset; 9] = [
     },
     Preset {
         name: "web",
-        flows: r#"[{ name = "web", role = "probe", app = { kind = "session", think = "3 s", pages = [
+        flows: r#"[{ name = "web", role = "probe", app = { kind = "session", think = "3 s",
+            pages = [
             ["527 kB", "527 kB", "613 kB", "131 kB", "78 kB", "18 kB"],
             ["527 kB", "527 kB", "613 kB", "131 kB", "78 kB", "18 kB"],
             ["527 kB", "527 kB", "613 kB", "131 kB", "78 kB", "18 kB"],

@@ -1,7 +1,8 @@
 //! Clients at the receiver of a flow: each requests data, and the sender of the flow answers.
 
+use super::operation::Do;
+use super::sizes::Sizes;
 use super::video::{Player, Video};
-use super::{Do, Sizes};
 use crate::random::Stream;
 use crate::units::{Duration, Time};
 
@@ -95,7 +96,7 @@ impl Client {
     pub(super) fn fire(&mut self, now: Time, stop: Time) -> (Option<Do>, Option<Time>) {
         let sent = match self.state {
             State::Idle if now >= stop => {
-                self.finish();
+                self.finish(now);
                 return (None, None);
             }
             State::Idle => {
@@ -152,14 +153,14 @@ impl Client {
             Wanted::Chunks(player) => player.received(now),
         };
         if at >= stop {
-            self.finish();
+            self.finish(now);
         }
         (at < stop).then_some(at)
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, now: Time) {
         if let Wanted::Chunks(player) = &mut self.wanted {
-            player.finish();
+            player.finish(now);
         }
     }
 }

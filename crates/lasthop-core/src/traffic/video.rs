@@ -239,16 +239,30 @@ impl Player {
         // A full buffer starts the player too: otherwise it would wait for a chunk that it does not
         // request.
         if waits && (self.level() >= self.video.startup || excess > Duration::ZERO) {
-            self.state = State::Playing;
-            let first = self.first_request.unwrap_or(now);
-            self.startup.get_or_insert(now - first);
+            self.play();
         }
         now + excess
     }
 
     /// The player requests no more chunks; it plays what it has received and what is on its way.
-    pub fn finish(&mut self) {
+    pub fn finish(&mut self, now: Time) {
+        self.advance(now);
         self.is_last = true;
+        let waits = matches!(self.state, State::Starting | State::Stalled);
+        if waits && self.requested.is_none() {
+            if self.buffered.is_empty() {
+                self.state = State::Ended;
+            } else {
+                self.play();
+            }
+        }
+    }
+
+    /// The playback starts or continues.
+    fn play(&mut self) {
+        self.state = State::Playing;
+        let first = self.first_request.unwrap_or(self.now);
+        self.startup.get_or_insert(self.now - first);
     }
 
     /// Index in the ladder of the next chunk.
@@ -256,9 +270,7 @@ impl Player {
         let Some(before) = self.rung else { return 0 };
         let ladder = &self.video.ladder;
         match self.video.adaptation {
-            Adaptation::Buffer { reservoir, cushion } => {
-                self.by_buffer(before, reservoir, cushion)
-            }
+            Adaptation::Buffer { reservoir, cushion } => self.by_buffer(before, reservoir, cushion),
             Adaptation::Rate => {
                 let slowness: f64 = self.throughputs.iter().map(|t| 1.0 / t).sum();
                 let estimate = self.throughputs.len() as f64 / slowness;
@@ -392,12 +404,32 @@ mod tests {
         assert!(player.playback().played > Duration::secs(50));
     }
 
+    /// After a stall the last chunk is less than the start-up buffer, but no other follows.
+    #[test]
+    fn the_last_chunk_is_played() {
+        let mut player =
+            Player::new(Video { startup: Duration::secs(8), ..video(Adaptation::Rate) });
+        for (request, received) in [(0, 1000), (1000, 2000), (2000, 20_000)] {
+            player.request(at(request));
+            player.received(at(received));
+        }
+        player.finish(at(20_000));
+        player.advance(at(40_000));
+        let playback = player.playback();
+        assert_eq!((playback.played, playback.stalled), (Duration::secs(12), Duration::secs(10)));
+        // A video that has not started when the user leaves has no stall.
+        let mut player = Player::new(video(Adaptation::Rate));
+        player.finish(at(5));
+        player.advance(at(40_000));
+        assert_eq!(player.playback(), Playback::default());
+    }
+
     #[test]
     fn the_end_of_the_video_is_no_stall() {
         let mut player = Player::new(video(Adaptation::Rate));
         player.request(at(0));
         player.received(at(1000));
-        player.finish();
+        player.finish(at(1000));
         player.advance(at(10_000));
         let playback = player.playback();
         assert_eq!((playback.played, playback.stalls), (Duration::secs(4), 0));

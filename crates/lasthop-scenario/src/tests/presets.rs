@@ -7,11 +7,7 @@ use lasthop_core::traffic::Adaptation;
 
 const HOP: &str = "[last_hop]\nrate = \"10 Mbps\"\n";
 
-fn with_traffic(
-    text: &str,
-    traffic: &str,
-    set: &[(&str, &str)],
-) -> Result<Loaded, ScenarioError> {
+fn with_traffic(text: &str, traffic: &str, set: &[(&str, &str)]) -> Result<Loaded, ScenarioError> {
     let flows = FlowOptions { traffic: Some(traffic.into()), ..FlowOptions::default() };
     let set = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let overrides = Overrides { flows, set, ..Overrides::default() };
@@ -46,11 +42,8 @@ fn bulk_is_the_candidate_beside_others() {
     let expected = [("web", Probe, false), ("bulk", Candidate, false)];
     assert_eq!(flows("web+bulk"), expected.map(|(n, r, up)| (n.to_string(), r, up)));
     assert_eq!(flows("web")[0].1, Candidate);
-    let expected = [
-        ("video", Candidate, false),
-        ("call down", Probe, false),
-        ("call up", Probe, true),
-    ];
+    let expected =
+        [("video", Candidate, false), ("call down", Probe, false), ("call up", Probe, true)];
     assert_eq!(flows("video+call"), expected.map(|(n, r, up)| (n.to_string(), r, up)));
     // The ping of both is one flow.
     let expected = [("down", Candidate, false), ("up", Candidate, true), ("ping", Probe, false)];

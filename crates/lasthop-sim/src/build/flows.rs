@@ -20,8 +20,8 @@ use crate::hosts::endpoint::Connection;
 use crate::hosts::flow::FlowHost;
 use crate::hosts::relay::{CAPABILITIES, RelayHost};
 use crate::network::paths::{Path, nodes_on_path};
-use crate::probes::calls::CallStats;
 use crate::probes::UserStats;
+use crate::probes::calls::CallStats;
 use crate::probes::limits::FlowLimits;
 use crate::probes::requests::RequestStats;
 

@@ -130,8 +130,8 @@ fn any_client() -> impl Strategy<Value = App> {
         let sizes = Sizes::Exponential { mean: size as f64 };
         App::Requests { request, sizes, mean_think: ms(think) }
     });
-    let video =
-        (200u64..2000, 2u64..8, 0u64..3, any::<bool>()).prop_map(|(chunk, n, startup, by_buffer)| {
+    let video = (200u64..2000, 2u64..8, 0u64..3, any::<bool>()).prop_map(
+        |(chunk, n, startup, by_buffer)| {
             let chunk = ms(chunk);
             let adaptation = if by_buffer {
                 Adaptation::Buffer { reservoir: chunk, cushion: chunk * (n - 1) }
@@ -141,7 +141,8 @@ fn any_client() -> impl Strategy<Value = App> {
             let (startup, buffer) = (chunk * startup, chunk * (n + 1));
             let ladder = vec![Rate(40_000), Rate(150_000)];
             App::Video { request: 300, video: Video { ladder, chunk, buffer, startup, adaptation } }
-        });
+        },
+    );
     prop_oneof![requests, video]
 }
 
@@ -162,7 +163,8 @@ proptest! {
         }
         // As in `completion`: nearly all runs are over within minutes.
         let full_duration = std::mem::replace(&mut network.duration, Duration::secs(500));
-        let simulate = |n: &Network| lasthop_sim::run(n, seed, (), &AtomicBool::new(false)).unwrap();
+        let cancel = AtomicBool::new(false);
+        let simulate = |n: &Network| lasthop_sim::run(n, seed, (), &cancel).unwrap();
         let mut result = simulate(&network);
         let is_open = |f: &FlowResult| {
             let requests = f.requests.as_ref().unwrap();
