@@ -112,6 +112,11 @@ def axis_values(values: list[str]) -> tuple[list[float], str] | None:
     return None
 
 
+def count(number: int, what: str, several: str = "") -> str:
+    """Format a count: "1 run", "2 runs"; `several` is an irregular plural."""
+    return f"{number} {what}" if number == 1 else f"{number} {several or f'{what}s'}"
+
+
 def did_you_mean(word: str, candidates: list[str]) -> str:
     """Return " (did you mean `x`?)" for the candidate closest to `word`, or an empty string."""
     import difflib

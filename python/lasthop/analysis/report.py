@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lasthop.analysis import metrics, summary
 from lasthop.experiments.store import write_whole
+from lasthop.quantities import count
 from lasthop.reproduction import claim_text
 from lasthop.reproduction.claims import Verdict
 from lasthop.reproduction.figures import FigureResult
@@ -17,18 +18,19 @@ VERDICT_TEXT = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"
 
 
 def tally(figures: Sequence[FigureResult]) -> str:
-    """Count the verdicts: "1 figures, 12 claims: 9 hold, 2 differ, 1 undecided"."""
+    """Count the verdicts: "1 figure, 12 claims: 9 hold, 2 differ, 1 undecided"."""
     counts = Counter(v.verdict for f in figures for v in f.verdicts)
     total = sum(counts.values())
     return (
-        f"{len(figures)} figures, {total} claims: {counts['holds']} hold, {counts['differs']}"
+        f"{count(len(figures), 'figure')}, {count(total, 'claim')}: {counts['holds']} hold,"
+        f" {counts['differs']}"
         f" differ, {counts['undecided']} undecided"
     )
 
 
 def text(result: FigureResult) -> str:
     """Format a figure for the terminal."""
-    runs = "test vectors" if result.answers else f"{len(result.comparison.rows)} runs"
+    runs = "test vectors" if result.answers else count(len(result.comparison.rows), "run")
     lines = [f"\n{result.id}: {result.title} ({runs})"]
     for v in result.verdicts:
         lines += claim_lines(v)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import quantities
 from lasthop.analysis import limits, metrics
+from lasthop.quantities import count
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
@@ -32,11 +33,6 @@ def time(seconds: float | None) -> str:
         if seconds >= size:
             return f"{quantities.format_number(seconds / size)} {unit}"
     return "0 s" if seconds == 0 else f"{quantities.format_number(seconds / 1e-9)} ns"
-
-
-def count(number: int, what: str, several: str = "") -> str:
-    """Format a count: "1 run", "2 runs"; `several` is an irregular plural."""
-    return f"{number} {what}" if number == 1 else f"{number} {several or f'{what}s'}"
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop.cli import options as common
 from lasthop.errors import InputError
+from lasthop.quantities import count
 
 if TYPE_CHECKING:
     from lasthop.experiments.baseline import Setup
@@ -156,7 +157,7 @@ def _update(options: argparse.Namespace, words: list[str], given: bool) -> int:
         common.print_document(document, options, words)
     elif not options.quiet:
         print(
-            f"{path}: {len(found.rows)} runs of {the_plan.title};"
+            f"{path}: {count(len(found.rows), 'run')} of {the_plan.title};"
             f" gates: {', '.join(map(str, gates))}"
         )
     return 0

@@ -60,7 +60,9 @@ def _program(name: str, argument: str, package: str, needed_for: str) -> Check:
     except (OSError, subprocess.TimeoutExpired):
         return Check(name, True, f"{path} ({needed_for})")
     first = (result.stdout or result.stderr).strip().splitlines()
-    return Check(name, True, f"{first[0][:60] if first else path} ({needed_for})")
+    # Only the name and the version: brackets behind them describe the build.
+    found = first[0].split(" (Git")[0].rstrip(".") if first else path
+    return Check(name, True, f"{found} ({needed_for})")
 
 
 def _native() -> Check:

@@ -9,6 +9,7 @@ from typing import Any
 
 from lasthop.cli import options as common
 from lasthop.errors import InputError
+from lasthop.quantities import count
 
 
 def add_parser(commands: Any) -> None:
@@ -44,7 +45,7 @@ def report(options: argparse.Namespace, words: list[str]) -> int:
     results = sources.read(Path(options.folder))
     page.write(results, out, shlex.join(words))
     runs = sum(s.table.runs() for s in results.studies if s.table is not None)
-    count = len(results.studies)
-    what = f"{count} figure{'s' * (count != 1)}" if results.kind == "reproduction" else results.kind
-    print(f"{what}, {runs} runs; written: {options.out}")
+    figures = count(len(results.studies), "figure")
+    what = figures if results.kind == "reproduction" else results.kind
+    print(f"{what}, {count(runs, 'run')}; written: {options.out}")
     return 0

@@ -11,6 +11,7 @@ from lasthop import extras
 from lasthop.errors import InputError
 from lasthop.experiments import sweep
 from lasthop.experiments.sweep import Runs
+from lasthop.quantities import count
 
 if TYPE_CHECKING:
     import pandas
@@ -128,11 +129,11 @@ def document(runs: Runs, reused: int, elapsed_s: float) -> dict[str, Any]:
 
 def text(document: Mapping[str, Any], folder: Path, files: Sequence[str]) -> str:
     """The summary that `lasthop sweep` prints."""
-    number, count = document["shard"]
-    shard = "" if count == 1 else f"shard {number} of {count}: "
+    number, shards = document["shard"]
+    shard = "" if shards == 1 else f"shard {number} of {shards}: "
     lines = [
-        f"{document['scenario']}: {shard}{document['points']} points x"
-        f" {len(document['schemes'])} schemes, {document['runs']} runs"
+        f"{document['scenario']}: {shard}{count(document['points'], 'point')} x"
+        f" {count(len(document['schemes']), 'scheme')}, {count(document['runs'], 'run')}"
         f" ({document['reused']} reused), {len(document['failed'])} failed",
         f"written to {folder}/: {', '.join(files)}",
     ]

@@ -2,8 +2,9 @@
 
 Every panel shows the reference scheme (Reno, if present) in grey. All panels of a metric have the
 same axes. The names are written in a free strip at the right of each panel, at the height of the
-last point of the scheme. Names that would overlap move apart; a thin leader line connects each name
-with its point.
+last point of the scheme, or at the left at the height of the first point, if the lines are farther
+apart there. Names that would overlap move apart; a thin leader line connects each name with its
+point.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from lasthop.analysis import metrics
 from lasthop.plotting import plot_text, points, styles
@@ -62,6 +65,8 @@ class Label:
     text: str
     colour: str
     at: Place
+    #: The first point of a line, which is labelled instead if the names are at the left.
+    start: Place | None = None
 
 
 def scatter(
@@ -196,13 +201,41 @@ def _panel(
         styles.SchemeStyle(comparison.plan.reference, styles.GREY, "o"),
         *styles.scheme_styles(members),
     ]
+    ends = block.draw(axes, drawn)
+    starts = _starts(axes)
     names = [
-        Label(wrap_label(x.label), x.colour, at)
-        for x, at in zip(drawn, block.draw(axes, drawn), strict=True)
+        Label(wrap_label(x.label), x.colour, at, starts.get(x.label))
+        for x, at in zip(drawn, ends, strict=True)
         if at is not None
     ]
     axes.set_title(f"{title}\n{block.note}" if block.note else title, loc="left")
     return axes, names
+
+
+def _starts(axes: Axes) -> dict[str, Place]:
+    """The first point of each line of several points, by its label."""
+    found: dict[str, Place] = {}
+    for line in axes.get_lines():
+        x, y = (np.asarray(v, dtype=np.float64) for v in line.get_data(orig=False))
+        known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+        if len(known) > 1:
+            found.setdefault(str(line.get_label()), (float(x[known[0]]), float(y[known[0]])))
+    return found
+
+
+def _names_at_left(panels: Sequence[tuple[Axes, list[Label]]], height: float) -> bool:
+    """True if the first points of the lines are farther apart than the last ones; `height` of a
+    name in pixels, beyond which more distance is of no use.
+    """
+    spread = {"left": 0.0, "right": 0.0}
+    for axes, names in panels:
+        for side in spread:
+            ends = [n.start if side == "left" else n.at for n in names]
+            pixels = [float(axes.transData.transform(p)[1]) for p in ends if p is not None]
+            if len(pixels) < len(names):
+                return False
+            spread[side] += sum(min(b - a, height) for a, b in pairwise(sorted(pixels)))
+    return spread["left"] > 1.2 * spread["right"]
 
 
 def _common_y_limits(panels: Sequence[Axes]) -> None:
@@ -282,12 +315,15 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
         ]
         extents = [[t.get_window_extent(renderer) for t in row] for row in texts]
         widest = max((e.width for row in extents for e in row), default=0.0)
+        at_left = _names_at_left(panels, max((e.height for row in extents for e in row), default=0))
         _widen_x_axis(
-            panels[0][0], (widest + 2 * GAP) / panels[0][0].get_window_extent(renderer).width
+            panels[0][0],
+            (widest + 2 * GAP) / panels[0][0].get_window_extent(renderer).width,
+            at_left,
         )  # the others share its axes
         _thin_out_ticks([axes for axes, _ in panels], renderer)
         written += [
-            (axes, names, t, e, widest)
+            (axes, names, t, e, widest, at_left)
             for (axes, names), t, e in zip(panels, texts, extents, strict=True)
         ]
     figure.draw_without_rendering()
@@ -296,20 +332,24 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
         panels[0][0].set_yticks([t for t in panels[0][0].get_yticks() if low <= t <= high])
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    for axes, names, row, boxes, widest in written:
+    for axes, names, row, boxes, widest, at_left in written:
         box = axes.get_window_extent(renderer)
-        left = 1 - (widest + GAP) / box.width
+        gap = GAP / box.width
+        edge = (widest + GAP) / box.width if at_left else 1 - (widest + GAP) / box.width
         for line in (x for x in axes.get_lines() if str(x.get_label()) == points.CAPACITY):
-            line.set_xdata([0, left - GAP / box.width])  # ends before the names
-        wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
-        for name, text, y in zip(
+            line.set_xdata([edge + gap, 1] if at_left else [0, edge - gap])  # not over the names
+        places = [n.start if at_left and n.start is not None else n.at for n in names]
+        wanted = [float(axes.transData.transform(place)[1]) for place in places]
+        for name, place, text, y in zip(
             names,
+            places,
             row,
             spread_labels(wanted, [e.height + 1 for e in boxes], box.y0, box.y1),
             strict=True,
         ):
-            text.set_position((left, (y - box.y0) / box.height))
-            _leader_line(axes, name, (left - GAP / 2 / box.width, (y - box.y0) / box.height))
+            height = (y - box.y0) / box.height
+            text.set(position=(edge, height), ha="right" if at_left else "left")
+            _leader_line(axes, name, place, (edge + (gap if at_left else -gap) / 2, height))
 
 
 def _text_colour(colour: str) -> str:
@@ -317,8 +357,8 @@ def _text_colour(colour: str) -> str:
     return "#777777" if colour == styles.GREY else colour
 
 
-def _widen_x_axis(axes: Axes, share: float) -> None:
-    """Extend the x axis to the right, so that this share of the panel is free and has no ticks."""
+def _widen_x_axis(axes: Axes, share: float, at_left: bool) -> None:
+    """Extend the x axis to one side, so that this share of the panel is free and has no ticks."""
     from matplotlib.ticker import FuncFormatter
 
     transform = axes.xaxis.get_transform()
@@ -329,7 +369,11 @@ def _widen_x_axis(axes: Axes, share: float) -> None:
     given = axes.xaxis.get_major_formatter()
     words = isinstance(given, FuncFormatter)  # tick labels set for fixed positions
     labels = [given(t) for t in ticks] if words else given.format_ticks(ticks)
-    axes.set_xlim(low, float(transform.inverted().transform([a + (b - a) / (1 - share)])[0]))
+    more = (b - a) / (1 - share)
+    if at_left:
+        axes.set_xlim(float(transform.inverted().transform([b - more])[0]), high)
+    else:
+        axes.set_xlim(low, float(transform.inverted().transform([a + more])[0]))
     axes.set_xticks(ticks, labels)
     axes.set_xticks(minor, [""] * len(minor), minor=True)
 
@@ -373,9 +417,9 @@ def _tick_labels_touch(axes: Axes, renderer: Any) -> bool:
     return any(b.x0 < a.x1 + GAP / 2 for a, b in pairwise(sorted(boxes, key=lambda x: float(x.x0))))
 
 
-def _leader_line(axes: Axes, name: Label, end: Place) -> None:
-    """Draw a thin line from the point to its name."""
-    start = axes.transAxes.inverted().transform(axes.transData.transform(name.at))
+def _leader_line(axes: Axes, name: Label, place: Place, end: Place) -> None:
+    """Draw a thin line from the labelled point to its name."""
+    start = axes.transAxes.inverted().transform(axes.transData.transform(place))
     axes.plot(
         [start[0], end[0]],
         [start[1], end[1]],

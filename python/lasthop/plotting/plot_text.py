@@ -129,7 +129,7 @@ def caption(comparison: Comparison, *, single_runs: bool | None = None, kind: st
     few = runs[-1] < MIN_RUNS_FOR_INTERVAL if single_runs is None else single_runs
     drawn = _DRAWN.get(kind, _DRAWN["points"])[few]
     if len(runs) == 1:
-        return f"{drawn}, n = {runs[0]} runs"
+        return f"{drawn}, n = {quantities.count(runs[0], 'run')}"
     if runs[0] == 1 and len(runs) == 2:
         return f"{drawn}, n = {runs[1]} runs (n = 1 if deterministic)"
     return f"{drawn}, n = {runs[0]} to {runs[-1]} runs"

@@ -11,6 +11,7 @@ from typing import Any
 
 from lasthop.errors import InputError
 from lasthop.experiments import description
+from lasthop.quantities import count
 from lasthop.reporting.study import SchemeUse, Study, read_table, seeds_text
 
 #: The commands that write such a folder.
@@ -98,7 +99,9 @@ def _common(found: Mapping[str, Any]) -> dict[str, Any]:
         "claims": found["claims"],
         "warnings": found["warnings"],
         "assumed": found["assumed"],
-        "notes": [f"{failed} runs failed and are left out"] if failed else [],
+        "notes": [f"{count(failed, 'run')} failed and {'is' if failed == 1 else 'are'} left out"]
+        if failed
+        else [],
     }
 
 

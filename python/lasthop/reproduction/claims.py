@@ -20,6 +20,7 @@ from lasthop.analysis.statistics import Interval
 from lasthop.errors import InputError
 from lasthop.experiments.comparison import Comparison, point_of
 from lasthop.experiments.experiment import Claim
+from lasthop.quantities import count
 from lasthop.reproduction import claim_text
 from lasthop.reproduction.claim_text import NumberFormat
 
@@ -141,7 +142,8 @@ def _undecided(claim: Claim, q: Quantity) -> str:
     if q.mean is None:
         return f"{claim.metric} was not measured in every run"
     if not q.exact and q.runs < claim.min_runs:
-        return f"{q.runs} runs are too few to decide, {claim.min_runs} are needed"
+        verb = "is" if q.runs == 1 else "are"
+        return f"{count(q.runs, 'run')} {verb} too few to decide, {claim.min_runs} are needed"
     return "the interval is unbounded" if q.ci95 is None else ""
 
 
