@@ -371,7 +371,7 @@ impl<R: Observer> Probe for Probes<R> {
     ) {
         let c = &mut self.connections[connection as usize];
         c.ground_truth.arrived(at, seq, 1);
-        let ledger = &mut self.ledger.now;
+        let ledger = self.ledger.traffic_mut();
         ledger.data += u64::from(size);
         ledger.offered += u64::from(ack_size);
         let stats = &mut self.flows[c.flow as usize].stats;
@@ -384,7 +384,7 @@ impl<R: Observer> Probe for Probes<R> {
 
     #[inline(always)]
     fn ack_received_fast(&mut self, connection: u32, size: u32, ack: u64, id: u64) {
-        self.ledger.now.acks += u64::from(size);
+        self.ledger.traffic_mut().acks += u64::from(size);
         self.connections[connection as usize].ground_truth.ack_received(ack, id);
     }
 
