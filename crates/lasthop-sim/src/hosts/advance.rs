@@ -48,11 +48,11 @@ impl Arrival {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FastConnection {
     /// Its fast path.
-    pub(crate) path: u32,
+    pub path: u32,
     /// Bytes on the wire of an ACK without options.
-    pub(crate) ack_size: u32,
+    pub ack_size: u32,
     /// The window that an ACK on the fast path advertises.
-    pub(crate) window: u32,
+    pub window: u32,
 }
 
 impl FastConnection {
@@ -83,7 +83,7 @@ pub(crate) struct FutureArrivals {
     /// The number of arrivals that brought bytes beyond the receive window.
     refused: u64,
     /// Set if its packets may take the fast path.
-    pub(crate) fast: Option<FastConnection>,
+    pub fast: Option<FastConnection>,
 }
 
 impl FutureArrivals {

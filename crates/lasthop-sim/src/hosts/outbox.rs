@@ -71,9 +71,9 @@ pub(super) fn transmit<P: Probe>(
 /// The receiver of a connection, seen from its sender: it decides which retransmissions are
 /// spurious, and it may be computed in advance.
 pub(super) struct FarEnd<'a> {
-    pub(super) receiver: &'a mut Receiver,
+    pub receiver: &'a mut Receiver,
     /// Set if the receiver is computed in advance.
-    pub(super) future: Option<&'a mut FutureArrivals>,
+    pub future: Option<&'a mut FutureArrivals>,
 }
 
 /// The port through which an end point's stack sends into the network.

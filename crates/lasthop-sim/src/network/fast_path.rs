@@ -20,16 +20,16 @@ pub(crate) type Arrival = (Time, Time);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlainAck {
     /// All bytes below are acknowledged.
-    pub(crate) number: u64,
+    pub number: u64,
     /// Packet number.
-    pub(crate) id: u64,
+    pub id: u64,
     /// The arrival of the segment that it answers.
-    pub(crate) sent_at: Time,
-    pub(crate) triggered_at: Time,
+    pub sent_at: Time,
+    pub triggered_at: Time,
     /// Its connection.
-    pub(crate) connection: u32,
+    pub connection: u32,
     /// Payload bytes of that segment.
-    pub(crate) len: u32,
+    pub len: u32,
 }
 
 /// The links from a sender to a receiver and back, each of which follows from the one before
@@ -60,7 +60,7 @@ pub(crate) struct FastPaths {
     /// By link: the number of its ring.
     ring_of_link: Vec<u32>,
     /// Frames on the slow path that have entered the last link of a path and have not arrived.
-    pub(super) waiting: u64,
+    pub waiting: u64,
 }
 
 impl FastPaths {
