@@ -19,7 +19,7 @@ FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --
 DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-pgo demo test test-programs test-live test-long lint format fuzz bench wheel wheel-pgo reproduce fidelity expected docs docs-site clean
+.PHONY: help build build-pgo demo test test-programs test-live test-long lint format fuzz bench growth instructions wheel wheel-pgo reproduce fidelity expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,12 @@ fuzz: ## run each fuzz target for SECONDS=60 (needs nightly Rust and cargo-fuzz)
 
 bench: build ## CPU time per packet, side by side with ns-2 (program ns)
 	$(BIN)/python bench/speed.py
+
+growth: build ## the table of how the cost of a packet grows (needs valgrind)
+	$(BIN)/python bench/growth.py
+
+instructions: build ## instructions per packet against their baselines, ± 2 %; WRITE=--write records new ones (needs valgrind)
+	$(BIN)/python bench/instructions.py $(WRITE)
 
 wheel: $(VENV)/.ready ## a wheel for pip, into dist/
 	$(BIN)/python tools/shell_files.py
