@@ -9,8 +9,7 @@ the median over the seeds. Two columns:
 
 * offload: the source's end hosts leave segmentation offload on (its `config_iface` sets `gso on tso
   on`, and on the emulating node only), so that netem, RED and the receiver see what Linux sends as
-  one frame (`segmentation_offload = true`), and the receiver compresses ACKs with SACK blocks
-  (`sack_compression = true`).
+  one frame (`segmentation_offload = true`).
 * by frame: each segment is a separate frame.
 
 `--check` exits with 1 where too many cells are off with offload: more than 10 % in any cell of
@@ -114,7 +113,7 @@ def scenario_text(cell: Cell, offload: bool) -> str:
         ' B" }\n'
     )
     tcp = '[tcp]\nprofile = "linux"\n' + (
-        "segmentation_offload = true\nsack_compression = true\n" if offload else ""
+        "segmentation_offload = true\n" if offload else ""
     )
     if len(cell.legs) == 1:
         return f'duration = "900 s"\n{tables}{flow}{tcp}scheme = "bbr3"\n'

@@ -6,9 +6,13 @@ use crate::bbr::model::{larger, smaller};
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::offload::autosize;
 use lasthop_tcp::pacing::after_credit;
+use lasthop_tcp::rate::RateSample;
+use lasthop_tcp::window::Ack;
 
 /// Time for which ACK aggregation may add to cwnd (`bbr_extra_acked_max_us`).
 const MAX_AGGREGATION: Duration = Duration::millis(100);
+/// Rounds of a window of ACK aggregation (`bbr_extra_acked_win_rtts`).
+const AGGREGATION_WINDOW: u32 = 5;
 
 /// Bytes sent as one burst.
 pub(super) fn quantum(bbr: &Bbr3Window) -> f64 {
@@ -26,7 +30,24 @@ pub(super) fn whole(bbr: &Bbr3Window, bytes: f64) -> f64 {
 
 /// ACK aggregation beyond the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
 pub(super) fn excess(bbr: &Bbr3Window) -> f64 {
-    smaller(bbr.excess.get(), bbr.bw * MAX_AGGREGATION.as_secs())
+    smaller(bbr.linux.extra_acked.get(), bbr.bw * MAX_AGGREGATION.as_secs())
+}
+
+/// An ACK with losses marks its round, also if one of the losses has ended a probe and thereby
+/// reset the mark (`bbr_update_congestion_signals`).
+pub(super) fn note_losses(bbr: &mut Bbr3Window, sample: Option<&RateSample>) {
+    bbr.bounds.loss_in_round |= sample.is_some_and(|s| s.newly_lost > 0);
+}
+
+/// The bandwidth that holds from this ACK on, and ACK aggregation beyond it in two windows of five
+/// rounds, one each in Startup (`bbr_update_ack_aggregation`).
+pub(super) fn measure_aggregation(bbr: &mut Bbr3Window, ack: &Ack, cwnd: f64) {
+    bbr.bw = smaller(bbr.max_bw(), bbr.bounds.bw_lo);
+    if ack.rate.is_some() && ack.delivered > 0 {
+        let window = if bbr.full.ever { AGGREGATION_WINDOW } else { 1 };
+        let excess = bbr.aggregation.on_ack(ack.now, ack.delivered, bbr.bw, cwnd);
+        bbr.linux.extra_acked.add(excess, bbr.rounds.started, window);
+    }
 }
 
 /// Computes the departure time of the next burst after `bytes` are sent

@@ -34,6 +34,16 @@ pub(super) fn check_drain(bbr: &mut Bbr3Window, now: Time) {
     }
 }
 
+/// An episode begins: the state for an undo is saved after the first segments have been marked lost
+/// (`tcp_enter_recovery`, `bbr_ssthresh`). A timeout within a recovery saves nothing
+/// (`tcp_enter_loss`).
+pub(super) fn save(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
+    if loss.kind != LossKind::Timeout || bbr.episode.is_none() {
+        bbr.bounds.remember();
+        bbr.save_cwnd(window);
+    }
+}
+
 /// A timeout, or a loss repaired by a tail loss probe (`bbr_set_state`,
 /// `bbr_run_loss_probe_recovery`).
 pub(super) fn on_loss(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {

@@ -219,8 +219,71 @@ fn cruise_bounds_the_short_term_by_the_long_term() {
 #[test]
 fn aggregation_adds_at_most_what_100_ms_take() {
     let (mut r, _) = linux();
-    r.excess.update(0, 10, 30_000.0);
-    assert_eq!((r.set_cwnd(90_000.0, 1000.0), steady().0.excess.get()), (30_000.0, 0.0));
+    r.linux.extra_acked.add(30_000.0, true, 5);
+    assert_eq!(r.set_cwnd(90_000.0, 1000.0), 30_000.0);
+}
+
+/// A window lasts five rounds, and the maximum covers the one before it too.
+#[test]
+fn aggregation_is_forgotten_after_five_to_ten_rounds() {
+    let lasts = |window, waited| {
+        let mut extra = rules::ExtraAcked::default();
+        (0..waited).for_each(|_| extra.add(0.0, true, window));
+        extra.add(3000.0, false, window);
+        (0..20).find(|_| {
+            extra.add(0.0, true, window);
+            extra.get() == 0.0
+        })
+    };
+    assert_eq!([lasts(5, 0), lasts(5, 4), lasts(1, 0)], [Some(9), Some(5), Some(1)]);
+}
+
+/// The lost segment ends the probe, which forgets the losses of its round; the ACK that reports it
+/// marks the round in which Down begins.
+#[test]
+fn the_ack_that_ends_a_probe_by_loss_marks_the_next_round() {
+    let (mut r, mut w) = linux();
+    (r.mode, r.probe_samples) = (Mode::Up, true);
+    r.on_lost(&mut w, &lost(9000, 1000));
+    assert_eq!((r.mode, r.bounds.loss_in_round), (Mode::Down, false));
+    let rate = Some(RateSample { newly_lost: 1000, ..sample(&r, 0, 9000) });
+    r.on_any_ack(&mut w, &Ack { now: Time(1), flight: 9000, rate, ..ack() });
+    assert!(r.bounds.loss_in_round);
+}
+
+/// The last ProbeRTT was five seconds ago, and this ACK has the smallest round-trip time again.
+#[test]
+fn an_equal_round_trip_time_renews_the_smallest() {
+    let renewed = |(mut r, mut w): (Bbr3Window, Window)| {
+        see(&mut r, &mut w, 5001, 0, 9000);
+        (r.mode, r.min_rtt_at)
+    };
+    assert_eq!(renewed(linux()), (Mode::ProbeRtt, Time(5_001_000_000)));
+    assert_eq!(renewed(steady()), (Mode::ProbeRtt, Time::ZERO));
+}
+
+/// cwnd was 30 segments before the last loss and is 20 now.
+#[test]
+fn probe_rtt_keeps_a_larger_window_of_before() {
+    let saved = |(mut r, mut w): (Bbr3Window, Window)| {
+        r.prior_cwnd = 30_000.0;
+        see(&mut r, &mut w, 5001, 0, 9000);
+        (r.mode, r.prior_cwnd)
+    };
+    assert_eq!(saved(linux()), (Mode::ProbeRtt, 30_000.0));
+    assert_eq!(saved(steady()), (Mode::ProbeRtt, 20_000.0));
+}
+
+/// The window is 20 segments as recovery begins and 8 at the timeout.
+#[test]
+fn a_timeout_within_a_recovery_saves_nothing() {
+    let saved = |(mut r, mut w): (Bbr3Window, Window)| {
+        r.on_loss(&mut w, &Loss { snd_max: 150_000, ..loss(10) });
+        (r.bounds.inflight_hi, w.cwnd) = (12_000.0, 30_000.0);
+        r.on_loss(&mut w, &Loss { snd_max: 150_000, ..timeout(10) });
+        r.prior_cwnd
+    };
+    assert_eq!((saved(linux()), saved(steady())), (20_000.0, 30_000.0));
 }
 
 /// 9 in flight before the ACK, two more leave with the burst: eleven, less what is delivered until
@@ -251,15 +314,19 @@ fn a_pipe_of_less_than_three_bursts_is_probed_less_often() {
     assert_eq!((rounds(linux().0), rounds(steady().0)), (Some(6), Some(2)));
 }
 
+/// The first lost segment ends the probe and sets the long-term bound, to nine segments, before the
+/// state is saved.
+/// What follows in the episode is undone.
 #[test]
-fn a_spurious_loss_gives_the_bounds_back_and_not_the_probe() {
+fn a_spurious_loss_gives_back_what_was_when_its_recovery_began() {
     let (mut r, mut w) = linux();
     (r.mode, r.probe_samples) = (Mode::Up, true);
     r.on_lost(&mut w, &lost(9000, 1000));
     r.on_loss(&mut w, &Loss { snd_max: 200_000, ..timeout(10) });
+    (w.cwnd, r.bounds.inflight_hi, r.bounds.bw_lo) = (25_000.0, 5000.0, 50_000.0);
     r.on_undo(&mut w, &window(20.0, f64::INFINITY), Time(2));
-    assert_eq!((w.cwnd, r.mode), (20.0 * MSS, Mode::Down));
-    assert!(r.bounds.inflight_hi.is_infinite());
+    assert_eq!((w.cwnd, r.mode), (20.0 * MSS, Mode::Down), "not the 25 of now");
+    assert_eq!((r.bounds.inflight_hi, r.bounds.bw_lo), (9000.0, f64::INFINITY));
 }
 
 /// The sender fills a lossless path of 25 segments; 10 % loss sets the long-term bound.

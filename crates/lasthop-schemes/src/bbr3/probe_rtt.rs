@@ -15,7 +15,7 @@ pub(super) fn update_min_rtt(bbr: &mut Bbr3Window, now: Time, rtt: Option<Durati
     }
     let expired = now > bbr.min_rtt_at + MIN_RTT_AGE;
     if let Some(min) = bbr.probe_rtt_min
-        && (expired || bbr.min_rtt.is_none_or(|m| min < m))
+        && (expired || bbr.min_rtt.is_none_or(|m| min < m || (bbr.is_linux() && min == m)))
     {
         (bbr.min_rtt, bbr.min_rtt_at) = (Some(min), bbr.probe_rtt_min_at);
     }
@@ -23,6 +23,10 @@ pub(super) fn update_min_rtt(bbr: &mut Bbr3Window, now: Time, rtt: Option<Durati
 
 pub(super) fn check(bbr: &mut Bbr3Window, window: &mut Window, ack: &Ack) {
     if bbr.mode != Mode::ProbeRtt && bbr.probe_rtt_due && !bbr.idle_restart {
+        if bbr.is_linux() {
+            // The state is set first, so that a smaller cwnd than the saved one is not saved.
+            bbr.mode = Mode::ProbeRtt;
+        }
         bbr.save_cwnd(window);
         (bbr.mode, bbr.stay, bbr.feedback) = (Mode::ProbeRtt, Stay::default(), Feedback::Stopping);
         bbr.rounds.restart(bbr.delivered);

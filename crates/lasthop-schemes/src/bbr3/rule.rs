@@ -68,7 +68,9 @@ impl WindowRule for Bbr3Window {
     fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
         (self.delivered, self.in_flight) =
             (lost.delivered, self.in_flight.saturating_sub(lost.bytes));
-        self.remember();
+        if !self.is_linux() {
+            self.remember();
+        }
         self.bounds.note_loss(lost.delivered);
         self.bounds.count(lost);
         self.linux.found_lost = true;
@@ -88,8 +90,12 @@ impl WindowRule for Bbr3Window {
         if loss.kind == LossKind::Ecn {
             return LossClass::Unclassified;
         }
-        self.remember();
-        self.save_cwnd(window);
+        if self.is_linux() {
+            linux_phases::save(self, window, loss);
+        } else {
+            self.remember();
+            self.save_cwnd(window);
+        }
         self.episode = Some((loss.snd_max, self.rounds.count));
         if loss.kind == LossKind::Timeout {
             window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
@@ -101,7 +107,8 @@ impl WindowRule for Bbr3Window {
     }
 
     fn on_undo(&mut self, window: &mut Window, _before: &Window, _now: Time) {
-        window.cwnd = window.cwnd.max(self.prior_cwnd);
+        let least = if self.is_linux() { 0.0 } else { window.cwnd };
+        window.cwnd = self.prior_cwnd.max(least);
         (self.episode, self.remembered) = (None, false);
         self.full.restart(0.0);
         self.bounds.undo();

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bbr::model::larger;
 use lasthop_core::units::Time;
 
 /// The rules to follow where the draft and Linux differ.
@@ -27,6 +28,33 @@ pub struct LinuxState {
     pub loss_events: u32,
     /// The present episode began with a timeout (`TCP_CA_Loss`).
     pub timed_out: bool,
+    /// ACK aggregation.
+    pub extra_acked: ExtraAcked,
+}
+
+/// The largest excess of this window of rounds and of the one before (`bbr->extra_acked`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExtraAcked {
+    excess: [f64; 2],
+    rounds: u32,
+}
+
+impl ExtraAcked {
+    /// The larger of the two.
+    pub fn get(&self) -> f64 {
+        larger(self.excess[0], self.excess[1])
+    }
+
+    /// Adds the excess of an ACK; a window lasts `window` rounds.
+    pub fn add(&mut self, excess: f64, round_started: bool, window: u32) {
+        if round_started {
+            self.rounds += 1;
+            if self.rounds >= window {
+                (self.excess, self.rounds) = ([0.0, self.excess[0]], 0);
+            }
+        }
+        self.excess[0] = larger(self.excess[0], excess);
+    }
 }
 
 impl Rules {
