@@ -69,7 +69,9 @@
 //! began, and Refill can at most double that. With frames of several segments rounds with loss are
 //! longer, and probes that begin below the threshold more frequent. `tcp_bbr.c` and `tcp_rate.c`
 //! were compared function by function: the table above has all differences that were found, and
-//! none of them changes this. Mbit/s, medians of 79 seeds:
+//! none of them changes this. Loss recovery is not the limit: at 50 Mbit/s and 3 and 4 % seed 1 has 0
+//! and 2 timeouts among 1330 and 1774 retransmissions, and pacing rate and cwnd limit the sender 99 %
+//! of the time. Mbit/s, medians of 79 seeds:
 //!
 //! | 40 ms, loss, rate | Linux | with offload | a frame for each segment |
 //! | --- | --- | --- | --- |

@@ -112,9 +112,7 @@ def scenario_text(cell: Cell, offload: bool) -> str:
         f'[[flow]]\nfrom = "server"\nto = "client"\napp = {{ kind = "transfer", size = "{cell.size}'
         ' B" }\n'
     )
-    tcp = '[tcp]\nprofile = "linux"\n' + (
-        "segmentation_offload = true\n" if offload else ""
-    )
+    tcp = '[tcp]\nprofile = "linux"\n' + ("segmentation_offload = true\n" if offload else "")
     if len(cell.legs) == 1:
         return f'duration = "900 s"\n{tables}{flow}{tcp}scheme = "bbr3"\n'
     tables += '[[node]]\nname = "pep"\nrole = "base-station"\n'
