@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 V4, V6 = "192.0.2.7", "2001:db8::7"
@@ -96,7 +97,9 @@ def main() -> None:
         closed_port = closed.getsockname()[1]
     for serve, server in ((serve_tcp, tcp), (serve_udp, udp)):
         threading.Thread(target=serve, args=(server,), daemon=True).start()
-    before = state()
+    # The kernel adds the routes of an address some time after the address.
+    while (before := state()) != (time.sleep(0.3), state())[1]:
+        pass
     words = [sys.executable, "-m", "lasthop", "link", *sys.argv[1:], "--json", "--bound", "10s"]
     words += ["--", sys.executable, "-c", VISIT, str(port), str(closed_port)]
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
