@@ -3,9 +3,9 @@
     python bench/forwarding.py [--rattan PROGRAM] [--seconds S] [CASE ...]
 
 Needs root and iproute2; rattan is `cargo install rattan`. Runs in network and mount namespaces that
-vanish with it, with four CUBIC connections over 20 ms. The machine should
-do nothing else. CPU time is that of the emulator's process, without the traffic's; the work of the
-kernel's TCP for a packet is partly done in the emulator's name, partly in that of others.
+vanish with it, with four CUBIC connections over 20 ms. The machine should do nothing else. CPU time
+is that of the emulator's process, without the traffic's; the work of the kernel's TCP for a packet
+is partly done in the emulator's name, partly in that of others.
 """
 
 from __future__ import annotations

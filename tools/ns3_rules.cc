@@ -26,7 +26,7 @@
 //               duplicate ACK, and all again with the ACK that covers them
 //   --all       all that a timeout has marked lost is sent again; in ns-3 only what lies below the
 //               highest SACK (RFC 6675, NextSeg, rule 1.b). For Bbr
-//   --clear     without SACK: an ACK of new data, but for a partial one, forgets the duplicate ACKs
+//   --clear     without SACK: an ACK of new data, unless it is partial, forgets the duplicate ACKs
 //               before it; in ns-3 they go on to stand for later segments, and each such ACK marks
 //               the first segment lost
 //   --classic   fast recovery inflates the window (RFC 6582), without proportional rate reduction
