@@ -134,6 +134,7 @@ class FakeScenario:
     bounds: tuple[dict[str, str], ...] = ()
     groups: tuple[tuple[str, int], ...] = (("flow 1", 1),)
     group_roles: tuple[tuple[str, str, str], ...] = (("flow 1", "candidate", "reno"),)
+    has_users = False
     inputs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
