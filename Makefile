@@ -51,20 +51,20 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 test: ## all quick tests, Rust and Python
 	$(MAKE) --jobs 2 build test-programs
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -m 'not long' --numprocesses auto --dist loadfile --ignore tests/test_live.py
-	$(BIN)/python -m pytest -m 'not long' tests/test_live.py
+	$(BIN)/python -m pytest -m 'not long' --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
+	$(BIN)/python -m pytest -m 'not long' tests/test_live*.py
 
 # Beside `build`, whose last steps occupy one core only.
 test-programs:
 	cargo test --workspace --no-run --quiet
 
 test-live: build ## tests of live links, which need root; part of `make test`
-	$(BIN)/python -m pytest tests/test_live.py -rs
+	$(BIN)/python -m pytest tests/test_live*.py -rs
 
 test-long: build $(VENV)/.docs ## the tests that take minutes too
 	cargo test --workspace --release --quiet -- --include-ignored
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore tests/test_live.py
-	$(BIN)/python -m pytest tests/test_live.py
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
+	$(BIN)/python -m pytest tests/test_live*.py
 
 lint: build ## formatting, lints, types, licences and sources of dependencies
 	$(FORMAT) --check {} +
