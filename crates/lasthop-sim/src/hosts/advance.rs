@@ -83,7 +83,7 @@ pub(crate) struct FutureArrivals {
     /// The number of arrivals that brought bytes beyond the receive window.
     refused: u64,
     /// Set if its packets may take the fast path.
-    pub fast: Option<FastConnection>,
+    fast: Option<FastConnection>,
 }
 
 impl FutureArrivals {
@@ -91,6 +91,12 @@ impl FutureArrivals {
     /// fast path.
     pub(crate) fn new(source: Source, fast: Option<FastConnection>) -> Self {
         FutureArrivals { source, arrivals: Ring::default(), refused: 0, fast }
+    }
+
+    /// Set if its packets may take the fast path.
+    #[inline]
+    pub(crate) fn fast(&self) -> Option<FastConnection> {
+        self.fast
     }
 
     /// A segment of the bytes `[seq, end)` arrives at `at`, by the trigger at `triggered_at`. The

@@ -251,7 +251,7 @@ impl Connection {
     /// An ACK on the fast path reaches the sender.
     #[inline(always)]
     pub(crate) fn receive_plain_ack<P: Probe>(&mut self, ack: &PlainAck, out: &mut Outbox<'_, P>) {
-        let Some(fast) = self.future.as_ref().and_then(|f| f.fast) else { return };
+        let Some(fast) = self.future.as_ref().and_then(|f| f.fast()) else { return };
         let to = self.from;
         out.net.probes.ack_received_fast(ack.connection, fast.ack_size, ack.number, ack.id);
         self.with_sender(out, |sender, now, port| {

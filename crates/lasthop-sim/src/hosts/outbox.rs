@@ -114,7 +114,7 @@ impl<P: Probe> Port<'_, P> {
     #[inline(always)]
     fn send_fast(&mut self, segment: Segment) -> bool {
         let Some(FarEnd { receiver, future: Some(future) }) = &mut self.far else { return false };
-        let Some(fast) = future.fast else { return false };
+        let Some(fast) = future.fast() else { return false };
         let net = &mut *self.net;
         let Segment { seq, len, size, .. } = segment;
         if segment.flags != Flags::ACK || !receiver.expects(seq, len) || !net.is_fast_path_open() {
@@ -148,7 +148,7 @@ impl<P: Probe> Port<'_, P> {
     #[inline(never)]
     fn send_ack_slow(&mut self, window: u32, ack: &PlainAck) {
         let Some(FarEnd { future: Some(future), .. }) = &mut self.far else { return };
-        let Some(fast) = future.fast else { return };
+        let Some(fast) = future.fast() else { return };
         let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
         future.record(&self.net.event, when, (seq, ack.number), false, ack.id);
         let ack = Segment { window, ..fast.ack_segment(ack, self.node) };
@@ -179,7 +179,7 @@ impl<P: Probe> Port<'_, P> {
         match &self.far {
             Some(FarEnd { receiver, future: Some(future) }) => {
                 let (net, c) = (&self.net, self.connection);
-                let path = future.fast.map_or(u32::MAX, |fast| fast.path);
+                let path = future.fast().map_or(u32::MAX, |fast| fast.path);
                 let fast = || net.fast.acks_of(path, c);
                 future.earlier_copies(receiver, &net.event, fast, (seq, end), id)
             }

@@ -60,13 +60,25 @@ pub(crate) struct FastPaths {
     /// By link: the number of its ring.
     ring_of_link: Vec<u32>,
     /// Frames on the slow path that have entered the last link of a path and have not arrived.
-    pub waiting: u64,
+    waiting: u64,
 }
 
 impl FastPaths {
     /// No path yet, in a network with this number of links.
     pub(super) fn new(links: usize) -> FastPaths {
         FastPaths { ring_of_link: vec![u32::MAX; links], ..FastPaths::default() }
+    }
+
+    /// A frame on the slow path has entered the last link of a path.
+    #[inline]
+    pub(super) fn enter(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// This number of them has arrived, or is no longer awaited.
+    #[inline]
+    pub(super) fn leave(&mut self, frames: u64) {
+        self.waiting -= frames;
     }
 
     /// All ACKs on the fast path.

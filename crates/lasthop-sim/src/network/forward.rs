@@ -32,7 +32,7 @@ impl<P: Probe> Net<P> {
         if self.in_advance[l] {
             // Frames behind it may be computed in advance now.
             self.enter(l as u32);
-            self.fast.waiting -= 2;
+            self.fast.leave(2);
         }
         Some((node, handle))
     }
@@ -120,7 +120,7 @@ impl<P: Probe> Net<P> {
     /// A frame has entered a link whose arrivals are computed in advance.
     #[inline]
     pub(super) fn enter(&mut self, l: u32) {
-        self.fast.waiting += 1;
+        self.fast.enter();
         if self.entered.last() != Some(&l) {
             self.entered.push(l);
         }
@@ -140,7 +140,7 @@ impl<P: Probe> Net<P> {
         }
         (self.now, self.triggered_at) = (at, triggered_at);
         let (node, handle) = (link.to, link.arrive(at)?.0);
-        self.fast.waiting -= 1;
+        self.fast.leave(1);
         Some((node, handle))
     }
 

@@ -67,9 +67,9 @@ struct FlowProbes {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UserStats {
     /// Of a call.
-    pub(crate) call: Option<CallStats>,
+    pub call: Option<CallStats>,
     /// Of a client.
-    pub(crate) requests: Option<RequestStats>,
+    pub requests: Option<RequestStats>,
 }
 
 impl<R> Probes<R> {
