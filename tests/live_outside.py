@@ -98,8 +98,13 @@ def main() -> None:
     for serve, server in ((serve_tcp, tcp), (serve_udp, udp)):
         threading.Thread(target=serve, args=(server,), daemon=True).start()
     # The kernel adds the routes of an address some time after the address.
-    while (before := state()) != (time.sleep(0.3), state())[1]:
-        pass
+    earlier: list[str] = []
+    before = state()
+    for _ in range(20):
+        if before == earlier:
+            break
+        time.sleep(0.3)
+        earlier, before = before, state()
     words = [sys.executable, "-m", "lasthop", "link", *sys.argv[1:], "--json", "--bound", "10s"]
     words += ["--", sys.executable, "-c", VISIT, str(port), str(closed_port)]
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
