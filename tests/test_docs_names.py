@@ -22,10 +22,24 @@ def options_of(parser: Any) -> set[str]:
     return {option for action in parser._actions for option in action.option_strings}
 
 
-#: Options of other programs -> the file that defines them.
-OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py"} | dict.fromkeys(
-    ("--no-sack", "--guard"), "tools/ns3_rules.cc"
+NS3_RULES = (
+    "--no-sack",
+    "--guard",
+    "--clear",
+    "--more",
+    "--all",
+    "--classic",
+    "--flight",
+    "--flight-at-loss",
+    "--exit-ack",
 )
+
+#: Options of other programs -> the file that defines them.
+OTHER_OPTIONS = {
+    "--check": "tools/make_traces.py",
+    "--schemes": "bench/speed.py",
+    "--silent": "tools/ns3_wifi.cc",
+} | dict.fromkeys(NS3_RULES, "tools/ns3_rules.cc")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

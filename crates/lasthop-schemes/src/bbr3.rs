@@ -59,19 +59,19 @@
 //! `python -m lasthop.validation.bbr3` repeats the published cells of `tests/reference/linux`. The
 //! source left segmentation offload on at the end hosts, so that what Linux sends together, two
 //! segments at 10 Mbit/s and two to four at 50, passes the emulator as one frame: lost as one and
-//! acknowledged as one. With `segmentation_offload` all 21 cells end to end are within 10 % of Linux
-//! (79 seeds), and all 35 split ones within 15 % (9 seeds); with a frame for each segment 17 of the
-//! 21 (79 seeds). 1 ms and 30 Mbit/s is not judged: there the source lies below its own neighbours
-//! (21.7; 28.5 here).
+//! acknowledged as one. With `segmentation_offload` all 21 cells end to end are within 10 % of
+//! Linux (79 seeds), and all 35 split ones within 15 % (9 seeds); with a frame for each segment 17
+//! of the 21 (79 seeds). 1 ms and 30 Mbit/s is not judged: there the source lies below its own
+//! neighbours (21.7; 28.5 here).
 //!
 //! With a frame for each segment the rate collapses earlier above 2 % of loss and at 40 ms: a probe
 //! that begins above the threshold ends at once, the bound becomes what was in flight as Refill
 //! began, and Refill can at most double that. With frames of several segments rounds with loss are
 //! longer, and probes that begin below the threshold more frequent. `tcp_bbr.c` and `tcp_rate.c`
 //! were compared function by function: the table above has all differences that were found, and
-//! none of them changes this. Loss recovery is not the limit: at 50 Mbit/s and 3 and 4 % seed 1 has 0
-//! and 2 timeouts among 1330 and 1774 retransmissions, and pacing rate and cwnd limit the sender 99 %
-//! of the time. Mbit/s, medians of 79 seeds:
+//! none of them changes this. Loss recovery is not the limit: at 50 Mbit/s and 3 and 4 % seed 1
+//! has 0 and 2 timeouts among 1330 and 1774 retransmissions, and pacing rate and cwnd limit the
+//! sender 99 % of the time. Mbit/s, medians of 79 seeds:
 //!
 //! | 40 ms, loss, rate | Linux | with offload | a frame for each segment |
 //! | --- | --- | --- | --- |

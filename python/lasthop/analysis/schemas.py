@@ -143,7 +143,7 @@ def _run() -> Schema:
         "agents": _list(_object(agent)),
         "traffic_bits": _counts(*traffic),
         "classifier": _or_null({"type": "object"}),
-        **_ABOUT,
+        "command": _COMMAND,
     }
     lists = {"clicks": _list({"type": "object"}), "handovers": _list({"type": "object"})}
     return _object(required, lists)
