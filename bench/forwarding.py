@@ -22,14 +22,17 @@ import time
 from pathlib import Path
 
 PORT = 8000
-BUFFERS = (
-    "for x in r w; do echo '4096 131072 67108864' > /proc/sys/net/ipv4/tcp_${x}mem; done; "
-    'exec "$@"'
-)
+
+
+def large_buffers() -> None:
+    """Let the windows of this network namespace grow up to 64 MiB."""
+    for way in "rw":
+        Path(f"/proc/sys/net/ipv4/tcp_{way}mem").write_text("4096 131072 67108864")
 
 
 def serve() -> None:
     """Send to every client for ever, and return datagrams."""
+    large_buffers()
     server = socket.create_server(("", PORT))
     echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     echo.bind(("", PORT))
@@ -53,6 +56,7 @@ def serve() -> None:
 
 def fetch(address: str, connections: int, begin: float, end: float) -> None:
     """Print the rate (bit/s) at which data arrives between two times (s)."""
+    large_buffers()
     start, size = time.monotonic(), 0
     sockets = [socket.create_connection((address, PORT)) for _ in range(connections)]
     buffer = bytearray(1 << 18)
@@ -113,15 +117,14 @@ def lasthop(rate: str, rtt: str, queue: int, client: list[str], *more: str) -> d
     """A live link."""
     words = [sys.executable, "-m", "lasthop", "link", "--rate", rate, "--rtt", rtt, "--json"]
     words += ["--queue", f"{queue} packets", *more]
-    prefix = ["sh", "-c", BUFFERS, "sh"]
-    server = f'sh -c "{BUFFERS.replace(chr(34), chr(92) + chr(34)).replace("$", chr(92) + "$")}" sh'
-    words += ["--server", f"{server} {sys.executable} {__file__} serve", "--", *prefix]
+    words += ["--server", f"{sys.executable} {__file__} serve", "--"]
     return measure([*words, sys.executable, __file__, *client], report=True)
 
 
 def rattan(program: str, rate: str, queue: int, client: list[str]) -> dict:
     """The same link by rattan; the server is in the present namespace."""
     server = subprocess.Popen([sys.executable, __file__, "serve"])
+    os.environ["RUST_LOG"] = "off"  # its log goes to standard output
     words = [program, "link", "--uplink-delay", "10ms", "--downlink-delay", "10ms"]
     words += ["--uplink-bandwidth", rate, "--downlink-bandwidth", rate]
     for way in ("uplink", "downlink"):
@@ -154,7 +157,9 @@ def veth(setup: list[str], client: list[str]) -> dict:
         for process in (server, end):
             process.kill()
             process.wait()
-        subprocess.run(["ip", "link", "delete", "a0"], check=False)
+        # The pair of devices vanishes with the other namespace, a moment later.
+        while Path("/sys/class/net/a0").exists():
+            time.sleep(0.05)
 
 
 def main() -> None:
@@ -214,7 +219,8 @@ if __name__ == "__main__":
     roles = {"serve": serve, "fetch": fetch, "probe": probe}
     if sys.argv[1:2] and sys.argv[1] in roles:
         kinds = {"serve": (), "fetch": (str, int, float, float), "probe": (str,)}[sys.argv[1]]
-        words = [kind(word) for kind, word in zip(kinds, sys.argv[2:], strict=True)]
+        given = map(os.path.expandvars, sys.argv[2:])  # $LASTHOP_SERVER
+        words = [kind(word) for kind, word in zip(kinds, given, strict=True)]
         roles[sys.argv[1]](*words)
     elif "LASTHOP_BENCH_INSIDE" in os.environ:
         main()
