@@ -17,6 +17,8 @@ PGO := RUSTFLAGS="$(RUSTFLAGS) -Cprofile-use=$(PROFILE) -Cllvm-args=-no-pgo-warn
 FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --edition 2024
 
 DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
+# As pip does, also where PYTHONDONTWRITEBYTECODE is set: compiling takes longer than a short run.
+COMPILE := $(BIN)/python -m compileall -q python/lasthop
 
 .DEFAULT_GOAL := help
 .PHONY: help build build-pgo demo test test-programs test-live test-long lint format fuzz bench growth instructions wheel wheel-pgo reproduce fidelity expected docs docs-site clean
@@ -39,10 +41,12 @@ $(VENV)/.docs: $(VENV)/.ready
 
 build: $(VENV)/.ready ## build lasthop into .venv (optimised)
 	$(DEVELOP) --skip-install --quiet
+	$(COMPILE)
 
 build-pgo: $(VENV)/.ready ## the same with profile-guided optimisation: about a tenth faster, five minutes (needs llvm-tools)
 	$(BIN)/python tools/pgo_profile.py
 	$(PGO) $(DEVELOP) --skip-install --quiet
+	$(COMPILE)
 
 demo: build ## a comparison over a shipped trace and all figures of a paper, into out/
 	$(BIN)/lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,newreno,tahoe,snoop,packet-control,i-tcp --out $(OUT)/demo

@@ -10,7 +10,7 @@ from fakes import FakeLoader, FakeScenario, classified, run_json
 
 import lasthop
 from lasthop import _native
-from lasthop.analysis import metrics, summary
+from lasthop.analysis import metrics, run_text
 from lasthop.errors import InputError
 from lasthop.experiments import plan
 from lasthop.experiments.comparison import compare
@@ -29,7 +29,7 @@ def run(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
 
 
 def text(result: dict[str, Any]) -> str:
-    return summary.run(result, [], [])
+    return run_text.run(result, [], [])
 
 
 def test_the_table_of_a_run() -> None:

@@ -6,7 +6,7 @@ import pytest
 from fakes import run_json
 
 import lasthop
-from lasthop.analysis import limits, metrics, summary
+from lasthop.analysis import limits, metrics, run_text
 
 NONE = dict.fromkeys(limits.NAMES, 0.0)
 BUFFER = {"limited_by": "relay_buffer", "setting": "i-tcp:buffer", "value": "64000 B"}
@@ -83,7 +83,7 @@ def test_a_relay_of_1995_over_a_satellite_is_named() -> None:
 
 def test_a_run_names_the_limit_of_a_relay_of_1995() -> None:
     run = lasthop.run(scheme="i-tcp:buffer=64000B", last_hop=GEO)
-    text = summary.run(run.data, run.slots, run.assumed)
+    text = run_text.run(run.data, run.slots, run.assumed)
     assert "  limited by      relay buffer 9" in text
     assert "(i-tcp:buffer = 64000 B)" in text
     assert not any("buffer" in line for line in run.assumed)

@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from lasthop.agents import Agent
 from lasthop.congestion import CongestionControl
 from lasthop.errors import CheckFailed, InputError, Interrupted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from lasthop._native import (
         Ack,
         Context,

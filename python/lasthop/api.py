@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lasthop.batches import compare, reproduce, sweep, tables_of
 from lasthop.run_result import RunResult
-from lasthop.runs import RUN_SCHEMA_VERSION, explain, inspect, replay, run
+from lasthop.runs import explain, inspect, replay, run
+from lasthop.single_run import RUN_SCHEMA_VERSION
 
 __all__ = [
     "RUN_SCHEMA_VERSION",

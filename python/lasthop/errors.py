@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 
 class InputError(ValueError):
     """Wrong usage or input: a file, an option or a value. The message is complete."""
@@ -28,6 +26,7 @@ def traceback_outside(error: BaseException) -> str | None:
     one.
     """
     import traceback
+    from pathlib import Path
 
     package = Path(__file__).parent
     frames = error.__traceback__

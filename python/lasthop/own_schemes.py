@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Mapping
-from functools import partialmethod
-from typing import Any
-
 from lasthop.agents import Agent
 from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError
 from lasthop.quantities import did_you_mean, split
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 SchemeClass = type[CongestionControl] | type[Agent]
+Scheme = str | SchemeClass
 
 _BASES = (CongestionControl, Agent)
 #: Class attributes with a meaning for lasthop; they are no settings.
@@ -62,6 +62,8 @@ def describe(scheme: SchemeClass) -> dict[str, Any]:
         for name, method in vars(base).items()
         if callable(method) and getattr(scheme, name) is not method
     }
+    import json
+
     _check_methods(scheme, base)
     label = scheme.label or scheme.__name__
     return {
@@ -123,7 +125,9 @@ def _configured(
         "__qualname__": scheme.__qualname__,
         "__doc__": scheme.__doc__,
     }
-    if dataclasses.is_dataclass(scheme):
+    if hasattr(scheme, "__dataclass_fields__"):
+        from functools import partialmethod
+
         attributes["__init__"] = partialmethod(scheme.__init__, **typed)
     return type(scheme.__name__, (scheme,), attributes)
 
@@ -229,13 +233,13 @@ def _parts(scheme: SchemeClass) -> tuple[SchemeClass, dict[str, object], str]:
     return base, values, "" if scheme.label == plain else scheme.label
 
 
-@dataclasses.dataclass(frozen=True)
 class Reference:
     """A class in a form that can be pickled: its file, or else its module, and its values."""
 
-    scheme: str | SchemeClass
-    values: Mapping[str, object]
-    label: str
+    def __init__(self, scheme: str | SchemeClass, values: Mapping[str, object], label: str) -> None:
+        self.scheme = scheme
+        self.values = values
+        self.label = label
 
     @staticmethod
     def to(scheme: str | SchemeClass) -> str | Reference:
@@ -289,6 +293,8 @@ def load_named(name: str, settings: str) -> SchemeClass:
     """
     file, _, found = name.rpartition(":")
     loaded = _load_class(file, found)
+    import json
+
     values = json.loads(settings)
     plain = "" if values else loaded.label or loaded.__name__
     return _configured(loaded, values, plain, name)
@@ -351,6 +357,7 @@ def _load_module(key: str, path: Any, scheme: str) -> Any:
 
 __all__ = [
     "Reference",
+    "Scheme",
     "SchemeClass",
     "configure",
     "describe",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lasthop.errors import InputError
 
 # Separator of jointly varied keys, and of their values.
@@ -45,7 +43,6 @@ def key_value(text: str, option: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-@dataclass(frozen=True)
 class Quantity:
     """A number with its unit.
 
@@ -53,10 +50,11 @@ class Quantity:
     bit/s, B, share, …).
     """
 
-    number: float
-    unit: str
-    dimension: str
-    base: float
+    def __init__(self, number: float, unit: str, dimension: str, base: float) -> None:
+        self.number = number
+        self.unit = unit
+        self.dimension = dimension
+        self.base = base
 
 
 def quantity(text: str) -> Quantity | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import extras
 from lasthop.analysis import metrics
-from lasthop.experiments.scenario_source import Origin
+from lasthop.experiments.scenario import Origin
 
 if TYPE_CHECKING:
     import pandas
@@ -161,9 +161,9 @@ class RunResult:
         self.__dict__.update(state, scenario=state["origin"].load())
 
     def __str__(self) -> str:
-        from lasthop.analysis import summary
+        from lasthop.analysis import run_text
 
-        return summary.run(self.data, self.slots, self.assumed)
+        return run_text.run(self.data, self.slots, self.assumed)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

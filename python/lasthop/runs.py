@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import extras, own_schemes, quantities
+from lasthop import own_schemes, quantities, single_run
 from lasthop.errors import InputError
-from lasthop.experiments import plan, pool
+from lasthop.experiments import plan
 from lasthop.experiments.plan import Scheme
 from lasthop.experiments.python_values import ScenarioDict, Settings, setting_pairs
 from lasthop.run_result import RunResult
 
 if TYPE_CHECKING:
-    from lasthop import _native
     from lasthop.inspection.inspection import Inspection
-
-# Version of the JSON document of a run, see `lasthop schema run`.
-RUN_SCHEMA_VERSION = 1
 
 
 def run(
@@ -48,34 +44,10 @@ def run(
 
     Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
     """
-    if events is not None:
-        extras.require("tables")
-    if seed < 0:
-        raise InputError(f"--seed must not be negative, found {seed}")
     where = plan.source(
         file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
     )
-    scenario: Any = plan.load(where, scheme)
-    if events is None and pcap is None:
-        found = _document(_interruptible(lambda cancel: scenario.run(seed, cancel)), scenario)
-        return RunResult(
-            found, scenario.slots, scenario.assumed, scenario, plan.Origin(where, scheme)
-        )
-    from lasthop.experiments import store
-
-    if events is not None:
-        with store.writing(Path(events)):
-            Path(events).mkdir(parents=True, exist_ok=True)
-    with store.partial(Path(pcap)) if pcap is not None else nullcontext() as capture:
-        target = None if capture is None else str(capture)
-        found, columns = _interruptible(
-            lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel)
-        )
-    result = _document(found, scenario)
-    if events is not None:
-        from lasthop.experiments import recording
-
-        recording.write(columns, result, Path(events) / "events.parquet")
+    result, scenario = single_run.simulate(where, scheme, seed, events, pcap)
     return RunResult(result, scenario.slots, scenario.assumed, scenario, plan.Origin(where, scheme))
 
 
@@ -163,17 +135,11 @@ def inspect_scenarios(
         with folder as captures:
             target = None if captures is None else str(captures)
             record = partial(scenario.run_inspected, seed, index, target, snaplen)
-            result, columns = _interruptible(record)
+            result, columns = single_run.interruptible(record)
         runs.append((scenario, result, columns, index))
     return inspection.from_runs(
         runs, seed=seed, version=_native.version(), shortest_s=least, command=command
     )
-
-
-def _document(result: _native.Run, scenario: plan.Scenario) -> dict[str, Any]:
-    """The document of a run: what the simulator returns, its version and the assumptions."""
-    found = result.to_dict()
-    return {"schema_version": RUN_SCHEMA_VERSION, **found, "assumed": list(scenario.assumed)}
 
 
 def explain(
@@ -228,29 +194,6 @@ def replay(
         agent = own_schemes.with_settings(scheme, {})
         text, counts = _native.replay(str(capture), str(temporary), mobile, agent, interface)
     return text, json.loads(counts)
-
-
-def _interruptible(work: Callable[[Any], Any]) -> Any:
-    """Call `work` in another thread, so that Ctrl-C cancels it at once."""
-    from lasthop import _native
-
-    cancel = _native.CancelToken()
-    found: list[Any] = []
-
-    def done(_: int, outcome: pool.Outcome[Any]) -> None:
-        error = outcome.error
-        if error is not None and not isinstance(error, Exception):
-            # SystemExit or KeyboardInterrupt from a rule must not end this process or a notebook.
-            raise RuntimeError(f"the rule raised {type(error).__name__}").with_traceback(
-                error.__traceback__
-            ) from None
-        if error is not None:
-            raise error
-        found.append(outcome.value)
-
-    if not pool.run_jobs([0], lambda _: work(cancel), done, cancel=cancel, workers=1):
-        raise KeyboardInterrupt
-    return found[0]
 
 
 __all__ = ["explain", "inspect", "replay", "run"]

@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop.analysis import metrics, summary
+from lasthop.analysis import metrics, run_text, summary
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
@@ -46,17 +46,17 @@ def run(result: RunResult) -> str:
         [
             str(f["id"]),
             *[str(f["scheme"])] * several,
-            summary.rate(f["goodput_bps"]),
+            run_text.rate(f["goodput_bps"]),
             str(f["retransmissions"]["total"]),
             str(f["timeouts"]["total"]),
-            summary.time(f["rtt_s"]["p95"]),
-            summary.time(f["one_way_delay_s"]["p95"]),
+            run_text.time(f["rtt_s"]["p95"]),
+            run_text.time(f["one_way_delay_s"]["p95"]),
         ]
         for f in data["flows"]
     ]
     title = (
         f"{data['scenario']}: {data['scheme']}, seed {data['seed']},"
-        f" {summary.time(data['duration_s'])}"
+        f" {run_text.time(data['duration_s'])}"
     )
     return f"<p><b>{html.escape(title)}</b></p>{table(header, rows)}"
 

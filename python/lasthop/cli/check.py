@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop.cli import options as common
+from lasthop.cli.options import Options
 from lasthop.errors import InputError
 from lasthop.quantities import count
 
@@ -75,7 +75,7 @@ def add_parser(commands: Any) -> None:
     common.add_output(check)
 
 
-def check(options: argparse.Namespace, words: list[str]) -> int:
+def check(options: Options, words: list[str]) -> int:
     """`lasthop check`."""
     given = bool(options.vary or options.set) or any(
         getattr(options, name) is not None for name in _RUNS
@@ -87,7 +87,7 @@ def check(options: argparse.Namespace, words: list[str]) -> int:
     return _check(options, words)
 
 
-def _check(options: argparse.Namespace, words: list[str]) -> int:
+def _check(options: Options, words: list[str]) -> int:
     from lasthop import _native
     from lasthop.experiments import baseline, store
 
@@ -132,7 +132,7 @@ def _check(options: argparse.Namespace, words: list[str]) -> int:
     return 1 if failed else 0
 
 
-def _update(options: argparse.Namespace, words: list[str], given: bool) -> int:
+def _update(options: Options, words: list[str], given: bool) -> int:
     from lasthop import _native
     from lasthop.experiments import baseline
 
@@ -163,7 +163,7 @@ def _update(options: argparse.Namespace, words: list[str], given: bool) -> int:
     return 0
 
 
-def _setup(options: argparse.Namespace) -> Setup:
+def _setup(options: Options) -> Setup:
     from lasthop.experiments import baseline, sweep_table
 
     schemes = common.split_list(options.schemes, "--schemes") if options.schemes else []

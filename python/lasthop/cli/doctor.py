@@ -1,4 +1,4 @@
-"""Checks what this machine provides, and says how to install what is missing."""
+"""The command `lasthop doctor`: what this machine provides, how to install what is missing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,37 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
+from lasthop.cli import options as common
+from lasthop.cli.options import Options
 from lasthop.experiments.pool import cores
 from lasthop.extras import EXTRAS
+
+
+def add_parser(commands: Any) -> None:
+    """Add `doctor` to the command line."""
+    doctor = commands.add_parser(
+        "doctor",
+        help="check what this machine provides",
+        description=(
+            "Show what lasthop can use on this machine, and how to install what is missing."
+        ),
+        **common.examples("lasthop doctor"),
+    )
+    common.add_json(doctor)
+
+
+def doctor(options: Options, words: list[str]) -> int:
+    """`lasthop doctor`."""
+    found = run_checks()
+    if options.json:
+        link = any(c.what == "link" and c.ok for c in found)
+        document = {"schema_version": 1, "link": link, "checks": [c.__dict__ for c in found]}
+        common.print_document(document, options, words)
+    else:
+        print(text(found))
+    return 0
 
 
 @dataclass(frozen=True)

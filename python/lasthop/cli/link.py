@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
@@ -13,6 +12,7 @@ from typing import Any
 
 from lasthop.cli import options as common
 from lasthop.cli import progress
+from lasthop.cli.options import Options
 from lasthop.errors import CheckFailed, InputError
 
 
@@ -75,7 +75,7 @@ def add_parser(commands: Any) -> None:
         help="TUN devices, or virtual Ethernet and packet sockets (default: what can be had)",
     )
     # For `lasthop validate`: PORT:BYTES.
-    link.add_argument("--own-sender", default="", help=argparse.SUPPRESS)
+    link.add_argument("--own-sender", default="", help=common.HIDDEN)
     link.add_argument("--pcap", metavar="FILE", help="write the packets at both ends (pcapng)")
     link.add_argument("--out", metavar="DIR", help="write the report and a picture to DIR")
     common.add_json(link)
@@ -90,7 +90,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def link(options: argparse.Namespace, words: list[str]) -> int:
+def link(options: Options, words: list[str]) -> int:
     """`lasthop link`."""
     from lasthop.live import link as live
 

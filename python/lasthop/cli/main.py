@@ -10,10 +10,15 @@ import io
 import os
 import sys
 import time
-from collections.abc import Sequence
 
-from lasthop.cli import arguments, progress
+from lasthop.cli import commands, plain_reader
 from lasthop.errors import Abandoned, CheckFailed, InputError, Interrupted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lasthop.cli.options import Options
 
 DONE, CHECK_FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 # Replacements for terminals whose character set lacks these characters.
@@ -38,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_streams()
     try:
         started = time.monotonic()
-        options = arguments.parse(words)
+        options = plain_reader.read(words) or _parse(words)
         options.started = started
         if options.version:
             from lasthop import _native
@@ -51,12 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(completion.script(options.completion), end="")
             return DONE
         if options.command is None:
+            from lasthop.cli import arguments
+
             arguments.parser().print_help()
             return WRONG_INPUT
-        from lasthop.cli import commands
-
-        with progress.shown(getattr(options, "progress", "auto"), getattr(options, "quiet", False)):
-            status = commands.COMMANDS[options.command](options, ["lasthop", *words])
+        status = _call(options, ["lasthop", *words])
         sys.stdout.flush()
         return status
     except InputError as error:
@@ -81,6 +85,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _print_error(f"{where}{error.strerror or error}", WRONG_INPUT)
+
+
+def _parse(words: list[str]) -> Options:
+    from lasthop.cli import arguments
+
+    return arguments.parse(words)
+
+
+def _call(options: Options, words: list[str]) -> int:
+    """Carry out the command, with the progress that its options ask for."""
+    if not hasattr(options, "progress"):
+        return commands.call(options, words)
+    from lasthop.cli import progress
+
+    with progress.shown(options.progress, options.quiet):
+        return commands.call(options, words)
 
 
 def _open_streams() -> None:

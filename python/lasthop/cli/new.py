@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from lasthop import scaffold
 from lasthop.cli import options as common
+from lasthop.cli.options import Options
 
 _COMPARE = "lasthop compare --rate 2Mbps --rtt 100ms --loss 1% --schemes"
 #: Kind -> the command to try next.
@@ -43,7 +43,7 @@ def add_parser(commands: Any) -> None:
     common.add_json(new)
 
 
-def new(options: argparse.Namespace, command: list[str]) -> int:
+def new(options: Options, command: list[str]) -> int:
     """`lasthop new`."""
     files = scaffold.write(options.kind, options.name, options.out)
     words = _NEXT[options.kind].format(

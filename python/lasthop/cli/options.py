@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-import codecs
-import json
-import shlex
 import sys
-import time
-from collections.abc import Mapping
-from typing import Any
 
 from lasthop import quantities
-from lasthop.errors import InputError
+from lasthop.errors import InputError, traceback_outside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from lasthop.own_schemes import SchemeClass
 
 # Value of --start for the phase of a trace.
 RANDOM = "random"
@@ -20,14 +20,26 @@ RANDOM = "random"
 TRAFFIC = ("bulk", "upload", "rrul", "web", "short", "requests", "video", "call", "ping")
 LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
 
+#: As `argparse.SUPPRESS`: the help of an option that no help text lists.
+HIDDEN = "==SUPPRESS=="
+
+
+class Options:
+    """The options of a command with their values."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
 
 def examples(*lines: str) -> dict[str, Any]:
     """Arguments of `add_parser` that show examples at the end of its help."""
     text = "examples:\n" + "\n".join(f"  {line}" for line in lines)
-    return {"epilog": text, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    return {"epilog": text}
 
 
-def add_scenario(parser: argparse.ArgumentParser, or_also: str = "") -> None:
+def add_scenario(parser: Any, or_also: str = "") -> None:
     """Add the scenario: a file, or the options of a last hop."""
     parser.add_argument(
         "file",
@@ -41,7 +53,7 @@ def add_scenario(parser: argparse.ArgumentParser, or_also: str = "") -> None:
     add_last_hop(parser)
 
 
-def add_last_hop(parser: argparse.ArgumentParser) -> None:
+def add_last_hop(parser: Any) -> None:
     """Add the options of a last hop."""
     hop = parser.add_argument_group(
         "last hop", "define the last hop without a file, or override the file's [last_hop]"
@@ -64,7 +76,7 @@ def add_last_hop(parser: argparse.ArgumentParser) -> None:
         hop.add_argument(f"--{name}", metavar=metavar, help=text)
 
 
-def add_flows(parser: argparse.ArgumentParser) -> None:
+def add_flows(parser: Any) -> None:
     """Add the options about flows."""
     group = parser.add_argument_group("flows", "change the flows of the scenario")
     group.add_argument(
@@ -93,7 +105,7 @@ def add_flows(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--duration", metavar="T", help='length of the run, such as "60s"')
 
 
-def flows(options: argparse.Namespace) -> dict[str, Any]:
+def flows(options: Options) -> dict[str, Any]:
     """The options about flows that were given."""
     found: dict[str, Any] = {}
     if options.traffic is not None:
@@ -113,7 +125,7 @@ def flows(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def add_set(parser: argparse.ArgumentParser) -> None:
+def add_set(parser: Any) -> None:
     """Add `--set`."""
     parser.add_argument(
         "--set",
@@ -124,12 +136,12 @@ def add_set(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: Any) -> None:
     """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print only JSON")
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
+def add_output(parser: Any) -> None:
     """Add `--quiet`, `--progress` and `--json`."""
     parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument(
@@ -141,24 +153,57 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def print_document(value: Mapping[str, Any], options: argparse.Namespace, words: list[str]) -> None:
+def add_batch(parser: Any, out: str) -> None:
+    """Add `--limit` and `--out`, whose help is `out`."""
+    limit = (
+        "do not start if the simulated work is estimated to take longer than T (default"
+        " %(default)s)"
+    )
+    parser.add_argument("--limit", metavar="T", default="24 h", help=limit)
+    parser.add_argument("--out", metavar="DIR", help=out)
+
+
+def add_look(parser: Any) -> None:
+    """Add `--style` and `--format`."""
+    parser.add_argument(
+        "--style",
+        metavar="STYLE",
+        default="",
+        help="page, ieee-column, ieee-page, acm-column, acm-page, slides or screen (default page)",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="F1,F2,…",
+        default="",
+        help="svg, png, pdf (default: those of the style, for page svg,png)",
+    )
+
+
+def print_document(value: Mapping[str, Any], options: Options, words: list[str]) -> None:
     """Print JSON with the command and its duration on stdout."""
+    import shlex
+    import time
+
     elapsed = round(time.monotonic() - options.started, 3)
     print_json({**value, "command": shlex.join(words), "elapsed_s": elapsed})
 
 
 def print_json(value: Any) -> None:
     """Print JSON on stdout."""
+    import codecs
+
+    from lasthop.cli import json_text
+
     utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-    print(json.dumps(value, indent=2, ensure_ascii=not utf8, allow_nan=False))
+    print(json_text.text(value, ascii_only=not utf8))
 
 
-def last_hop(options: argparse.Namespace) -> dict[str, str]:
+def last_hop(options: Options) -> dict[str, str]:
     """The options of the last hop that were given."""
     return {k: getattr(options, k) for k in LAST_HOP if getattr(options, k) is not None}
 
 
-def settings(options: argparse.Namespace) -> list[tuple[str, str]]:
+def settings(options: Options) -> list[tuple[str, str]]:
     """The settings of `--set`."""
     phase = [("last_hop.start", RANDOM)] if getattr(options, "start", None) == RANDOM else []
     return [*phase, *(quantities.key_value(s, "--set") for s in options.set)]
@@ -170,3 +215,21 @@ def split_list(text: str, option: str) -> list[str]:
     if items and len(items) < len(quantities.split(text, keep_empty=True)):
         raise InputError(f"{option} has an empty item: `{text}`")
     return items
+
+
+def schemes(text: str | None, option: str) -> list[str | SchemeClass] | None:
+    """Split a list of schemes; each is a name in the catalogue or FILE.py:CLASS."""
+    if text is None:
+        return None
+    from lasthop import own_schemes
+
+    return [own_schemes.load_scheme(s) for s in split_list(text, option)]
+
+
+def report_rule(error: Exception, options: Options, has_rule: bool) -> int:
+    """Print the traceback of a rule in Python and return 1; raise any other error again."""
+    where = traceback_outside(error) if has_rule else None
+    if where is None:
+        raise error
+    print(f"lasthop: run {options.seed} of {options.scheme} failed:\n{where}", file=sys.stderr)
+    return 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from pathlib import Path
 from typing import Any
 
 from lasthop.cli import options as common
+from lasthop.cli.options import Options
 from lasthop.errors import InputError
 from lasthop.quantities import count
 
@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
     report.add_argument("--out", metavar="FILE.html", required=True, help="page to write")
 
 
-def report(options: argparse.Namespace, words: list[str]) -> int:
+def report(options: Options, words: list[str]) -> int:
     """`lasthop report`."""
     from lasthop.reporting import page, sources
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from lasthop.cli import options as common
+from lasthop.cli.options import Options
 
 # As `lasthop.analysis.schemas.NAMES`, which imports numpy.
 NAMES = (
@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
     )
 
 
-def schema(options: argparse.Namespace, _: list[str]) -> int:
+def schema(options: Options, _: list[str]) -> int:
     """`lasthop schema`."""
     from lasthop.analysis import schemas
 

@@ -1,20 +1,18 @@
-"""The commands `lasthop sweep` and `lasthop merge`."""
+"""The command `lasthop sweep`."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lasthop.cli import options as common
-from lasthop.cli.progress import SweepProgress
+from lasthop.cli.options import Options
 
 
-def add_parsers(commands: Any) -> None:
-    """Add `sweep` and `merge` to the command line."""
+def add_parser(commands: Any) -> None:
+    """Add `sweep` to the command line."""
     sweep = commands.add_parser(
         "sweep",
         help="do many runs, resumable, on several processes or machines",
@@ -88,21 +86,9 @@ def add_parsers(commands: Any) -> None:
         "--status", action="store_true", help="print what is done and missing in DIR, and exit"
     )
     common.add_output(sweep)
-    merge = commands.add_parser(
-        "merge",
-        help="join the shards of a sweep",
-        description=(
-            "Join the folders that `lasthop sweep --shard i/N` wrote. Folders of another sweep are"
-            " refused."
-        ),
-        **common.examples("lasthop merge results-1 results-2 --out results"),
-    )
-    merge.add_argument("folders", nargs="+", metavar="DIR", help="folders of shards")
-    merge.add_argument("--out", metavar="DIR", required=True, help="folder to write")
-    common.add_output(merge)
 
 
-def sweep(options: argparse.Namespace, words: list[str]) -> int:
+def sweep(options: Options, words: list[str]) -> int:
     """`lasthop sweep`."""
     from lasthop import api
     from lasthop.experiments import sweep_table
@@ -142,7 +128,7 @@ def sweep(options: argparse.Namespace, words: list[str]) -> int:
     return 1 if result.failed else 0
 
 
-def _status(folder: Path, options: argparse.Namespace) -> int:
+def _status(folder: Path, options: Options) -> int:
     """Print what a folder has, without changing it."""
     from lasthop.experiments import sweep
 
@@ -186,27 +172,3 @@ def _is_locked(folder: Path) -> bool:
         except BlockingIOError:
             return True
     return False
-
-
-def merge(options: argparse.Namespace, _: list[str]) -> int:
-    """`lasthop merge`."""
-    from lasthop.experiments import parts, store, sweep, sweep_result, sweep_run
-
-    parts.import_polars()
-    start, out = time.monotonic(), Path(options.out)
-    progress = SweepProgress("none" if options.quiet else options.progress, options.quiet)
-    with store.sole_writer(out):
-        runs, missing = sweep_run.merge([Path(f) for f in options.folders], out, progress.note)
-        files = sweep.write_tables(out, runs)
-    found = sweep_result.document(runs, len(runs.values), time.monotonic() - start)
-    if options.json:
-        common.print_json(found)
-    elif not options.quiet:
-        print(sweep_result.text(found, out, [f.name for f in files]))
-    if missing:
-        print(
-            f"lasthop: {missing} runs are missing; do the other shards, or repeat the command of"
-            f" the sweep with --out {out} and without --shard",
-            file=sys.stderr,
-        )
-    return 1 if missing else 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from lasthop.cli import options as common
+from lasthop.cli.options import Options
 from lasthop.cli.progress import Progress
 from lasthop.errors import InputError
 
@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     common.add_output(validate)
 
 
-def validate(options: argparse.Namespace, words: list[str]) -> int:
+def validate(options: Options, words: list[str]) -> int:
     """`lasthop validate`."""
     from lasthop import _native
     from lasthop.live import link as live

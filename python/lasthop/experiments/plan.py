@@ -15,18 +15,15 @@ from lasthop import catalogue, quantities
 from lasthop.errors import InputError
 from lasthop.experiments import provenance
 from lasthop.experiments.pool import Cancel
+from lasthop.experiments.scenario import Loader, Origin, Scenario
 from lasthop.experiments.scenario_source import (
     JOINT_SEPARATOR,
-    Loader,
-    Origin,
-    Scenario,
-    Scheme,
     Source,
     load,
     source,
     trace_path,
 )
-from lasthop.own_schemes import SchemeClass
+from lasthop.own_schemes import Scheme, SchemeClass
 
 # With more schemes than the palette has colours, figures and tables are split by group.
 MAX_UNGROUPED = 7

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
-from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
-from lasthop.cli.progress import clear_line
 from lasthop.errors import Abandoned, Interrupted
-
-# Seconds without a finished job after which a stop counts as slow.
-SLOW_STOP_S = 2.0
+from lasthop.experiments.interrupts import SLOW_STOP_S, OnInterrupt, print_slow_stop
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -41,31 +34,6 @@ class Outcome(Generic[R]):
 def cores() -> int:
     """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def interrupts(stop: Callable[[], None]) -> Iterator[None]:
-    """In this context, the first SIGINT or SIGTERM calls `stop`; a second one raises
-    `Abandoned`.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    received: list[int] = []
-
-    def handler(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        if len(received) > 1:
-            raise Abandoned
-        stop()
-
-    before = {s: signal.signal(s, handler) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
 
 
 def run_jobs(
@@ -108,7 +76,7 @@ def run_jobs(
         finished.put(None)
 
     threads = [threading.Thread(target=worker, daemon=True) for _ in range(workers or cores())]
-    with interrupts(stop):
+    with OnInterrupt(stop):
         for thread in threads:
             thread.start()
         try:
@@ -138,12 +106,7 @@ def _next(finished: SimpleQueue[T], stopped: threading.Event) -> T:
         except Empty:
             silent += stopped.is_set()
         if silent == 2:
-            clear_line()
-            print(
-                "lasthop: waiting for running simulations to stop; interrupt again to exit"
-                " immediately, finished runs are saved",
-                file=sys.stderr,
-            )
+            print_slow_stop()
 
 
 def _join(threads: Iterable[threading.Thread]) -> None:

@@ -1,28 +1,22 @@
-"""Scenarios for runs: the parsed scenario of the simulator, and what it is loaded from."""
+"""What scenarios are loaded from, and how."""
 
 from __future__ import annotations
 
-import json
-import re
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
 
-from lasthop import own_schemes
 from lasthop.errors import InputError
-from lasthop.experiments import python_values
-from lasthop.experiments.python_values import ScenarioDict
 from lasthop.quantities import JOINT_SEPARATOR
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
 
-    from lasthop._native import Run
-
-Scheme = str | own_schemes.SchemeClass
+    from lasthop.experiments.python_values import ScenarioDict
+    from lasthop.experiments.scenario import Scenario
+    from lasthop.own_schemes import Scheme
 
 # Prefix of the keys of the settings of the scheme in `[tcp]`.
 SCHEME_KEY = "tcp.scheme."
@@ -30,100 +24,31 @@ SCHEME_KEY = "tcp.scheme."
 STDIN = "-"
 
 
-class Scenario(Protocol):
-    """A parsed and checked scenario, as `lasthop._native.Scenario`."""
-
-    @property
-    def title(self) -> str:
-        """The title."""
-
-    @property
-    def filled(self) -> str:
-        """The scenario as TOML with all defaults filled in."""
-
-    @property
-    def random(self) -> bool:
-        """True if the scenario has a random process."""
-
-    @property
-    def estimated_frames(self) -> int:
-        """Estimated number of frames that one run sends over links."""
-
-    @property
-    def scheme(self) -> dict[str, Any]:
-        """Label, name, settings, family and group of the scheme in `[tcp]`."""
-
-    @property
-    def slots(self) -> list[str]:
-        """Per flow, one line: the scheme and its components (window, recovery, agent, …)."""
-
-    @property
-    def groups(self) -> Sequence[tuple[str, int]]:
-        """Groups of flows, one per [[flow]] table with flows: name and number of flows."""
-
-    @property
-    def has_users(self) -> bool:
-        """True if a flow is a call, a ping, a client or a web session."""
-
-    @property
-    def group_roles(self) -> Sequence[tuple[str, str, str]]:
-        """Of each group its name, role and scheme; datagrams have an empty scheme."""
-
-    def without_candidates(self) -> Scenario | None:
-        """The scenario without its candidates; `None` if it has none, or no other flow."""
-
-    def fingerprint(self) -> int:
-        """Number that identifies the network: equal networks have equal results."""
-
-    def counters(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """Scheme and names of the counters of each agent and relay."""
-
-    @property
-    def classes(self) -> Sequence[own_schemes.SchemeClass]:
-        """The classes of the schemes in Python that the scenario names."""
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings about schemes that are unsafe in some networks, one line each."""
-
-    @property
-    def assumed(self) -> list[str]:
-        """Assumptions for what the file does not specify, one line each."""
-
-    @property
-    def bounds(self) -> list[dict[str, str]]:
-        """Settings that limit the throughput of the first TCP flow (limited_by, setting, value)."""
-
-    @property
-    def inputs(self) -> list[str]:
-        """Paths of the trace files that the scenario reads."""
-
-    def run(self, seed: int, cancel: Any = None) -> Run:
-        """Do one run and return its result."""
-
-    def run_alone(self, seed: int, cancel: Any = None) -> Run:
-        """The same for a scenario without candidates; results are kept."""
-
-    def run_many(
-        self, seeds: list[int], names: list[str], alone: Any = None, cancel: Any = None
-    ) -> NDArray[np.float64]:
-        """Do a run for each seed and return the metrics with these names: a row per seed.
-
-        NaN if unknown. After an interrupt, the rows of the finished runs. `alone` is the scenario
-        without its candidates, for harm. Not for schemes in Python.
-        """
-
-
-@dataclass(frozen=True)
 class Source:
-    """The source of a scenario: its text, its file, and the overrides of the caller."""
+    """The source of a scenario: its text, its file, and the overrides of the caller.
 
-    text: str
-    origin: str | None = None
-    settings: tuple[tuple[str, str], ...] = ()
-    last_hop: tuple[tuple[str, str], ...] = ()
-    #: Options about flows: traffic, against, flows, start, upload, duration.
-    flows: tuple[tuple[str, Any], ...] = ()
+    `flows` are the options about flows: traffic, against, flows, start, upload, duration.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        origin: str | None = None,
+        settings: tuple[tuple[str, str], ...] = (),
+        last_hop: tuple[tuple[str, str], ...] = (),
+        flows: tuple[tuple[str, Any], ...] = (),
+    ) -> None:
+        self.text = text
+        self.origin = origin
+        self.settings = settings
+        self.last_hop = last_hop
+        self.flows = flows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
 
     def with_settings(self, more: Sequence[tuple[str, str]]) -> Source:
         """Return the source with additional `KEY=VALUE` settings.
@@ -142,16 +67,16 @@ class Source:
         keys = [k for k, _ in self.settings if k.startswith(SCHEME_KEY)]
         if not keys:
             return self
+        from lasthop import own_schemes
+
         known = own_schemes.setting_names(scheme)
         other = {k for k in keys if k.removeprefix(SCHEME_KEY) not in known}
         kept = tuple((k, v) for k, v in self.settings if k not in other)
-        return replace(self, settings=kept)
+        return Source(self.text, self.origin, kept, self.last_hop, self.flows)
 
 
 #: Folder of the traces shipped with lasthop.
-TRACES = Path(__file__).parents[1] / "data" / "traces"
-
-Loader = Callable[[Source, Scheme | None], Scenario]
+TRACES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "traces")
 
 
 def load(source: Source, scheme: Scheme | None = None) -> Scenario:
@@ -164,6 +89,8 @@ def load(source: Source, scheme: Scheme | None = None) -> Scenario:
 
     settings = list(source.settings)
     if scheme is not None:
+        from lasthop import own_schemes
+
         own = [(k, v) for k, v in settings if k.startswith(SCHEME_KEY)]
         settings = [(k, v) for k, v in settings if not k.startswith(SCHEME_KEY)]
         changed = {k.removeprefix(SCHEME_KEY): v for k, v in own}
@@ -178,37 +105,11 @@ def load(source: Source, scheme: Scheme | None = None) -> Scenario:
     )
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What a scenario was loaded from, in a form that can be pickled.
-
-    The files of its traces and schemes must be found under the same paths.
-    """
-
-    source: Source
-    #: The scheme that replaced the one in `[tcp]`.
-    scheme: Scheme | None = None
-
-    def load(self) -> Scenario:
-        """Load the scenario; raises `InputError`."""
-        return load(self.source, self.scheme)
-
-    def __getstate__(self) -> tuple[Source, Any]:
-        scheme = self.scheme
-        return self.source, None if scheme is None else own_schemes.Reference.to(scheme)
-
-    def __setstate__(self, state: tuple[Source, Any]) -> None:
-        source, scheme = state
-        if isinstance(scheme, own_schemes.Reference):
-            scheme = scheme.load()
-        elif isinstance(scheme, str):
-            scheme = own_schemes.load_scheme(scheme)
-        self.__dict__.update(source=source, scheme=scheme)
-
-
 def trace_path(trace: str) -> str:
     """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop."""
-    here, shipped = Path(trace).absolute(), TRACES / trace
+    from pathlib import Path
+
+    here, shipped = Path(trace).absolute(), Path(TRACES) / trace
     return (
         str(shipped)
         if not here.exists() and Path(trace).name == trace and shipped.is_file()
@@ -235,20 +136,27 @@ def source(
         raise InputError("give a scenario as a file or dictionary, or its text, not both")
     hop = tuple(
         (k, trace_path(v) if k in ("down", "up") else v)
-        for k, v in python_values.last_hop_texts(last_hop or {}).items()
+        for k, v in _last_hop_texts(last_hop or {}).items()
     )
-    about_flows = tuple(python_values.flow_options(flows or {}).items())
-    if isinstance(file, Mapping):
+    about_flows = tuple(_flow_options(flows or {}).items())
+    if file is not None and not isinstance(file, (str, os.PathLike)):
+        from lasthop.experiments import python_values
+
         text, file = python_values.scenario_text(file), None
     if text is not None:
         return Source(text, None, tuple(settings), hop, about_flows)
     if file is not None and str(file) == STDIN:
         return Source(_stdin(), None, tuple(settings), hop, about_flows)
     if file is not None:
-        path = Path(file)
+        path = os.fspath(file)
+        if os.path.normpath(path) != path:
+            from pathlib import Path
+
+            path = str(Path(path))
         try:
-            content = path.read_text(encoding="utf-8")
-            return Source(content, str(path), tuple(settings), hop, about_flows)
+            with open(path, encoding="utf-8") as opened:
+                content = opened.read()
+            return Source(content, path, tuple(settings), hop, about_flows)
         except UnicodeDecodeError:
             raise InputError(f"{path}: not a text file in UTF-8") from None
         except OSError as error:
@@ -260,9 +168,30 @@ def source(
         )
     changed = {*dict(settings), *(part for key in varied for part in key.split(JOINT_SEPARATOR))}
     shown = [(k, v) for k, v in hop if not {k, f"last_hop.{k}"} & changed]
+    import json
+
     title = json.dumps(_last_hop_title(shown) + _flows_title(dict(about_flows)))
     described = f'title = {title}\nduration = "60 s"\n[last_hop]\n'
     return Source(described, None, tuple(settings), hop, about_flows)
+
+
+def _last_hop_texts(given: Mapping[str, object]) -> dict[str, str]:
+    """The options of a last hop as texts; most are texts."""
+    texts = {key: value for key, value in given.items() if isinstance(value, str)}
+    if len(texts) == sum(value is not None for value in given.values()):
+        return texts
+    from lasthop.experiments import python_values
+
+    return python_values.last_hop_texts(given)
+
+
+def _flow_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options about flows, if there are any."""
+    if not given:
+        return {}
+    from lasthop.experiments import python_values
+
+    return python_values.flow_options(given)
 
 
 def _stdin() -> str:
@@ -291,6 +220,8 @@ def _flows_title(flows: Mapping[str, Any]) -> str:
 
 def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
     """Describe the options of the last hop: "last hop: 2 Mbps, RTT 40 ms, loss 1 %"."""
+    import re
+
     given, parts = dict(hop), []
     for key, name in {
         "down": "",
@@ -303,7 +234,7 @@ def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
         if key in given:
             value = given[key]
             text = (
-                Path(value).name
+                os.path.basename(value)
                 if key in ("down", "up")
                 else re.sub(r"(?<=[\d.])([A-Za-z%/]+)$", r" \1", value)
             )
@@ -311,14 +242,4 @@ def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
     return "last hop" + (": " + ", ".join(parts) if parts else "")
 
 
-__all__ = [
-    "JOINT_SEPARATOR",
-    "Loader",
-    "Origin",
-    "Scenario",
-    "Scheme",
-    "Source",
-    "load",
-    "source",
-    "trace_path",
-]
+__all__ = ["JOINT_SEPARATOR", "Source", "load", "source", "trace_path"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import parts, pool, store, sweep
 from lasthop.experiments.chunks import Chunk, Finished
+from lasthop.experiments.interrupts import OnInterrupt
 from lasthop.experiments.sweep import Cutter, Run, Runs
 from lasthop.experiments.workers import Processes, Threads, Workers
 
@@ -59,7 +60,7 @@ class Runner:
             self._stopped = True
             workers.stop()
 
-        with pool.interrupts(stop):
+        with OnInterrupt(stop):
             while self._round(workers):
                 pass
         return not self._stopped
