@@ -42,19 +42,17 @@ ONLY_READ = {
     "[--interface NAME] [--json]": "a synopsis",
     "lasthop compare --down NAME.down --up NAME.up --rtt 40ms --loss LOSS "
     "--set last_hop.start=random --schemes ALL": "a synopsis; 660 runs",
+    "lasthop reproduce zeng2006/fig15 --quick --out figures": "an example of `report` runs it",
+}
+#: Command lines that only `make test-long` runs, and why.
+LONG = {
     "lasthop reproduce zeng2006": "13 figures",
     "lasthop reproduce zeng2006/fig15": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100": "600 runs",
     "lasthop reproduce --quick": "all figures",
-    "lasthop reproduce zeng2006/fig15 --quick --out figures": "an example of `report` runs it",
     "lasthop sweep --rate 2Mbps --rtt 40ms --schemes cubic,bbr --vary "
     "'last_hop.loss=logspace(0.1 %, 10 %, 7)' --until 'goodput ± 2 %' --out results": "2000 runs",
-    "lasthop sweep --out results --status": "needs the folder of a sweep",
-    "lasthop merge results-1 results-2 --out results": "needs the folders of shards",
-    "lasthop check baseline.json": "needs a baseline",
-    "lasthop check baseline.json --gate 'goodput >= 0.98' --gate 'delay <= 1.05' --junit "
-    "check.xml": "needs a baseline",
 }
 #: Values for the placeholders in those.
 PLACEHOLDERS = {
@@ -210,7 +208,7 @@ def test_shell_snippets_run(block: Block, folder: Path) -> None:
     for line in commands(block.text):
         if line.startswith("lasthop "):
             read(line)
-        if line not in NOT_RUN and line not in ONLY_READ:
+        if line not in (*NOT_RUN, *ONLY_READ, *LONG):
             output += shell(line, folder)
     following = [
         b for b in blocks(block.page) if b.kind == "text" and block.line < b.line < block.line + 8
@@ -229,7 +227,7 @@ def test_commands_that_are_not_run_are_in_the_pages() -> None:
     shown = [line for block in all_of("sh") for line in commands(block.text)] + [
         line for _, line in help_examples()
     ]
-    assert set(NOT_RUN) | set(ONLY_READ) <= set(shown)
+    assert set(NOT_RUN) | set(ONLY_READ) | set(LONG) <= set(shown)
     targets = re.findall(
         r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -378,8 +376,21 @@ def help_examples() -> list[tuple[str, str]]:
     return found
 
 
-#: Example -> the commands that make the folder it reads.
+SMALL_SWEEP = (
+    "lasthop sweep cell.toml --schemes reno,snoop --seeds 2 --set duration=2s --out {} --quiet"
+)
+BASELINE = (
+    "lasthop check baseline.json --update --rate 2Mbps --rtt 40ms --loss 1% --set duration=5s"
+    " --schemes mine.py:MyRule"
+)
+#: Example -> the commands that make the files it reads.
 PREPARED = {
+    "lasthop sweep --out results --status": f"rm -r results; {SMALL_SWEEP.format('results')}",
+    "lasthop merge results-1 results-2 --out results": "rm -r results; "
+    + " && ".join(SMALL_SWEEP.format(f"results-{i} --shard {i}/2") for i in (1, 2)),
+    "lasthop check baseline.json": BASELINE,
+    "lasthop check baseline.json --gate 'goodput >= 0.98' --gate 'delay <= 1.05' --junit "
+    "check.xml": BASELINE,
     "lasthop report results --out report.html": (
         "rm -r results; lasthop compare cell.toml --schemes reno,snoop --seeds 2 --set"
         " duration=2s --out results"
@@ -388,7 +399,18 @@ PREPARED = {
 }
 
 
-@pytest.mark.parametrize("line", sorted({line for _, line in help_examples()}))
+def test_the_long_examples_are_read(folder: Path) -> None:
+    for line in LONG:
+        read(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, marks=[pytest.mark.long] if line in LONG else [])
+        for line in sorted({line for _, line in help_examples()} | set(LONG))
+    ],
+)
 def test_examples_of_help_run(line: str, folder: Path) -> None:
     read(line)
     if line in PREPARED:
