@@ -303,6 +303,9 @@ QLOG_HEADER = {
     "properties": {
         "file_schema": {"const": "urn:ietf:params:qlog:file:sequential"},
         "serialization_format": {"const": "application/qlog+json-seq"},
+        # For viewers of version 0.3.
+        "qlog_version": {"const": "0.3"},
+        "qlog_format": {"const": "JSON-SEQ"},
         "title": {"type": "string"},
         "description": {"type": "string"},
         "trace": {

@@ -29,6 +29,9 @@ def records(inspection: Inspection) -> Iterator[bytes]:
     """The records of a qlog file: the header, then the events in order of time."""
     yield _record(
         {
+            # Viewers of the older versions look for these two near the start of the file.
+            "qlog_version": "0.3",
+            "qlog_format": "JSON-SEQ",
             "file_schema": FILE_SCHEMA,
             "serialization_format": FORMAT,
             "title": inspection.title,
