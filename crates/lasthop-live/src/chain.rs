@@ -184,17 +184,23 @@ impl Chain {
     /// What comes next, in the order of the simulator: time, trigger time, then departures, losses
     /// and arrivals of the links, then agents.
     fn next_source(&self) -> Option<(Time, Source)> {
-        let hops = self.hops.iter().enumerate().filter_map(|(h, hop)| {
-            let (at, triggered_at, rank) = hop.drive.next_key()?;
-            Some(((at, triggered_at, rank), Source::Hop(h)))
-        });
-        let agents = self.stations.iter().enumerate().flat_map(|(s, station)| {
+        let mut next = None;
+        let mut consider = |key: (Time, Time, u8), source| {
+            if key.0 < Time::NEVER && next.is_none_or(|(first, _)| key < first) {
+                next = Some((key, source));
+            }
+        };
+        for (h, hop) in self.hops.iter().enumerate() {
+            if let Some(key) = hop.drive.next_key() {
+                consider(key, Source::Hop(h));
+            }
+        }
+        for (s, station) in self.stations.iter().enumerate() {
             let (at, set) = station.stand.next_timer();
-            let change = self.next_change(station);
-            [((at, set, 3), Source::Timer(s)), ((change, self.now, 4), Source::StateChange(s))]
-        });
-        let all = hops.chain(agents.filter(|a| a.0.0 < Time::NEVER));
-        all.min().map(|((at, ..), source)| (at, source))
+            consider((at, set, 3), Source::Timer(s));
+            consider((self.next_change(station), self.now, 4), Source::StateChange(s));
+        }
+        next.map(|((at, ..), source)| (at, source))
     }
 
     /// Parses a packet that enters.

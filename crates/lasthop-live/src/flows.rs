@@ -5,13 +5,15 @@
 //! are converted to offsets and unscaled windows, packets from the agent back.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 
 use lasthop::segment::{Direction, Flags, FlowId, Payload, Segment};
 use lasthop::units::{Duration, Time};
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::render::MAX_WINDOW_SCALE;
 use lasthop_wire::{Addressing, LinkType, Numbering, TcpPacket, assemble};
+use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 /// Capacity of the flow table. When it is full, the connection that was idle longest is removed.
@@ -45,10 +47,24 @@ pub struct SuperSegment {
 }
 
 /// A connection, identified by the mobile's endpoint and its peer's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     mobile: SocketAddr,
     other: SocketAddr,
+}
+
+impl Hash for Key {
+    /// In two pieces for each endpoint; the derived way has a dozen.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for side in [&self.mobile, &self.other] {
+            let address = match side.ip() {
+                IpAddr::V4(address) => u128::from(u32::from(address)),
+                IpAddr::V6(address) => u128::from(address),
+            };
+            state.write_u128(address);
+            state.write_u16(side.port());
+        }
+    }
 }
 
 /// Window scaling as announced in the SYN of one side (RFC 7323 section 2.2).
@@ -193,10 +209,11 @@ pub struct Seen<'a> {
     pub link: &'a [u8],
 }
 
-/// The table of connections, least recently used first out.
+/// The table of connections, least recently used first out. Peers choose the keys of `ids`, so its
+/// hash is keyed at random; the numbers in `flows` are ours.
 #[derive(Debug)]
 pub struct Flows {
-    flows: HashMap<FlowId, Flow>,
+    flows: FxHashMap<FlowId, Flow>,
     ids: HashMap<Key, FlowId>,
     /// Flows in the order of their last packet, oldest first.
     by_last_used: BTreeMap<u64, FlowId>,
@@ -216,7 +233,7 @@ impl Flows {
     /// A table of at most `cap` connections (at least 1).
     pub fn new(cap: usize) -> Flows {
         Flows {
-            flows: HashMap::new(),
+            flows: FxHashMap::default(),
             ids: HashMap::new(),
             by_last_used: BTreeMap::new(),
             clock: 0,
@@ -256,10 +273,12 @@ impl Flows {
         let flags = packet.flags();
         let (id, key) = self.find(seen, packet);
         let flow = self.flows.entry(id).or_insert_with(|| Flow::new(key));
-        self.by_last_used.remove(&flow.last_used);
-        self.clock += 1;
-        flow.last_used = self.clock;
-        self.by_last_used.insert(self.clock, id);
+        if flow.last_used != self.clock || self.clock == 0 {
+            self.by_last_used.remove(&flow.last_used);
+            self.clock += 1;
+            flow.last_used = self.clock;
+            self.by_last_used.insert(self.clock, id);
+        }
         flow.last_seen = seen.time;
         flow.reset |= flags.has(Flags::RST);
         let syn = flags.has(Flags::SYN);

@@ -79,6 +79,9 @@ pub struct Drive {
     /// Events that have taken place and that the host has not taken.
     events: VecDeque<Event>,
     outcomes: Vec<Outcome>,
+    /// The source of the link's next event, with its time and trigger time. Hosts ask for it far
+    /// more often than it changes.
+    next: Option<((Time, Time), Source)>,
 }
 
 impl Drive {
@@ -151,7 +154,7 @@ impl Drive {
         if receiver.any(Subscriptions::DAMAGED) {
             link.report_damaged_frames();
         }
-        Ok(Drive {
+        let mut drive = Drive {
             link,
             sender,
             receiver,
@@ -159,7 +162,10 @@ impl Drive {
             free: Vec::new(),
             events: VecDeque::new(),
             outcomes: Vec::new(),
-        })
+            next: None,
+        };
+        drive.find_next();
+        Ok(drive)
     }
 
     /// The link, for its statistics and state.
@@ -185,7 +191,7 @@ impl Drive {
         framing: Option<AnyFraming>,
     ) {
         // What precedes the frame at the link takes place first.
-        while let Some((key, source)) = self.next_source().filter(|s| s.0 < (now, triggered_at)) {
+        while let Some((key, source)) = self.next.filter(|s| s.0 < (now, triggered_at)) {
             self.fire(key, source);
         }
         let cause = (now, triggered_at);
@@ -209,6 +215,7 @@ impl Drive {
                 self.start(cause, starts);
             }
         }
+        self.find_next();
     }
 
     /// Time of the next event; [`Time::NEVER`] if there is none. It is in the past if an event has
@@ -216,7 +223,7 @@ impl Drive {
     pub fn next(&self) -> Time {
         match self.events.front() {
             Some(event) => event.at,
-            None => self.next_source().map_or(Time::NEVER, |(key, _)| key.0),
+            None => self.next.map_or(Time::NEVER, |(key, _)| key.0),
         }
     }
 
@@ -226,7 +233,7 @@ impl Drive {
     pub fn next_key(&self) -> Option<(Time, Time, u8)> {
         match self.events.front() {
             Some(event) => Some((event.at, event.triggered_at, 0)),
-            None => self.next_source().map(|((at, by), source)| (at, by, source as u8)),
+            None => self.next.map(|((at, by), source)| (at, by, source as u8)),
         }
     }
 
@@ -238,22 +245,23 @@ impl Drive {
     /// The next event, if it takes place at `now` or earlier. Call it until it returns `None`.
     pub fn step(&mut self, now: Time) -> Option<Event> {
         while self.events.is_empty() {
-            let (key, source) = self.next_source().filter(|s| s.0.0 <= now)?;
+            let (key, source) = self.next.filter(|s| s.0.0 <= now)?;
             self.fire(key, source);
         }
         self.events.pop_front()
     }
 
-    /// The source of the link's next event, with its time and trigger time.
-    fn next_source(&self) -> Option<((Time, Time), Source)> {
-        [
-            (self.link.departure(), Source::Departure),
-            (self.link.next_loss(), Source::Loss),
-            (self.link.next_arrival(), Source::Arrival),
-        ]
-        .into_iter()
-        .filter(|(key, _)| key.0 < Time::NEVER)
-        .min()
+    fn find_next(&mut self) {
+        let mut next = (self.link.departure(), Source::Departure);
+        for other in
+            [(self.link.next_loss(), Source::Loss), (self.link.next_arrival(), Source::Arrival)]
+        {
+            // Of equal keys the earlier source comes first.
+            if other.0 < next.0 {
+                next = other;
+            }
+        }
+        self.next = (next.0.0 < Time::NEVER).then_some(next);
     }
 
     fn fire(&mut self, key: (Time, Time), source: Source) {
@@ -280,6 +288,7 @@ impl Drive {
                 }
             }
         }
+        self.find_next();
     }
 
     /// Puts a planned frame in flight.
