@@ -14,16 +14,27 @@ from lasthop import notebooks
 
 # Mode ("auto", "json" or "none") of the progress of the running command.
 _mode: ContextVar[str] = ContextVar("progress", default="auto")
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
 @contextlib.contextmanager
 def shown(mode: str, quiet: bool = False) -> Iterator[None]:
-    """Show the progress of a command in this mode: "auto", "json" or "none"; `quiet` is "none"."""
-    token = _mode.set("none" if quiet else mode)
+    """Show the progress of a command in this mode: "auto", "json" or "none".
+
+    `quiet` is "none", without messages that are no errors.
+    """
+    tokens = _mode.set("none" if quiet else mode), _quiet.set(quiet)
     try:
         yield
     finally:
-        _mode.reset(token)
+        _mode.reset(tokens[0])
+        _quiet.reset(tokens[1])
+
+
+def note(message: str) -> None:
+    """Print a message that is no error on stderr, unless the running command is quiet."""
+    if not _quiet.get():
+        print(f"lasthop: {message}", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:

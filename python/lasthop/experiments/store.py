@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from lasthop.cli.progress import note
 from lasthop.errors import InputError
 from lasthop.experiments.plan import Case, Job, Plan
 
@@ -238,10 +239,7 @@ class Store:
                 file=sys.stderr,
             )
         if self.rows:
-            print(
-                f"lasthop: {len(self.rows)} of {self.plan.size()} runs reused from {self.path}",
-                file=sys.stderr,
-            )
+            note(f"{len(self.rows)} of {self.plan.size()} runs reused from {self.path}")
 
     def _read(
         self, fields: Sequence[str], wanted: Mapping[tuple[str, str], Case], left_out: Counter[str]
