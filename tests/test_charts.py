@@ -201,9 +201,9 @@ def test_all_schemes_of_the_catalogue(kind: str) -> None:
 WRONG: list[tuple[Chart, str]] = [
     (Chart("pie"), "--plot: no kind 'pie'; there are line, bars, scatter, box, cdf, heatmap"),
     (Chart("bar"), "did you mean `bars`"),
-    (Chart("line", ("goodput",)), "--metric: no metric 'goodput' .did you mean `goodput_bps`"),
+    (Chart("line", ("goodpt",)), "--metric: no metric 'goodpt' .did you mean `goodput`.*.$"),
     (Chart("line", x="delay"), "--x: no varied key 'delay'; there are last_hop.loss, last_hop"),
-    (Chart("scatter", x="loss"), "--x: no metric 'loss'"),
+    (Chart("scatter", x="loss"), "--x: no metric 'loss'; there are goodput_bps, "),
     (Chart("line", rows="loss"), "--rows: last_hop.loss is an axis already"),
     (Chart("line", rows="rate", columns="rate"), "--columns: last_hop.rate has the rows"),
     (Chart("bars", y="rate"), "--y: only kind heatmap"),
@@ -218,6 +218,12 @@ WRONG: list[tuple[Chart, str]] = [
 def test_wrong_words_name_the_allowed_ones(chart: Chart, message: str) -> None:
     with pytest.raises(InputError, match=message):
         charts.draw(compared(LOSS | RATE | RTT, SCHEMES[:2], 2), chart)
+
+
+def test_short_names_of_metrics() -> None:
+    found = compared({}, SCHEMES[:2])
+    chart = chart_spec.resolve(Chart("scatter", ("goodput",), x="delay"), found.plan, found.metrics)
+    assert (chart.metrics, chart.x) == (("goodput_bps",), "one_way_delay_s_p95")
 
 
 def test_kinds_that_need_a_key_or_few_schemes() -> None:

@@ -96,7 +96,8 @@ def _add_chart_options(parser: Any) -> None:
         action="append",
         default=[],
         metavar="M1,M2,…",
-        help="metrics of runs.csv to draw, such as goodput_bps; may be given several times",
+        help="metrics to draw: goodput, delay, completion, share, or names of runs.csv; may be"
+        " given several times",
     )
     figure.add_argument("--no-figure", action="store_true", help="write only tables")
     common.add_look(figure)

@@ -80,7 +80,7 @@ def resolve(chart: Chart, plan: Plan, names: Sequence[str], where: str = "--") -
     _one_of(chart.kind, list(KINDS), f"{where}{_option('kind', where)}", "kind")
     keys = list(plan.vary)
     share = known_metrics.CANDIDATES_SHARE
-    metrics = tuple(share if m == "share" else m for m in chart.metrics)
+    metrics = tuple(known_metrics.SHORT.get(m, m) for m in chart.metrics)
     # Schemes that compete with others are told apart by their share, not by the total.
     competes = "competitor" in plan.roles and share in names
     if not metrics and competes and chart.kind != "scatter":
@@ -105,14 +105,14 @@ def check_metric(metric: str, names: Sequence[str], option: str) -> None:
     """Raise `InputError` if the metric is not one of `names`."""
     if metric in names:
         return
-    allowed = [n for n in names if not n.startswith(("groups.", "roles."))] or list(
-        known_metrics.METRICS
-    )
-    groups = ", and of groups of flows groups.NAME.METRIC" if len(allowed) < len(names) else ""
-    raise InputError(
-        f"{option}: no metric {metric!r}{quantities.did_you_mean(metric, list(names))}; there are"
-        f" {', '.join(allowed)}{groups}"
-    )
+    hint = quantities.did_you_mean(metric, [*known_metrics.SHORT, *names])
+    if hint:
+        raise InputError(f"{option}: no metric {metric!r}{hint}")
+    parts = ("groups.", "roles.", "agents.")
+    allowed = [n for n in names if not n.startswith(parts)] or list(known_metrics.METRICS)
+    others = sorted({n.split(".")[0] for n in names if n.startswith(parts)})
+    also = f", and those of {' and '.join(others)} in runs.csv" if others else ""
+    raise InputError(f"{option}: no metric {metric!r}; there are {', '.join(allowed)}{also}")
 
 
 def _one_of(word: str, allowed: Sequence[str], option: str, what: str) -> None:
@@ -136,7 +136,7 @@ def _axes(chart: Chart, keys: Sequence[str], names: Sequence[str], where: str, p
     if chart.y and kind != "heatmap":
         raise InputError(f"{where}y: only kind heatmap has a second key; use rows or columns")
     if kind == "scatter":
-        x = chart.x or DELAY
+        x = known_metrics.SHORT.get(chart.x, chart.x) or DELAY
         check_metric(x, names, f"{where}x")
         return replace(chart, x=x)
     if kind == "cdf":
