@@ -70,7 +70,7 @@ test-long: build $(VENV)/.docs ## the tests that take minutes too
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
 	$(BIN)/python -m pytest tests/test_live*.py
 
-lint: build ## formatting, lints, types, licences and sources of dependencies
+lint: build ## formatting, lints, types, licences, sources and use of dependencies
 	$(FORMAT) --check {} +
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python tests tools bench
@@ -79,6 +79,8 @@ lint: build ## formatting, lints, types, licences and sources of dependencies
 	$(BIN)/python -m mypy.stubtest lasthop._native
 	@cargo deny --version >/dev/null 2>&1 || { echo "make lint: cargo-deny is missing; install it with: cargo install --locked cargo-deny" >&2; exit 2; }
 	cargo deny --workspace check bans licenses sources
+	@cargo machete --version >/dev/null 2>&1 || { echo "make lint: cargo-machete is missing; install it with: cargo install --locked cargo-machete" >&2; exit 2; }
+	cargo machete --skip-target-dir
 
 format: build ## format all sources
 	$(FORMAT) {} +
