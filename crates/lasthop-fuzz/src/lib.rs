@@ -5,6 +5,8 @@
 //! `fuzz/` contains a libFuzzer program for each target; the inputs in `fuzz/corpus-seed` also run
 //! as ordinary tests. `docs/fuzzing.md` lists what each target checks.
 
+#![allow(clippy::missing_panics_doc, reason = "all targets panic if an invariant is violated")]
+
 mod endpoints;
 mod input;
 mod relays;

@@ -158,6 +158,10 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
     }
 
     /// Reads what has come and writes what is due.
+    ///
+    /// # Errors
+    ///
+    /// An error of a device or of the watcher.
     pub fn turn(&mut self) -> io::Result<()> {
         self.read(End::Server)?;
         self.read(End::Mobile)?;

@@ -20,6 +20,10 @@ use crate::tree::Tree;
 /// Access to files. The core has no I/O; the host implements this trait.
 pub trait Files {
     /// Opens a file. A relative path is relative to the current folder.
+    ///
+    /// # Errors
+    ///
+    /// The host's error, for instance that the file does not exist.
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>>;
 
     /// The schemes that the host has besides those of the catalogue.

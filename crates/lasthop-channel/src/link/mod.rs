@@ -177,6 +177,10 @@ pub struct Plan {
 impl Link {
     /// Builds a link from its part of the scenario. `phase` is the start offset of the trace;
     /// `name` and `seed` address the random draws.
+    ///
+    /// # Errors
+    ///
+    /// The message of the delay or loss model that refuses its settings.
     pub fn new(
         config: &LinkConfig,
         name: &str,

@@ -86,6 +86,10 @@ pub struct Cell {
 impl Cell {
     /// An idle cell. `names` are those of the nodes; with the cell's name and the seed they address
     /// the draws. `mss`: payload of a full-sized segment, bytes.
+    ///
+    /// # Errors
+    ///
+    /// The message of the loss model that refuses its settings.
     pub fn new(config: &CellConfig, names: &[String], seed: u64, mss: u32) -> Result<Cell, String> {
         let mac = &config.mac;
         let overhead = mac.overhead.bytes(1) as u32;
