@@ -28,8 +28,8 @@ pub(super) struct Arrived {
     pub highest: u64,
     /// It was not in order.
     pub ahead: bool,
-    /// Since the ACK that the sender echoes left.
-    pub rtt: Option<Duration>,
+    /// The timestamp that the sender echoes, and the time since the ACK with it left.
+    pub echo: Option<(u32, Duration)>,
 }
 
 /// How far the window of a connection has grown.
@@ -45,7 +45,9 @@ pub(super) struct WindowGrowth {
     read: u64,
     since: Time,
     from: u64,
+    /// Round-trip time, and the last timestamp that was echoed.
     rtt: Option<Duration>,
+    echo: u32,
     mss: u64,
 }
 
@@ -60,6 +62,7 @@ impl WindowGrowth {
             since: Time::ZERO,
             from: 0,
             rtt: None,
+            echo: 0,
             mss: 0,
         }
     }
@@ -70,7 +73,7 @@ impl WindowGrowth {
         self.offered
     }
 
-    /// Smoothed round-trip time, once there is one.
+    /// Round-trip time, once there is one.
     pub(super) fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
@@ -81,8 +84,8 @@ impl WindowGrowth {
             self.room = self.room.max(FIRST_ROOM.min(self.most));
             (self.read, self.since) = ((FIRST_SEGMENTS * self.mss).min(self.room), arrived.now);
         }
-        if let Some(rtt) = arrived.rtt {
-            self.rtt = Some(self.rtt.map_or(rtt, |r| Duration((7 * r.0 + rtt.0) / 8)));
+        if let Some((echo, rtt)) = arrived.echo {
+            self.sample(echo, rtt, arrived.len);
         }
         if arrived.len >= SMALL {
             self.offered = (self.offered + 2 * self.mss).min(self.room).max(self.offered);
@@ -96,6 +99,15 @@ impl WindowGrowth {
             self.grow(read, arrived.highest.saturating_sub(arrived.next));
         }
         (self.since, self.from) = (arrived.now, arrived.next);
+    }
+
+    /// One sample for each timestamp, of full segments: a shorter one counts at once, a longer one
+    /// an eighth (`tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update` of Linux 6.16 and later).
+    fn sample(&mut self, echo: u32, rtt: Duration, len: u64) {
+        if std::mem::replace(&mut self.echo, echo) != echo && len >= self.mss {
+            let longer = |r: Duration| Duration((7 * r.0 + rtt.0) / 8).min(rtt);
+            self.rtt = Some(self.rtt.map_or(rtt, longer));
+        }
     }
 
     /// `read` bytes in a round trip: room for two of them, since this was measured a round trip
@@ -124,7 +136,7 @@ mod tests {
             next,
             highest: next,
             ahead: false,
-            rtt: Some(Duration::millis(100)),
+            echo: Some((ms as u32 + 1, Duration::millis(100))),
         });
         g.window()
     }
@@ -160,6 +172,22 @@ mod tests {
         assert_eq!((g.room, g.window()), (81_920, 81_920));
     }
 
+    #[test]
+    fn the_round_trip_time_has_one_sample_for_each_timestamp_and_takes_short_ones_at_once() {
+        let mut g = WindowGrowth::new(4 << 20);
+        let mut after = |echo, ms, len| {
+            let next = 1000;
+            let echo = Some((echo, Duration::millis(ms)));
+            g.on_data(&Arrived { now: Time(1), len, next, highest: next, ahead: false, echo });
+            g.rtt().map(|r| r.0 / 1000)
+        };
+        assert_eq!(after(7, 80, 1000), Some(80_000));
+        assert_eq!(after(7, 90, 1000), Some(80_000), "later segments of the burst");
+        assert_eq!(after(8, 40, 999), Some(80_000), "not a full one");
+        assert_eq!(after(9, 48, 1000), Some(48_000));
+        assert_eq!(after(10, 56, 1000), Some(49_000));
+    }
+
     /// It is a duplicate ACK that tells of this.
     #[test]
     fn it_grows_for_what_lies_ahead_of_a_hole() {
@@ -174,7 +202,7 @@ mod tests {
                 next: 1000,
                 highest: 62_000 + 1000 * i,
                 ahead: true,
-                rtt: None,
+                echo: None,
             });
         }
         assert_eq!((g.room, g.window() > before), (83_000, true));

@@ -379,11 +379,13 @@ impl Receiver {
         let before = growth.window();
         let stamped =
             self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
-        let rtt = stamped
-            .then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+        let echo = stamped.then(|| {
+            let since = timestamp(now).wrapping_sub(segment.ts_echo);
+            (segment.ts_echo, Duration::micros(u64::from(since)))
+        });
         let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
-        growth.on_data(&Arrived { now, len, next, highest, ahead, rtt });
+        growth.on_data(&Arrived { now, len, next, highest, ahead, echo });
         growth.window() > before
     }
 
