@@ -351,3 +351,50 @@ fn probes_of_a_closed_window_back_off_at_once() {
         ));
     }
 }
+
+/// `tcp_process_loss` with FLAG_ORIG_SACK_ACKED: the first ACK after a timeout that acknowledges a
+/// segment sent once restores the window, here that of an outage whose packets were delayed.
+/// RFC 5682 waits for the second ACK.
+#[test]
+fn the_first_ack_shows_that_a_timeout_was_spurious() {
+    let outage = "write endless
+         > 0..10000
+         timer                 # the tail loss probe
+         > 10000
+         timer
+         > 0 rtx
+         = cwnd 1 undone 0
+         +0.3 < ack 8000 of 7000";
+    play(&format!(
+        "scheme reno
+         profile linux
+         {outage}
+         > *
+         = cwnd 10 undone 1"
+    ));
+}
+
+/// `tcp_enter_loss`: F-RTO begins with the second timeout in a row if the first one interrupted a
+/// recovery. An outage then costs nothing although a segment was lost before it.
+#[test]
+fn a_repeated_timeout_of_a_recovery_may_be_spurious() {
+    let loss = "scheme reno
+         profile linux
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-4000
+         > *
+         = fast 1
+         timer
+         > 0 rtx";
+    let first = "+0.1 < ack 0 sack 1000-5000 of 4000
+         > *
+         = undone 0";
+    play(&format!("{loss}\n{first}"));
+    let second = "timer
+         > 0 rtx
+         +0.1 < ack 0 sack 1000-5000 of 4000
+         > *
+         = cwnd 10 undone 1";
+    play(&format!("{loss}\n{second}"));
+}

@@ -36,7 +36,7 @@ impl Spurious {
             eifel: recovery.eifel,
             restores_all: recovery.restores_all(),
             last: None,
-            f_rto: ForwardRto::new(recovery.f_rto, recovery.uses_sack()),
+            f_rto: ForwardRto::new(recovery.f_rto, recovery.uses_sack(), recovery.restores_all()),
             dsack_seen: false,
         }
     }
