@@ -333,6 +333,7 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
         ("receive_window", flow.receive_window),
         ("initial_window", p.initial_window),
         ("syn_loss_window", p.syn_loss_window),
+        ("syn_losses_window", p.syn_losses_window),
         ("loss_window", p.loss_window),
         ("restart_window", p.restart_window),
         ("initial_ssthresh", initial_ssthresh),

@@ -147,6 +147,23 @@ fn a_lost_syn_costs_the_initial_window_and_three_seconds() {
     assert_eq!(run.result.flows[0].delivered_bytes, 20_000);
 }
 
+/// Linux `tcp_init_transfer`: the first loss of a SYN costs nothing but time, the second one the
+/// initial window.
+#[test]
+fn on_linux_a_second_lost_syn_costs_the_initial_window() {
+    let first_flight = |losses: &[&str]| {
+        let flow = flow("reno", ProfileName::Linux, App::Transfer { size: 20_000 });
+        let mut network = last_hop(vec![flow], secs(60));
+        network.links[DOWN].loss = lose(losses, &[]);
+        let sent = watch(&network, 1).log.sent();
+        let start = sent.iter().find(|s| s.0 == 1).map(|s| s.1);
+        sent.iter().filter(|s| s.0 > 0 && Some(s.1) == start).count()
+    };
+    assert_eq!(first_flight(&[]), 10);
+    assert_eq!(first_flight(&["0:1"]), 10);
+    assert_eq!(first_flight(&["0:1", "0:2"]), 1);
+}
+
 fn state_at_the_end(network: &Network) -> State {
     let mut simulation = Simulation::new(network, 1, (), Options::default()).unwrap();
     simulation.run(&AtomicBool::new(false));

@@ -89,6 +89,8 @@ macro_rules! profile_fields {
             initial_window: Size,
             /// cwnd after the SYN was lost once (RFC 5681 section 3.1; ns-2: 1).
             syn_loss_window: Size,
+            /// cwnd after the SYN was lost more than once (Linux `tcp_init_transfer`).
+            syn_losses_window: Size,
             /// cwnd after a retransmission timeout (RFC 5681: 1; zeng2006 text: 2).
             loss_window: Size,
             /// cwnd after an idle time (RFC 5681 section 4.1).
@@ -256,6 +258,7 @@ mod tests {
             integer_window: true,
             guard_first_segment: true,
             syn_loss_window: Size::Segments(2.0),
+            syn_losses_window: Size::Segments(2.0),
             ..v230.clone()
         };
         assert_eq!(Profile { profile: Ns227, ..undone }, v227);

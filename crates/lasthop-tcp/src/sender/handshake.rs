@@ -31,8 +31,13 @@ impl<W: WindowRule> Sender<W> {
         let stream = &mut self.stream;
         stream.set_state(State::Established);
         stream.set_first_rwnd(u64::from(segment.window));
-        if self.syn_lost {
-            let cwnd = stream.profile().syn_loss_window.bytes(stream.mss()) as f64;
+        if self.syn_losses > 0 {
+            let profile = stream.profile();
+            let window = match self.syn_losses {
+                1 => profile.syn_loss_window,
+                _ => profile.syn_losses_window,
+            };
+            let cwnd = window.bytes(stream.mss()) as f64;
             stream.congestion_mut().set_cwnd(cwnd);
             if stream.profile().full_handshake {
                 stream.timers_mut().after_syn_loss();
@@ -67,7 +72,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// The SYN was not answered in time.
     pub(super) fn on_syn_timeout(&mut self, now: Time, out: &mut impl Output) {
-        self.syn_lost = true;
+        self.syn_losses += 1;
         let stream = &mut self.stream;
         stream.counters_mut().timeouts += 1;
         if stream.profile().syn_loss_cuts_ssthresh {
@@ -82,7 +87,7 @@ impl<W: WindowRule> Sender<W> {
 
     fn send_syn(&mut self, now: Time, out: &mut impl Output) {
         self.syn_sent_at = now;
-        self.stream.send_syn(now, self.syn_lost, out);
+        self.stream.send_syn(now, self.syn_losses > 0, out);
     }
 
     /// A segment that is no ACK, or that arrives when there is no connection. A reset ends the

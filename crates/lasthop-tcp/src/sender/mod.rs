@@ -89,7 +89,7 @@ pub struct Sender<W> {
     /// The response to notices that report no loss, if the profile has one.
     notice_rule: Option<Box<dyn NoticeRule>>,
     reset: bool,
-    syn_lost: bool,
+    syn_losses: u32,
     syn_sent_at: Time,
     /// The next ACK may take the fast path (`plain`).
     plain: bool,
@@ -108,7 +108,7 @@ impl<W: WindowRule> Sender<W> {
             recovery,
             notice_rule: profile.notices.map(|setting| setting.make()),
             reset: false,
-            syn_lost: false,
+            syn_losses: 0,
             syn_sent_at: Time::ZERO,
             plain: false,
         }

@@ -74,8 +74,8 @@ impl ConnectionModel {
         // ns-2 halves the window in use, so that one segment becomes half a segment (rule 1).
         let half = if p.integer_ssthresh { 0.5 * mss } else { mss };
         let part = flow.scheme.sender(p);
-        let others =
-            [initial, loss_window, in_bytes(p.restart_window), in_bytes(p.syn_loss_window)];
+        let syn_lost = in_bytes(p.syn_loss_window).max(in_bytes(p.syn_losses_window));
+        let others = [initial, loss_window, in_bytes(p.restart_window), syn_lost];
         ConnectionModel {
             mss: flow.segment,
             largest_frame: if p.segmentation_offload {
