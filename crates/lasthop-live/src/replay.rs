@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 
 use lasthop::schemes::catalogue::{AnyAgent, Scheme, SchemeChoice, all};
 use lasthop::segment::Direction;
-use lasthop::units::Time;
+use lasthop::units::{Quantity, Size, Time};
 use lasthop_wire::{
     CaptureWriter, Interface, LinkType, NotTcp, Packet, ReadError, Remark, WriteError, parse,
 };
@@ -108,6 +108,20 @@ fn agent_of(scheme: &Scheme) -> Option<AnyAgent> {
     scheme.agent().filter(|_| scheme.relay().is_none())
 }
 
+/// What was not given: settings of the scheme that bound a flow's throughput, and the interface.
+fn assumed(options: &ReplayOptions, interface: &str) -> Vec<String> {
+    let scheme = &options.scheme.scheme;
+    let settings = scheme.bounds().into_iter().filter(|bound| !bound.given).map(|bound| {
+        let value = match bound.value {
+            Size::Segments(n) => format!("{n} segments"),
+            bytes => bytes.text(),
+        };
+        format!("{} {} {value}: none is given", scheme.name(), bound.setting)
+    });
+    let chosen = options.interface.is_none() && !interface.is_empty();
+    settings.chain(chosen.then(|| format!("interface {interface}: none is given"))).collect()
+}
+
 /// The output capture, with one interface for each replayed one.
 struct Output<W: Write> {
     writer: CaptureWriter<W>,
@@ -189,6 +203,7 @@ impl<'a, W: Write> Replay<'a, W> {
         let summary = Summary {
             lasthop: env!("CARGO_PKG_VERSION"),
             scheme: options.scheme.label.clone(),
+            assumed: assumed(options, &interface),
             interface,
             mobile: options.mobile.to_string(),
             notes: vec![NOTE.into()],

@@ -49,6 +49,8 @@ pub struct Summary {
     /// Counters of the agent, in the order it reports them.
     #[serde(serialize_with = "as_map")]
     pub agent: Vec<(&'static str, u64)>,
+    /// Assumptions for what was not given, one sentence each.
+    pub assumed: Vec<String>,
     /// Caveats about the replay, one sentence each.
     pub notes: Vec<String>,
 }
@@ -97,6 +99,7 @@ impl fmt::Display for Summary {
         for (name, value) in &self.agent {
             writeln!(f, "  agent: {name} = {value}")?;
         }
+        self.assumed.iter().try_for_each(|line| writeln!(f, "assumed: {line}"))?;
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }

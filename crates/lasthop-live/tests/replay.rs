@@ -463,6 +463,7 @@ fn summary_counts_and_notes() {
         (&0.into(), &10.into())
     );
     assert!(json["notes"][0].as_str().unwrap().contains("endpoints do not react"));
+    assert_eq!(json["assumed"], serde_json::json!(["interface bs:in: none is given"]));
     assert!(summary.to_string().contains("dropped             10 (10 because)"), "{summary}");
 }
 
