@@ -55,6 +55,7 @@ pub struct Chain {
     frames: Frames,
     now: Time,
     packets: u64,
+    first_connection: Option<Time>,
     untouched: BTreeMap<&'static str, u64>,
     sent: Vec<Sent<Packet>>,
 }
@@ -82,6 +83,7 @@ impl Chain {
             frames: Frames::default(),
             now: Time::ZERO,
             packets: 0,
+            first_connection: None,
             untouched: BTreeMap::new(),
             sent: Vec::new(),
         })
@@ -97,6 +99,9 @@ impl Chain {
         self.packets += 1;
         let direction = end.sends();
         let frame = self.read(now, direction, bytes);
+        if self.first_connection.is_none() && self.flows.seen() > 0 {
+            self.first_connection = Some(now);
+        }
         let node = match end {
             End::Server => 0,
             End::Mobile => self.last,
@@ -153,6 +158,11 @@ impl Chain {
     /// TCP connections seen.
     pub fn connections(&self) -> u64 {
         self.flows.seen()
+    }
+
+    /// When the first packet of a TCP connection entered.
+    pub fn first_connection(&self) -> Option<Time> {
+        self.first_connection
     }
 
     /// The agents on the path, from the server to the mobile.

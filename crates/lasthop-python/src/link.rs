@@ -223,6 +223,7 @@ fn report(
         "seed": seed,
         "duration_s": duration.as_secs_f64(),
         "connections": chain.connections(),
+        "first_connection_s": chain.first_connection().map(|t| t.as_secs()),
         "packets": chain.packets(),
         "links": links,
         "agents": agents,

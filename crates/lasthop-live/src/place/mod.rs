@@ -7,6 +7,7 @@
 pub mod abilities;
 pub mod caller;
 pub mod child;
+pub mod mount;
 pub mod namespace;
 pub mod netlink;
 pub mod steering;
@@ -61,6 +62,10 @@ pub struct Site {
 /// Name of the device of an end.
 pub const DEVICE: &str = "lasthop";
 
+/// Setting of a device: how often the kernel asks for an IPv6 router, of which there is none. The
+/// questions would shift the numbers of all later frames by which losses are drawn.
+const SOLICIT: &str = "router_solicitations";
+
 /// How an end is set up.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
@@ -113,6 +118,8 @@ impl Site {
         let device = device(setup.device, &namespace)?;
         let statistics = namespace.inside(|| {
             let mut net = Netlink::new().map_err(during("cannot open rtnetlink"))?;
+            // A kernel without IPv6 has no such setting.
+            let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{DEVICE}/{SOLICIT}"), "0");
             net.up("lo", None).map_err(during("cannot start the loopback device"))?;
             net.up(DEVICE, Some(MTU as u32)).map_err(during("cannot start the device"))?;
             for (address, length) in [(addresses.v4.into(), 24), (addresses.v6.into(), 64)] {
