@@ -18,6 +18,7 @@ __all__ = [
     "Scenario",
     "Segment",
     "Start",
+    "TcpProbe",
     "Verdict",
     "Window",
     "agent_answers",
@@ -58,6 +59,13 @@ def link(
 ) -> str: ...
 def run_in_user_namespace(command: list[str]) -> int: ...
 def link_abilities() -> tuple[list[tuple[str, str, str | None, bool]], list[str]]: ...
+
+@final
+class TcpProbe:
+    def __new__(cls, port: int) -> TcpProbe: ...
+    def read(self) -> list[tuple[int, int, int, int]]: ...
+    @property
+    def lost(self) -> int: ...
 
 @final
 class CancelToken:

@@ -24,6 +24,7 @@ pub mod replay;
 pub mod stand;
 pub mod store;
 pub mod summary;
+pub mod tcp_probe;
 pub mod timers;
 pub mod wait;
 

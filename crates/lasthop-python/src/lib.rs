@@ -19,6 +19,7 @@ mod options;
 mod replay;
 mod run;
 mod scenario;
+mod tcp_probe;
 
 use lasthop::units::AnyQuantity;
 use numpy::PyReadonlyArray2;
@@ -77,6 +78,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(link::link_abilities, m)?)?;
     m.add_function(wrap_pyfunction!(link::run_in_user_namespace, m)?)?;
     m.add_class::<scenario::Scenario>()?;
+    m.add_class::<tcp_probe::PyTcpProbe>()?;
     m.add_class::<cancel::CancelToken>()?;
     m.add_class::<run::Run>()?;
     m.add_class::<foreign_window::Window>()?;

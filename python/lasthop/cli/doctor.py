@@ -126,7 +126,21 @@ def _link() -> list[Check]:
         for name, purpose, missing, required in rows
     ]
     ready = not any(missing and required for _, _, missing, required in rows)
-    return [Check("link", ready, "lasthop link can run" if ready else "see below"), *checks]
+    head = Check("link", ready, "lasthop link can run" if ready else "see below")
+    return [head, *checks, _tcp_probe()]
+
+
+def _tcp_probe() -> Check:
+    """The kernel's tracepoint for congestion windows, which is opened."""
+    from lasthop.live import windows
+
+    try:
+        windows.TcpProbe(1)
+        found = "available"
+    except OSError as error:
+        found = f"{error}; TCP_INFO is read instead"
+    what = "cwnd at each ACK for lasthop validate (tracepoint tcp_probe)"
+    return Check(what, found == "available", found, "run as root, or with CAP_PERFMON")
 
 
 def _writable() -> Check:

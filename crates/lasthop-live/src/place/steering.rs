@@ -3,10 +3,10 @@
 //! Otherwise the thread that writes a packet also does the work of the kernel's TCP at that end,
 //! and cannot forward 60,000 packets per second in time.
 
-#![allow(unsafe_code, reason = "unshare and mount")]
-
 use std::io;
 use std::thread;
+
+use super::mount::mount_private;
 
 /// Lets all processors but `busy` do the protocol work of a device in the network namespace of the
 /// calling thread. The thread gets a mount namespace, in which /sys is that of the network
@@ -20,18 +20,7 @@ pub fn steer(device: &str, busy: usize) -> io::Result<()> {
     if processors < 2 {
         return Ok(());
     }
-    // SAFETY: the strings are constants; only this thread is moved, and what it mounts is private.
-    let mounted = unsafe {
-        let none = std::ptr::null();
-        libc::unshare(libc::CLONE_NEWNS) == 0
-            && libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast())
-                == 0
-            && libc::mount(c"lasthop".as_ptr(), c"/sys".as_ptr(), c"sysfs".as_ptr(), 0, none.cast())
-                == 0
-    };
-    if !mounted {
-        return Err(io::Error::last_os_error());
-    }
+    mount_private(c"sysfs", c"/sys")?;
     std::fs::write(format!("/sys/class/net/{device}/queues/rx-0/rps_cpus"), mask(processors, busy))
 }
 
