@@ -26,9 +26,18 @@ def test_windows_are_compared_at_the_acks_that_both_have_seen() -> None:
 
 
 def test_the_last_sample_of_an_ack_counts(tmp_path: Path) -> None:
-    file = tmp_path / "samples"
-    file.write_text(json.dumps([[0, 10], [1448, 10], [1448, 11], [1449, 12], [2896, 13]]))
-    assert windows.real(file, 1448) == {0: 10, 1: 12, 2: 13}
+    samples = [[0, 10], [1448, 10], [1448, 11], [1449, 12], [2896, 13]]
+    file = tmp_path / "sender.json"
+    file.write_text(json.dumps({"start": 7.5, "cookie": 2**63, "samples": samples}))
+    found = windows.read_report(file, 1448)
+    assert found == windows.Sent(7.5, 2**63, {0: 10, 1: 12, 2: 13})
+
+
+def test_samples_of_the_tracepoint_are_those_before_the_next_ack() -> None:
+    # Another connection; sequence numbers that wrap.
+    rows = [(1, 5, 2**32 - 1448, 10), (2, 6, 77, 99), (3, 5, 0, 11), (4, 5, 0, 12), (5, 5, 1448, 7)]
+    assert windows.probed(rows, 5, 1448) == {0: 10, 1: 12, 2: 7}
+    assert windows.probed(rows, 4, 1448) == {}
 
 
 def test_the_simulated_window_grows_by_a_segment_per_segment_in_slow_start() -> None:

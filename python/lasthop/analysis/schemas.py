@@ -336,6 +336,7 @@ def _replay() -> Schema:
             "untouched": {**by_reason, "description": "packets not shown to the agent"},
             "dropped": {**by_reason, "description": "packets that the agent dropped"},
             "agent": {"type": "object", "description": "its counters"},
+            "assumed": _ASSUMED,
             "notes": _TEXTS,
             **_ABOUT,
         }
@@ -354,7 +355,8 @@ def _schemes() -> Schema:
         **dict.fromkeys(("unsafe", "simulation_only"), _FLAG),
         "unsafe_where": _or_null(_TEXT),
     }
-    return _list(_object(entry), "the catalogue, or the scheme that was named")
+    about = "the catalogue, or the scheme that was named; a list without version and command"
+    return _list(_object(entry), about)
 
 
 def _doctor() -> Schema:
@@ -420,6 +422,10 @@ def _live_link() -> Schema:
             **dict.fromkeys(("lasthop", "scenario", "scheme"), _TEXT),
             **dict.fromkeys(("seed", "connections", "packets", "own_drops", "exit_status"), _COUNT),
             **dict.fromkeys(("duration_s", "one_way_delay_s", "bound_us"), _POSITIVE),
+            "first_connection_s": {
+                **_or_null(_POSITIVE),
+                "description": "when the first TCP packet entered",
+            },
             **dict.fromkeys(("real_time", "valid"), _FLAG),
             "device": {"enum": ["tun", "packet"]},
             "outer_network": _or_null(_object({"missing": _or_null(_TEXT)}, outer)),
@@ -443,6 +449,12 @@ def _validate() -> Schema:
         "ratio": {**_or_null(_POSITIVE), "description": "goodput, real / simulated"},
         "ci95": _INTERVAL,
     }
+    source = {"enum": ["tcp_probe", "TCP_INFO"], "description": "where real windows come from"}
+    failed = {
+        "own_sender": _FLAG,
+        **dict.fromkeys(("sender", "scheme", "error"), _TEXT),
+        "seed": _COUNT,
+    }
     counters = _counts("retransmissions", "fast_retransmits", "timeouts")
     pairs = _list(_object({"real": counters, "simulated": counters}), "by seed")
     parted = dict.fromkeys(("acked_segments", "real_segments", "simulated_segments"), _POSITIVE)
@@ -451,9 +463,13 @@ def _validate() -> Schema:
     return _object(
         {
             "schema_version": _VERSION,
-            "cells": _list(_object({**cell, "cwnd": cwnd}), "the kernel's senders"),
-            "controls": _list(_object({**cell, "counters": pairs}), "lasthop's own sender"),
             "lasthop": _TEXT,
+            "assumed": _ASSUMED,
+            "cells": _list(
+                _object({**cell, "cwnd_source": source, "cwnd": cwnd}), "the kernel's senders"
+            ),
+            "controls": _list(_object({**cell, "counters": pairs}), "lasthop's own sender"),
+            "failed": _list(_object(failed), "transfers that are not counted"),
             **_ABOUT,
         }
     )

@@ -81,10 +81,7 @@ def validate(options: Options, words: list[str]) -> int:
             )
         )
     if options.json:
-        cells_of = {own: [c.document() for c in cells if c.own == own] for own in (False, True)}
-        document = {"schema_version": 1, "lasthop": _native.version(), "cells": cells_of[False]}
-        document |= {"controls": cells_of[True]}
-        common.print_document(document, options, words)
+        common.print_document(validation.document(cells), options, words)
     elif not options.quiet:
         print(validation.table(cells))
-    return 0
+    return 1 if any(cell.failed for cell in cells) else 0

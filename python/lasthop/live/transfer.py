@@ -1,10 +1,14 @@
 """The two ends of a transfer, as programs: `python -m lasthop.live.transfer`.
 
-    serve PORT BYTES [CONGESTION_CONTROL [FILE]]   sends BYTES to each client; see `sample` for FILE
-    fetch ADDRESS PORT [BYTES]                     prints seconds (until BYTES are there) and bytes
-    receive PORT                                   receives from one client; prints the same
+    send ADDRESS PORT BYTES CONGESTION_CONTROL FOLDER SECONDS
+    receive PORT BYTES [FOLDER]
 
-Only the standard library is imported: a server starts in some 30 ms.
+The receiver waits for one connection, and prints how many of the BYTES arrived and when the last
+one did. The sender connects as soon as the receiver accepts connections, which a file in FOLDER
+tells: no packet but those of the connection passes the link. It writes a file there, too; see
+`sample`. Both have the same clock.
+
+Only the standard library is imported: a program starts in some 30 ms.
 """
 
 import json
@@ -13,43 +17,49 @@ import struct
 import sys
 import threading
 import time
+from pathlib import Path
 
 #: First byte of TCP_INFO after the acknowledgment of a FIN (linux/tcp_states.h).
 CLOSED = b"\x07"
 #: Offsets of snd_cwnd (segments) and bytes_acked in TCP_INFO (linux/tcp.h).
 CWND, ACKED = 80, 120
-#: Time between two samples of them, s.
-INTERVAL = 0.0005
+#: Socket option: number of a connection that no other one of this machine has (asm/socket.h).
+SO_COOKIE = 57
+#: Files: the receiver accepts connections; what the sender reports.
+LISTENING, REPORT = "listening", "sender.json"
 
 
-def serve(port: int, size: int, congestion_control: str, file: str) -> None:
-    """Send `size` bytes to each client that connects."""
-    server = socket.create_server(("", port))
-    if congestion_control:
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
-    block = bytes(65536)
-    while True:
-        client, _ = server.accept()
-        sampler = threading.Thread(target=sample, args=(client, size, file))
-        if file:
-            sampler.start()
-        with client:
-            left = size
-            while left > 0:
-                left -= client.send(block[:left])
-            if file:
-                sampler.join()
-            client.shutdown(socket.SHUT_WR)
-            client.recv(1)
+def send(
+    address: str, port: int, size: int, congestion_control: str, folder: Path, interval: float
+) -> None:
+    """Send `size` bytes to the receiver."""
+    # A link starts the receiver when something at this end has a socket.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ready:
+        ready.bind(("", 0))
+        while not (folder / LISTENING).exists():
+            time.sleep(0.001)
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+    start = time.monotonic()
+    connection.connect((address, port))
+    sampler = threading.Thread(target=sample, args=(connection, size, folder, interval, start))
+    sampler.start()
+    block, left = bytes(65536), size
+    while left > 0:
+        left -= connection.send(block[:left])
+    sampler.join()
+    connection.shutdown(socket.SHUT_WR)
+    connection.recv(1)
 
 
-def sample(connection: socket.socket, size: int, file: str) -> None:
-    """Write to `file`, as JSON, bytes acknowledged and cwnd (segments) of a connection, each time
-    that one of them has changed, until `size` bytes are acknowledged.
-
-    The kernel's tracepoint tcp_probe reports the same for each ACK, but only to root, and for all
-    namespaces of the machine.
+def sample(
+    connection: socket.socket, size: int, folder: Path, interval: float, start: float
+) -> None:
+    """Write to the file `REPORT`, as JSON, when the connection began, its cookie, and samples each
+    `interval` seconds until `size` bytes are acknowledged: bytes acknowledged and cwnd (segments),
+    if one of them has changed.
     """
+    (cookie,) = struct.unpack("Q", connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8))
     samples, last = [], None
     while last is None or last[0] < size:
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ACKED + 8)
@@ -62,44 +72,37 @@ def sample(connection: socket.socket, size: int, file: str) -> None:
             samples.append(last)
         if info[:1] == CLOSED:
             break
-        time.sleep(INTERVAL)
-    with open(file, "w", encoding="ascii") as out:
-        json.dump(samples, out)
+        time.sleep(interval)
+    report = {"start": start, "cookie": cookie, "samples": samples}
+    with open(folder / REPORT, "w", encoding="ascii") as out:
+        json.dump(report, out)
 
 
-def fetch(address: str, port: int, enough: int) -> tuple[float, int]:
-    """Receive all that a server sends: seconds from the connect until `enough` bytes are there, or
-    (0) the end, and bytes.
+def receive(port: int, enough: int, folder: Path | None) -> tuple[int, float]:
+    """Receive from one client: bytes, and the time at which `enough` bytes were there (or the
+    end).
     """
-    start, size, seconds = time.monotonic(), 0, None
-    with socket.create_connection((address, port)) as connection:
-        while data := connection.recv(65536):
-            size += len(data)
-            if seconds is None and size >= enough > 0:
-                seconds = time.monotonic() - start
-    return time.monotonic() - start if seconds is None else seconds, size
-
-
-def receive(port: int) -> tuple[float, int]:
-    """Receive all that one client sends: seconds from its connect to the end, and bytes."""
-    client, _ = socket.create_server(("", port)).accept()
-    start, size = time.monotonic(), 0
+    listener = socket.create_server(("", port))
+    if folder is not None:
+        (folder / LISTENING).touch()
+    client, _ = listener.accept()
+    size, arrived = 0, None
     with client:
         while data := client.recv(65536):
             size += len(data)
-        seconds = time.monotonic() - start
+            if arrived is None and size >= enough:
+                arrived = time.monotonic()
         # The link ends with this process: until then the sender learns that all has arrived.
         client.shutdown(socket.SHUT_WR)
         while client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != CLOSED:
             time.sleep(0.005)
-    return seconds, size
+    return size, time.monotonic() if arrived is None else arrived
 
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    if words[0] == "serve":
-        serve(int(words[1]), int(words[2]), *[*words[3:5], "", ""][:2])
-    elif words[0] == "receive":
-        print(*receive(int(words[1])))
+    if words[0] == "send":
+        send(words[1], int(words[2]), int(words[3]), words[4], Path(words[5]), float(words[6]))
     else:
-        print(*fetch(words[1], int(words[2]), int(words[3]) if len(words) > 3 else 0))
+        where = Path(words[3]) if len(words) > 3 else None
+        print(*receive(int(words[1]), int(words[2]), where))

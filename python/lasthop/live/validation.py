@@ -7,29 +7,40 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lasthop import _native
 from lasthop.analysis import statistics
 from lasthop.errors import InputError
 from lasthop.experiments import plan
 from lasthop.live import link, windows
-from lasthop.live.windows import Comparison
+from lasthop.live.transfer import REPORT
+from lasthop.live.windows import Comparison, Windows
 
 #: Largest deviation of the ratio real / simulated from 1 that counts as agreement.
 MARGIN, MARGIN_BBR = 0.05, 0.10
 PORT = 8000
 #: Payload of a segment on a link of 1500 bytes with timestamps.
 SEGMENT = 1448
-#: Stands for the file with the windows of a transfer in the words of a link.
-SAMPLES = "CWND-SAMPLES"
+#: Stands for the folder of a transfer in the words of a link.
+FOLDER = "TRANSFER-FOLDER"
 
 
 #: What the control counts, in the report of a link and in a simulated run.
 COUNTERS = ("retransmissions", "fast_retransmits", "timeouts")
 #: Transfers of the control.
 CONTROL_SEEDS = 3
+#: Where real windows come from: a tracepoint at each ACK, or samples of a socket option.
+TCP_PROBE, TCP_INFO = "tcp_probe", "TCP_INFO"
+#: Seconds between two samples: if they are compared, and if they only tell the end of a transfer.
+COMPARED, UNUSED = 0.0005, 0.02
+#: Seconds between two looks at the tracepoint.
+LOOK = 0.1
+BUSY = "machine too busy"
+LATE = f"packets left too late, twice: {BUSY}"
 
 
 @dataclass(frozen=True)
@@ -47,8 +58,17 @@ class Cell:
     counters: list[tuple[dict[str, int], dict[str, int]]]
     #: Congestion windows, per seed; not in the control.
     windows: list[Comparison]
-    #: Runs that were late twice and are not counted.
-    late: int
+    #: Where the real windows come from: `TCP_PROBE` or `TCP_INFO`.
+    cwnd_source: str
+    #: Assumptions for what the scenario does not specify.
+    assumed: list[str]
+    #: Seeds of transfers that are not counted, and why.
+    failed: list[tuple[int, str]]
+
+    @property
+    def late(self) -> int:
+        """Number of transfers whose packets left too late, twice."""
+        return sum(error == LATE for _, error in self.failed)
 
     def ratio(self) -> tuple[float | None, tuple[float, float] | None]:
         """Mean goodput real / simulated, and its 95 % interval from pairs."""
@@ -66,7 +86,7 @@ class Cell:
         _, interval = self.ratio()
         margin = self.margin()
         if interval is None:
-            return "undecided: machine too busy" if self.late else "undecided: too few runs"
+            return f"undecided: {BUSY if self.late else 'too few runs'}"
         low, high = interval
         if 1 - margin <= low and high <= 1 + margin:
             return "agrees"
@@ -91,8 +111,13 @@ class Cell:
                 {"real": real, "simulated": simulated} for real, simulated in self.counters
             ]
         else:
+            document["cwnd_source"] = self.cwnd_source
             document["cwnd"] = [comparison.document() for comparison in self.windows]
         return document
+
+
+class Failed(Exception):
+    """A transfer that is not counted, and why."""
 
 
 def validate(
@@ -115,26 +140,32 @@ def validate(
     """
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, found {seeds}")
+    try:
+        probe = windows.TcpProbe(PORT)
+    except OSError:
+        probe = None
     for own in (True, False):
         for scheme in schemes:
             for sender in senders:
-                app = f'{{kind = "transfer", size = "{size} B"}}'
                 chosen = sender if scheme == "none" else f"{scheme}:sender={sender}"
-                source = plan.source(
-                    file, settings=[*settings, ("flow.1.app", app)], last_hop=last_hop
+                load = partial(
+                    _load, file=file, settings=settings, last_hop=last_hop, size=size, scheme=chosen
                 )
-                loaded: Any = plan.load(source, chosen)
-                cell = Cell(sender, scheme, own, [], [], [], [], 0)
+                cwnd_source = TCP_INFO if probe is None else TCP_PROBE
+                cell = Cell(sender, scheme, own, [], [], [], [], cwnd_source, load(0).assumed, [])
                 words = _words(file, settings, last_hop)
                 program = f"{sys.executable} -I -m lasthop.live.transfer"
+                command = [*program.split(), "receive", str(PORT), str(size)]
                 if own:
                     words += ["--scheme", chosen, "--own-sender", f"{PORT}:{size}"]
-                    command = [*program.split(), "receive", str(PORT)]
                 else:
                     words += ["--scheme", scheme]
-                    words += ["--server", f"{program} serve {PORT} {size} {sender} {SAMPLES}"]
-                    command = [*program.split(), "fetch", "$LASTHOP_SERVER", str(PORT), str(size)]
-                yield _fill(cell, loaded.draw_by_frame(), words, command, size, seeds, progress)
+                    interval = COMPARED if probe is None else UNUSED
+                    send = f"send $LASTHOP_MOBILE {PORT} {size} {sender} {FOLDER} {interval}"
+                    words += ["--server", f"{program} {send}"]
+                    command.append(FOLDER)
+                transfer = partial(_transfer, words=words, command=command, size=size, probe=probe)
+                yield _fill(cell, load, transfer, seeds, progress)
 
 
 def runs(senders: int, schemes: int, seeds: int) -> int:
@@ -144,36 +175,53 @@ def runs(senders: int, schemes: int, seeds: int) -> int:
 
 def _fill(
     cell: Cell,
-    scenario: Any,
-    words: list[str],
-    command: list[str],
-    size: int,
+    load: Callable[[float], Any],
+    transfer: Callable[[int], tuple[float, dict[str, Any], Windows]],
     seeds: int,
     progress: Callable[[], None],
 ) -> Cell:
     """The cell with its transfers."""
-    late = 0
     for seed in range(1, (min(seeds, CONTROL_SEEDS) if cell.own else seeds) + 1):
-        run, recorded = scenario.run_recorded(seed, not cell.own)
-        flow = run.to_dict()["flows"][0]
-        found = _transfer([*words, "--seed", str(seed)], command, size)
-        progress()
-        if found is None or flow["completed_s"] is None:
-            late += 1
+        try:
+            seconds, report, measured = transfer(seed)
+            scenario = load(report["first_connection_s"]).draw_by_frame()
+            run, recorded = scenario.run_recorded(seed, not cell.own)
+            flow = run.to_dict()["flows"][0]
+            if flow["completed_s"] is None:
+                raise Failed("the simulated transfer does not end within the scenario's duration")
+        except Failed as error:
+            cell.failed.append((seed, str(error)))
             continue
-        seconds, report, measured = found
-        if not cell.own:
-            simulated_windows = windows.simulated(recorded, SEGMENT)
-            cell.windows.append(windows.compare(measured, simulated_windows, cell.margin()))
+        finally:
+            progress()
         if cell.own:
             own = report["own_sender"]
-            # The sender learns of the last byte when its acknowledgment has come back.
-            seconds = own["acked_s"] - report["one_way_delay_s"]
             simulated = {name: _total(flow[name]) for name in COUNTERS}
             cell.counters.append(({name: own[name] for name in COUNTERS}, simulated))
+        else:
+            simulated_windows = windows.simulated(recorded, SEGMENT)
+            cell.windows.append(windows.compare(measured, simulated_windows, cell.margin()))
         cell.real.append(seconds)
         cell.simulated.append(flow["completed_s"])
-    return replace(cell, late=late)
+    return cell
+
+
+def _load(
+    start: float,
+    *,
+    file: str | Path | None,
+    settings: Sequence[tuple[str, str]],
+    last_hop: Mapping[str, str] | None,
+    size: int,
+    scheme: str,
+) -> Any:
+    """The scenario of a simulated transfer that begins at `start`, in seconds: what the link does
+    depends on the time.
+    """
+    app = f'{{kind = "transfer", size = "{size} B"}}'
+    of_flow = [("flow.1.app", app), ("flow.1.start", f"{start:.9f} s")]
+    source = plan.source(file, settings=[*settings, *of_flow], last_hop=last_hop)
+    return plan.load(source, scheme)
 
 
 def _total(counter: int | Mapping[str, int]) -> int:
@@ -181,33 +229,62 @@ def _total(counter: int | Mapping[str, int]) -> int:
 
 
 def _transfer(
-    words: Sequence[str], command: Sequence[str], size: int
-) -> tuple[float, dict[str, Any], windows.Windows] | None:
-    """Seconds of a real transfer, the report of the link, and the windows of a kernel's sender;
-    None if the machine was too busy, twice.
+    seed: int,
+    *,
+    words: Sequence[str],
+    command: Sequence[str],
+    size: int,
+    probe: windows.TcpProbe | None,
+) -> tuple[float, dict[str, Any], Windows]:
+    """Seconds of a real transfer, the report of the link, and the windows of a kernel's sender.
+
+    Raises `Failed` if the machine was too busy, twice, or the transfer was not complete.
     """
     # A process for each link: it gives up its privileges for good.
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="lasthop-") as folder:
             link.give_to_caller(Path(folder))
-            samples = Path(folder) / "cwnd.json"
-            placed = [word.replace(SAMPLES, str(samples)) for word in words]
-            call = [sys.executable, "-m", "lasthop", "link", *placed, "--json", "--", *command]
-            done = subprocess.run(
-                call, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-            )
-            measured, _, document = done.stdout.partition("\n")
+            placed = [word.replace(FOLDER, folder) for word in words]
+            call = [sys.executable, "-m", "lasthop", "link", *placed, "--seed", str(seed), "--json"]
+            out, err = _run([*call, "--", *(w.replace(FOLDER, folder) for w in command)], probe)
+            measured, _, document = out.partition("\n")
             if not document:
-                raise InputError(done.stderr.strip().removeprefix("lasthop: "))
+                raise InputError(err.strip().removeprefix("lasthop: "))
             report = json.loads(document)
-            seconds, received = measured.split()
-            unfinished = "own_sender" in report and report["own_sender"]["acked_s"] is None
-            if report["exit_status"] != 0 or int(received) != size or unfinished:
-                raise InputError(f"a transfer failed: {done.stderr[-300:]}")
-            if report["valid"]:
-                found = windows.real(samples, SEGMENT) if samples.exists() else {}
-                return float(seconds), report, found
-    return None
+            own = report.get("own_sender")
+            received, _, arrived = measured.partition(" ")
+            unfinished = own is not None and own["acked_s"] is None
+            if report["exit_status"] != 0 or received != str(size) or unfinished:
+                raise Failed(f"the real transfer was not complete: {err[-300:].strip()}")
+            if not report["valid"]:
+                continue
+            if own is not None:
+                # The sender learns of the last byte when its acknowledgment has come back.
+                return own["acked_s"] - report["one_way_delay_s"], report, {}
+            sent = windows.read_report(Path(folder) / REPORT, SEGMENT)
+            found = sent.windows if probe is None else probe.take(sent.cookie, SEGMENT)
+            return float(arrived) - sent.start, report, found
+    raise Failed(LATE)
+
+
+def _run(call: Sequence[str], probe: windows.TcpProbe | None) -> tuple[str, str]:
+    """Run a link and return what it writes; take samples meanwhile."""
+    with subprocess.Popen(
+        call,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            while True:
+                try:
+                    return process.communicate(timeout=LOOK)
+                except subprocess.TimeoutExpired:
+                    if probe is not None:
+                        probe.collect()
+        finally:
+            process.kill()
 
 
 def _words(
@@ -219,6 +296,24 @@ def _words(
     words = [] if file is None else [str(file)]
     words += [x for key, value in settings for x in ("--set", f"{key}={value}")]
     return words + [x for key, value in (last_hop or {}).items() for x in (f"--{key}", value)]
+
+
+def document(cells: Sequence[Cell]) -> dict[str, Any]:
+    """The validation for JSON."""
+    by_kind = {own: [cell.document() for cell in cells if cell.own == own] for own in (False, True)}
+    failed = [
+        {"own_sender": c.own, "sender": c.sender, "scheme": c.scheme, "seed": seed, "error": error}
+        for c in cells
+        for seed, error in c.failed
+    ]
+    return {
+        "schema_version": 1,
+        "lasthop": _native.version(),
+        "assumed": list(dict.fromkeys(line for cell in cells for line in cell.assumed)),
+        "cells": by_kind[False],
+        "controls": by_kind[True],
+        "failed": failed,
+    }
 
 
 def table(cells: Sequence[Cell]) -> str:
@@ -238,7 +333,18 @@ def table(cells: Sequence[Cell]) -> str:
                 f"retransmissions, fast retransmits and timeouts are those of the simulation in"
                 f" {sum(equal)} of {len(equal)} transfers"
             )
+    if any(c.windows for c in cells):
+        lines += ["", *{_source(c.cwnd_source): None for c in cells}]
+    failed = [(c, seed, error) for c in cells for seed, error in c.failed]
+    lines += [f"{c.sender}, {c.scheme}, seed {seed} failed: {error}" for c, seed, error in failed]
+    lines += [f"assumed: {line}" for line in dict.fromkeys(x for c in cells for x in c.assumed)]
     return "\n".join(lines[1:])
+
+
+def _source(cwnd_source: str) -> str:
+    if cwnd_source == TCP_PROBE:
+        return "real cwnd: tracepoint tcp_probe, at each ACK"
+    return "real cwnd: TCP_INFO, twice per ms (the tracepoint tcp_probe is for root only)"
 
 
 def _rows(cell: Cell) -> list[str]:

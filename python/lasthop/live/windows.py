@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from lasthop import _native
 
 #: cwnd in segments by the number of segments acknowledged in order.
 Windows = dict[int, float]
@@ -30,13 +32,62 @@ class Comparison:
         return {"acks": self.acks, "equal": self.equal, "parted": parted}
 
 
-def real(file: Path, segment: int) -> Windows:
-    """The windows that `lasthop.live.transfer` has sampled at a server."""
+class TcpProbe:
+    """The kernel's tracepoint tcp:tcp_probe at the senders of a port: their windows at each segment
+    that they receive, before it is processed.
+    """
+
+    def __init__(self, port: int) -> None:
+        """Begin to record; raises `OSError` if this process may not."""
+        self._probe = _native.TcpProbe(port)
+        self._samples: list[tuple[int, int, int, int]] = []
+        self._lost = 0
+
+    def collect(self) -> None:
+        """Take the samples out of the kernel's buffers, which hold some thousands."""
+        self._samples += self._probe.read()
+
+    def take(self, cookie: int, segment: int) -> Windows:
+        """The windows of a connection; none if samples were lost. Forget all samples."""
+        self.collect()
+        samples, self._samples = sorted(self._samples), []
+        lost, self._lost = self._lost, self._probe.lost
+        return {} if self._lost > lost else probed(samples, cookie, segment)
+
+
+def probed(samples: Iterable[tuple[int, int, int, int]], cookie: int, segment: int) -> Windows:
+    """The windows of a connection in samples of the tracepoint: time, cookie, first sequence number
+    that is not acknowledged, and cwnd. The first one is that of the first acknowledgment.
+    """
     windows: Windows = {}
-    for acked, cwnd in json.loads(file.read_text(encoding="ascii")):
+    first = None
+    for _, owner, una, cwnd in samples:
+        if owner == cookie:
+            first = una if first is None else first
+            windows[((una - first) % 2**32) // segment] = cwnd
+    return windows
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a sender of `lasthop.live.transfer` reports."""
+
+    #: When it began to connect, in seconds of the monotonic clock.
+    start: float
+    #: The kernel's number of the connection.
+    cookie: int
+    #: Its windows, as sampled.
+    windows: Windows
+
+
+def read_report(file: Path, segment: int) -> Sent:
+    """Read the report of a sender."""
+    document = json.loads(file.read_text(encoding="ascii"))
+    windows: Windows = {}
+    for acked, cwnd in document["samples"]:
         # The last sample before the next ACK: the window after this one was processed.
         windows[acked // segment] = cwnd
-    return windows
+    return Sent(document["start"], document["cookie"], windows)
 
 
 def simulated(recorded: Mapping[str, Any], segment: int) -> Windows:
