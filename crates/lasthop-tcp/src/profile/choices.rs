@@ -50,6 +50,18 @@ pub enum RackRtt {
     Latest,
 }
 
+/// How a receiver whose window grows estimates the round-trip time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveRtt {
+    /// An eighth of each sample counts (Linux before 6.16).
+    #[default]
+    Smoothed,
+    /// A shorter sample counts at once, a longer one an eighth (Linux 6.16 and later,
+    /// `tcp_rcv_rtt_update`).
+    Latched,
+}
+
 /// When a closed receive window stops the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -178,6 +178,8 @@ macro_rules! profile_fields {
             cubic: CubicForm,
             /// Of which segment RACK takes its round-trip time.
             rack_rtt: RackRtt,
+            /// How a receiver whose window grows estimates the round-trip time.
+            receive_rtt: ReceiveRtt,
             /// What a probe waits beyond two round-trip times if more than one segment is in
             /// flight, and RACK's timer beyond its reordering window (RFC 8985, sections 6.3 and
             /// 7.2: nothing; Linux `TCP_TIMEOUT_MIN_US`).

@@ -5,6 +5,7 @@
 //! each segment that arrives (`tcp_grow_window`). Both grow while segments are missing too: a
 //! duplicate ACK may carry another window than the one before it.
 
+use crate::profile::ReceiveRtt;
 use lasthop_core::units::{Duration, Time};
 
 /// The first window: half of tcp_rmem's default of 128 KiB, in the 16 bits of a SYN.
@@ -48,11 +49,12 @@ pub(super) struct WindowGrowth {
     /// Round-trip time, and the last timestamp that was echoed.
     rtt: Option<Duration>,
     echo: u32,
+    rule: ReceiveRtt,
     mss: u64,
 }
 
 impl WindowGrowth {
-    pub(super) fn new(most: u64) -> Self {
+    pub(super) fn new(most: u64, rule: ReceiveRtt) -> Self {
         let room = FIRST_WINDOW.min(most);
         WindowGrowth {
             most,
@@ -63,6 +65,7 @@ impl WindowGrowth {
             from: 0,
             rtt: None,
             echo: 0,
+            rule,
             mss: 0,
         }
     }
@@ -101,12 +104,14 @@ impl WindowGrowth {
         (self.since, self.from) = (arrived.now, arrived.next);
     }
 
-    /// One sample for each timestamp, of full segments: a shorter one counts at once, a longer one
-    /// an eighth (`tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update` of Linux 6.16 and later).
+    /// One sample for each timestamp, of full segments (`tcp_rcv_rtt_measure_ts`).
     fn sample(&mut self, echo: u32, rtt: Duration, len: u64) {
         if std::mem::replace(&mut self.echo, echo) != echo && len >= self.mss {
-            let longer = |r: Duration| Duration((7 * r.0 + rtt.0) / 8).min(rtt);
-            self.rtt = Some(self.rtt.map_or(rtt, longer));
+            let smoothed = self.rtt.map_or(rtt, |r| Duration((7 * r.0 + rtt.0) / 8));
+            self.rtt = Some(match self.rule {
+                ReceiveRtt::Smoothed => smoothed,
+                ReceiveRtt::Latched => smoothed.min(rtt),
+            });
         }
     }
 
@@ -143,9 +148,9 @@ mod tests {
 
     #[test]
     fn it_starts_below_64_kib_and_is_never_larger_than_the_buffer() {
-        assert_eq!(WindowGrowth::new(4 << 20).window(), 65_535);
-        assert_eq!(WindowGrowth::new(20_000).window(), 20_000);
-        let mut g = WindowGrowth::new(100_000);
+        assert_eq!(WindowGrowth::new(4 << 20, ReceiveRtt::Latched).window(), 65_535);
+        assert_eq!(WindowGrowth::new(20_000, ReceiveRtt::Latched).window(), 20_000);
+        let mut g = WindowGrowth::new(100_000, ReceiveRtt::Latched);
         let last = (1..1000).map(|i| in_order(&mut g, 10 * i, 100_000 * i)).last();
         assert_eq!(last, Some(100_000));
     }
@@ -154,7 +159,7 @@ mod tests {
     /// 120 segments, offered two at a time.
     #[test]
     fn room_for_twice_what_the_next_round_trip_will_bring() {
-        let mut g = WindowGrowth::new(4 << 20);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
         in_order(&mut g, 0, 1000);
         assert_eq!(in_order(&mut g, 99, 20_000), 69_535);
         assert_eq!(g.room, 81_920, "within a round trip");
@@ -165,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_steady_rate_leaves_it_as_it_is() {
-        let mut g = WindowGrowth::new(4 << 20);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
         for i in 1..200 {
             in_order(&mut g, 10 * i, 1000 * i);
         }
@@ -174,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_round_trip_time_has_one_sample_for_each_timestamp_and_takes_short_ones_at_once() {
-        let mut g = WindowGrowth::new(4 << 20);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
         let mut after = |echo, ms, len| {
             let next = 1000;
             let echo = Some((echo, Duration::millis(ms)));
@@ -186,12 +191,23 @@ mod tests {
         assert_eq!(after(8, 40, 999), Some(80_000), "not a full one");
         assert_eq!(after(9, 48, 1000), Some(48_000));
         assert_eq!(after(10, 56, 1000), Some(49_000));
+        g.rule = ReceiveRtt::Smoothed;
+        let echo = Some((11, Duration::millis(41)));
+        g.on_data(&Arrived {
+            now: Time(1),
+            len: 1000,
+            next: 1000,
+            highest: 1000,
+            ahead: false,
+            echo,
+        });
+        assert_eq!(g.rtt(), Some(Duration::millis(48)));
     }
 
     /// It is a duplicate ACK that tells of this.
     #[test]
     fn it_grows_for_what_lies_ahead_of_a_hole() {
-        let mut g = WindowGrowth::new(4 << 20);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
         in_order(&mut g, 0, 1000);
         let before = g.window();
         for i in 0..3 {
