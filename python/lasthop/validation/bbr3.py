@@ -113,7 +113,8 @@ def scenario_text(cell: Cell, offload: bool) -> str:
         ' B" }\n'
     )
     # google/bbr v3 is a kernel older than 6.16.
-    tcp = '[tcp]\nprofile = "linux"\nreceive_rtt = "smoothed"\n' + ("segmentation_offload = true\n" if offload else "")
+    tcp = '[tcp]\nprofile = "linux"\nreceive_rtt = "smoothed"\n'
+    tcp += "segmentation_offload = true\n" if offload else ""
     if len(cell.legs) == 1:
         return f'duration = "900 s"\n{tables}{flow}{tcp}scheme = "bbr3"\n'
     tables += '[[node]]\nname = "pep"\nrole = "base-station"\n'
