@@ -21,7 +21,7 @@ DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
 COMPILE := $(BIN)/python -m compileall -q python/lasthop
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-pgo demo test test-programs test-live test-long lint format fuzz bench growth instructions wheel wheel-pgo reproduce fidelity expected docs docs-site clean
+.PHONY: help build build-pgo demo test test-programs test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,17 @@ growth: build ## the table of how the cost of a packet grows (needs valgrind)
 
 instructions: build ## instructions per packet against their baselines, ± 2 %; WRITE=--write records new ones (needs valgrind)
 	$(BIN)/python bench/instructions.py $(WRITE)
+
+same-bytes: build ## run --json prints the same bytes from all builds: optimised, dev, and PGO if build-pgo recorded a profile
+	mkdir -p target/same-bytes
+	cp target/release/liblasthop_native.so target/same-bytes/release.so
+	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo build --package lasthop-python --quiet
+	cp target/debug/liblasthop_native.so target/same-bytes/dev.so
+	rm -f target/same-bytes/pgo.so
+	if test -e $(PROFILE); then \
+		PYO3_PYTHON="$(CURDIR)/$(BIN)/python" $(PGO) cargo build --release --package lasthop-python --quiet --target-dir target/pgo/used && \
+		cp target/pgo/used/release/liblasthop_native.so target/same-bytes/pgo.so; fi
+	$(BIN)/python tools/same_bytes.py target/same-bytes/*.so
 
 wheel: $(VENV)/.ready ## a wheel for pip, into dist/
 	$(BIN)/python tools/shell_files.py
