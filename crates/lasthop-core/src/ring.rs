@@ -61,6 +61,12 @@ impl<T: Copy + Default> Ring<T> {
         self.get(self.len().wrapping_sub(1))
     }
 
+    /// The last item, mutable.
+    #[inline]
+    pub fn back_mut(&mut self) -> Option<&mut T> {
+        self.get_mut(self.len().wrapping_sub(1))
+    }
+
     /// Item `i`, from 0.
     #[inline]
     pub fn get(&self, i: usize) -> Option<&T> {
@@ -80,6 +86,12 @@ impl<T: Copy + Default> Ring<T> {
         let front = *self.front()?;
         self.head = self.head.wrapping_add(1);
         Some(front)
+    }
+
+    /// Removes the first item, if there is one.
+    #[inline(always)]
+    pub fn drop_front(&mut self) {
+        self.head = self.head.wrapping_add(usize::from(!self.is_empty()));
     }
 
     /// Removes and returns item `i`; later items move up.
@@ -173,10 +185,15 @@ mod tests {
                         ring.push(v);
                         model.push_back(v);
                     }
+                    None if model.len() % 3 == 0 => {
+                        ring.drop_front();
+                        model.pop_front();
+                    }
                     None => prop_assert_eq!(ring.pop(), model.pop_front()),
                 }
                 prop_assert_eq!(ring.front(), model.front());
                 prop_assert_eq!(ring.back(), model.back());
+                prop_assert_eq!(ring.back_mut(), model.back_mut());
                 prop_assert_eq!(ring.get_mut(3), model.get_mut(3));
                 prop_assert!(ring.iter().eq(model.iter()));
             }

@@ -47,4 +47,7 @@ impl WindowRule for RenoWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);
     }
+    fn grows_as_reno(&self) -> bool {
+        true
+    }
 }

@@ -341,6 +341,11 @@ pub trait WindowRule: Send {
     /// section 3.1).
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
 
+    /// `on_ack` does what [`grow`] does and nothing else, so that the sender may call that instead.
+    fn grows_as_reno(&self) -> bool {
+        false
+    }
+
     /// The connection is established; nothing but the SYN has been sent.
     fn on_established(&mut self, _window: &mut Window, _start: &Start) {}
 

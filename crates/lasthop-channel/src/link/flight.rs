@@ -7,6 +7,18 @@ use super::arq::Sorter;
 use lasthop_core::segment::Handle;
 use lasthop_core::units::Time;
 
+/// In place of a handle: frames in flight that the host stores, in the order of their arrival.
+pub const HELD_BY_HOST: Handle = Handle::MAX;
+
+/// Frames in flight that the host stores and that arrive before all others of the link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeldByHost {
+    pub frames: u32,
+    /// Arrival of the first one, and its trigger time.
+    pub at: Time,
+    pub start: Time,
+}
+
 /// A frame in flight: the time of its arrival (or loss), and its handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct InFlight {
@@ -14,7 +26,8 @@ pub(super) struct InFlight {
     /// Start of serialisation: the trigger time of the arrival.
     pub start: Time,
     pub handle: Handle,
-    /// Ordinal on a link that restores the order.
+    /// Ordinal on a link that restores the order; the number of frames behind each
+    /// other that the host stores.
     pub tag: u32,
 }
 

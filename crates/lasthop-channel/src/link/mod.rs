@@ -19,6 +19,7 @@ mod plain;
 mod service;
 mod shared;
 pub mod stats;
+mod waiting;
 
 use std::collections::VecDeque;
 
@@ -37,19 +38,12 @@ use cell::config::Place;
 use config::LinkConfig;
 use damaged::DamagedFrame;
 use evented::Evented;
-use flight::{InFlight, Reordering};
+pub use flight::HELD_BY_HOST;
+use flight::{HeldByHost, InFlight, Reordering};
+pub use plain::Passage;
 use service::Service;
 use stats::{LinkStats, Measured};
-
-/// A frame that waits for its start of serialisation (computed links only).
-#[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
-    /// Time when it leaves the queue.
-    at: Time,
-    /// Trigger time of that departure.
-    triggered_at: Time,
-    bytes: u32,
-}
+use waiting::WaitingFrames;
 
 /// A link of constant rate and delay. The arrival of a frame depends only on its size and, if the
 /// link loses frames, on its fate.
@@ -125,10 +119,12 @@ pub struct Link {
     service: Option<Service>,
     /// The rate, if rate and delay are constant.
     constant: Option<Rate>,
-    waiting_bytes: u64,
-    waiting: Ring<Waiting>,
+    /// Frames that wait for their start of serialisation (computed links only).
+    waiting: WaitingFrames,
     /// Frames in flight, if no frame can overtake another.
     pipe: Ring<InFlight>,
+    /// Frames in flight that the host stores; they arrive before those in `pipe`.
+    held: HeldByHost,
     /// Frames in flight, if they can be reordered.
     reordering: Option<Box<Reordering>>,
     /// Lost frames, in order of the end of their air time.
@@ -244,9 +240,9 @@ impl Link {
             evented,
             service: None,
             constant: constant.map(|c| c.0),
-            waiting_bytes: 0,
-            waiting: Ring::default(),
+            waiting: WaitingFrames::default(),
             pipe: Ring::default(),
+            held: HeldByHost::default(),
             reordering,
             losses: Ring::default(),
             damaged_frames: VecDeque::new(),
@@ -309,14 +305,13 @@ impl Link {
         if is_later(departure, (now, triggered_at))
             && let Some(limit) = self.limit
         {
-            self.settle(now, triggered_at);
+            self.waiting.settle(now, triggered_at);
             if self.refuses(limit, bytes) {
                 return self.refuse(now);
             }
-            self.waiting_bytes += u64::from(bytes);
-            self.waiting.push(Waiting { at: departure.0, triggered_at: departure.1, bytes });
+            self.waiting.push(departure.0, departure.1, bytes);
             if self.measured.holds(now) {
-                self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
+                self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.frames());
             }
         }
         if self.service.is_some() {
@@ -330,7 +325,7 @@ impl Link {
         if self.measured.holds(now) {
             self.stats.dropped += 1;
             // The queue may have filled up before the measured time began.
-            self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
+            self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.frames());
         }
         Offered::Refused
     }
@@ -435,7 +430,7 @@ impl Link {
             return true;
         }
         self.pipe.push(frame);
-        self.pipe.len() == 1 || self.evented.is_some()
+        (self.pipe.len() == 1 && self.held.frames == 0) || self.evented.is_some()
     }
 
     // Field by field: a frame whose address is taken would be stored in memory on all links.
@@ -458,26 +453,12 @@ impl Link {
         self.stats.delivered += u64::from(self.measured.holds(at));
     }
 
-    /// On computed links: removes the waiting frames that have started by now.
-    #[inline]
-    fn settle(&mut self, now: Time, triggered_at: Time) {
-        while let Some(w) = self.waiting.front() {
-            // A departure at this time with a later trigger time has not happened yet: the frame
-            // still occupies its place.
-            if is_later((w.at, w.triggered_at), (now, triggered_at)) {
-                break;
-            }
-            self.waiting_bytes -= u64::from(w.bytes);
-            self.waiting.pop();
-        }
-    }
-
     /// True if a frame that has to wait would be refused.
     #[inline]
     fn refuses(&self, limit: QueueLimit, bytes: u32) -> bool {
         match limit {
-            QueueLimit::Packets(n) => self.waiting.len() as u64 >= n,
-            QueueLimit::Bytes(n) => self.waiting_bytes + u64::from(bytes) > n,
+            QueueLimit::Packets(n) => self.waiting.frames() >= n,
+            QueueLimit::Bytes(n) => self.waiting.bytes() + u64::from(bytes) > n,
         }
     }
 
@@ -487,10 +468,10 @@ impl Link {
         if let Some(evented) = &self.evented {
             return evented.state(self.full_frame);
         }
-        self.settle(now, triggered_at);
+        self.waiting.settle(now, triggered_at);
         let busy = is_later((self.last_end, self.last_start), (now, triggered_at));
         let full = busy && self.limit.is_some_and(|limit| self.refuses(limit, self.full_frame));
-        (self.waiting.len() as u64, self.waiting_bytes, full)
+        (self.waiting.frames(), self.waiting.bytes(), full)
     }
 
     /// The rate at `now`, or `None` if it is not defined (traces).
@@ -533,6 +514,9 @@ impl Link {
     /// Time of the next arrival (`NEVER` if there is none) and its trigger time.
     #[inline]
     pub fn next_arrival(&self) -> (Time, Time) {
+        if self.held.frames > 0 {
+            return (self.held.at, self.held.start);
+        }
         let next = match &self.reordering {
             None => self.pipe.front(),
             Some(reordering) => reordering.next(),
@@ -549,7 +533,11 @@ impl Link {
         }
         self.count_delivery(now);
         let handle = self.pipe.pop()?.handle;
-        Some((handle, self.pipe.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))))
+        let next = self.pipe.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start));
+        if self.coming() == Some(HELD_BY_HOST) {
+            self.hold_next();
+        }
+        Some((handle, next))
     }
 
     /// The frame that arrives next, on links without reordering.

@@ -1,8 +1,8 @@
 //! A frame on a plain link that is not stored there: constant rate and delay, DropTail, computed
 //! when it enters the queue.
 
-use super::flight::InFlight;
-use super::{Link, Waiting, is_later};
+use super::flight::{HELD_BY_HOST, HeldByHost, InFlight};
+use super::{Link, is_later};
 use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::Time;
 
@@ -27,31 +27,27 @@ impl Link {
     }
 
     /// Carries a frame of `size` bytes that enters a plain link without losses at `now`, by an
-    /// event whose trigger time is `triggered_at`; `None` if the queue refuses it. The frame is not
-    /// put in flight. `PASSES`: its arrival is counted now, because it is no event of this link.
+    /// event whose trigger time is `triggered_at`. Returns its arrival, `NEVER` if the queue refuses
+    /// it; its serialisation begins at [`Link::last_start`]. The frame is not put in flight.
+    /// `PASSES`: its arrival is counted now, because it is no event of this link.
     #[inline(always)]
-    pub fn pass<const PASSES: bool>(
-        &mut self,
-        now: Time,
-        triggered_at: Time,
-        size: u32,
-    ) -> Option<Passage> {
+    pub fn pass<const PASSES: bool>(&mut self, now: Time, triggered_at: Time, size: u32) -> Time {
         let idle_path = &mut self.idle_path;
         if size == idle_path.size && self.last_end < now && idle_path.starts.holds(now) {
             idle_path.frames += 1;
             idle_path.passing += u64::from(PASSES);
             (self.last_start, self.last_end) = (now, now + idle_path.time);
-            return Some((now, self.last_end + idle_path.delay));
+            return self.last_end + idle_path.delay;
         }
-        let (start, arrival) = self.pass_queue(now, triggered_at, size)?;
-        if PASSES {
+        let arrival = self.pass_queue(now, triggered_at, size);
+        if PASSES && arrival != Time::NEVER {
             self.passed(arrival);
         }
-        Some((start, arrival))
+        arrival
     }
 
     #[inline(never)]
-    fn pass_queue(&mut self, now: Time, triggered_at: Time, size: u32) -> Option<Passage> {
+    fn pass_queue(&mut self, now: Time, triggered_at: Time, size: u32) -> Time {
         let bytes = size + self.overhead;
         let measured = self.measured;
         let holds = measured.holds(now);
@@ -59,17 +55,16 @@ impl Link {
         let departure = (self.last_end, self.last_start);
         let waits = is_later(departure, (now, triggered_at));
         if waits && let Some(limit) = self.limit {
-            self.settle(now, triggered_at);
+            self.waiting.settle(now, triggered_at);
             if self.refuses(limit, bytes) {
                 self.refuse(now);
-                return None;
+                return Time::NEVER;
             }
-            self.waiting_bytes += u64::from(bytes);
-            self.waiting.push(Waiting { at: departure.0, triggered_at: departure.1, bytes });
-            let length = if holds { self.waiting.len() as u64 } else { 0 };
+            self.waiting.push(departure.0, departure.1, bytes);
+            let length = if holds { self.waiting.frames() } else { 0 };
             self.stats.queue_peak = self.stats.queue_peak.max(length);
         }
-        let plain = self.plain.as_ref()?;
+        let Some(plain) = &self.plain else { return Time::NEVER };
         let (mut time, delay) = (plain.time, plain.delay);
         if plain.bytes != bytes {
             time = self.resize(*plain, size).time;
@@ -80,7 +75,13 @@ impl Link {
             self.stats.queue_delay.record(start - now, 1);
             self.stats.bytes += u64::from(bytes);
         }
-        Some((start, start + time + delay))
+        start + time + delay
+    }
+
+    /// Start of the serialisation of the frame that was sent last.
+    #[inline(always)]
+    pub fn last_start(&self) -> Time {
+        self.last_start
     }
 
     /// As `pass`, on a plain link that may lose frames; also returns whether it loses this one. The
@@ -92,7 +93,11 @@ impl Link {
         triggered_at: Time,
         segment: &Segment,
     ) -> Option<(Passage, bool)> {
-        let passage = self.pass::<false>(now, triggered_at, segment.size)?;
+        let arrival = self.pass::<false>(now, triggered_at, segment.size);
+        if arrival == Time::NEVER {
+            return None;
+        }
+        let passage = (self.last_start, arrival);
         let lost = self.loses_frames() && self.loses(segment.size + self.overhead, segment);
         Some((passage, lost))
     }
@@ -102,10 +107,63 @@ impl Link {
         self.losses.push(InFlight { at: self.last_end, start, handle, tag: 0 });
     }
 
+    /// Puts a frame in flight that was passed last, and that the host stores. True if it is the
+    /// next one to arrive.
+    #[inline(always)]
+    pub fn put_held_in_flight(&mut self, (start, at): Passage) -> bool {
+        if !self.pipe.is_empty() {
+            self.put_held_behind((start, at));
+            return false;
+        }
+        self.held.frames += 1;
+        if self.held.frames == 1 {
+            (self.held.at, self.held.start) = (at, start);
+        }
+        self.held.frames == 1
+    }
+
+    #[inline(never)]
+    fn put_held_behind(&mut self, (start, at): Passage) {
+        match self.pipe.back_mut() {
+            Some(last) if last.handle == HELD_BY_HOST => last.tag += 1,
+            _ => self.pipe.push(InFlight { at, start, handle: HELD_BY_HOST, tag: 1 }),
+        }
+    }
+
+    /// The frame that arrives next is one that the host stores.
+    #[inline(always)]
+    pub fn holds_next_at_host(&self) -> bool {
+        self.held.frames > 0
+    }
+
+    /// Such a frame arrives; `next` is the next one that the host stores. Returns the time of the
+    /// next arrival and its trigger time.
+    #[inline(always)]
+    pub fn arrive_held(&mut self, now: Time, next: Option<Passage>) -> (Time, Time) {
+        self.passed(now);
+        self.held.frames -= 1;
+        if let (Some((start, at)), 1..) = (next, self.held.frames) {
+            (self.held.at, self.held.start) = (at, start);
+            return (at, start);
+        }
+        if self.coming() == Some(HELD_BY_HOST) {
+            self.hold_next();
+        }
+        self.next_arrival()
+    }
+
+    /// The frames that arrive next are stored by the host.
+    #[inline(never)]
+    pub(super) fn hold_next(&mut self) {
+        if let Some(InFlight { at, start, tag: frames, .. }) = self.pipe.pop() {
+            self.held = HeldByHost { frames, at, start };
+        }
+    }
+
     /// Puts a frame in flight that was passed last. True if it is the next one to arrive.
     #[inline(always)]
     pub fn put_in_flight(&mut self, (start, at): Passage, handle: Handle) -> bool {
         self.pipe.push(InFlight { at, start, handle, tag: 0 });
-        self.pipe.len() == 1
+        self.pipe.len() == 1 && self.held.frames == 0
     }
 }

@@ -112,6 +112,9 @@ impl WindowRule for AnyWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         each_window!(self, w => w.on_ack(window, ack));
     }
+    fn grows_as_reno(&self) -> bool {
+        each_window!(self, w => w.grows_as_reno())
+    }
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         each_window!(self, w => w.on_established(window, start));
     }

@@ -79,8 +79,15 @@ impl<R: Observer> Builder<'_, R> {
             if let Some(&last) = path(self.network, from, to).last() {
                 let source = self.net.arrival_source(last);
                 let fast = self.fast_connection(c);
-                self.hosts.connections[c].compute_receiver_in_advance(source, fast);
+                let connection = &mut self.hosts.connections[c];
+                connection.compute_receiver_in_advance((last as u32, source), fast);
                 self.net.compute_in_advance(last);
+                if connection.receiver().delays_acks() {
+                    let links = self.net.links.len();
+                    let receivers = &mut self.hosts.receivers_with_timers;
+                    receivers.resize(links, Vec::new());
+                    receivers[last].push(c as u32);
+                }
             }
         }
     }
@@ -125,8 +132,8 @@ impl<R: Observer> Builder<'_, R> {
             Some("a relay reads what arrives")
         } else if matches!(app, App::Web { .. }) || app.request().is_some() || stops {
             Some("its application acts on arrivals")
-        } else if !connection.receiver().acks_at_once() {
-            Some("the receiver has a timer or a part of the scheme")
+        } else if connection.receiver().has_rule() {
+            Some("the receiver has a part of the scheme")
         } else if connection.sender().classifies() {
             Some("its scheme classifies losses, which is compared with the state at that time")
         } else if connection.sender().offloads() {

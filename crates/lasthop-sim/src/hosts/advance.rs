@@ -13,14 +13,15 @@ use lasthop::units::Time;
 
 use crate::engine::scheduler::{Key, Source};
 use crate::events::probe::EarlierCopies;
-use crate::network::fast_path::PlainAck;
+use crate::network::fast_path::{PlainAck, ReceivedAck};
 
-/// The arrival of a segment that was computed in advance.
+/// The arrival of a segment that was computed in advance, or a timer of the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     at: Time,
-    /// Trigger time of the event that it replaces.
+    /// Trigger time and source of the event that it replaces.
     triggered_at: Time,
+    source: Source,
     /// First byte, and the byte after the last one.
     seq: u64,
     end: u64,
@@ -32,8 +33,9 @@ struct Arrival {
 
 impl Arrival {
     /// The arrival of the segment that an ACK on the fast path answers.
-    fn of_plain_ack(ack: &PlainAck) -> Arrival {
+    fn of_plain_ack(ack: &PlainAck, source: Source) -> Arrival {
         Arrival {
+            source,
             at: ack.sent_at,
             triggered_at: ack.triggered_at,
             seq: ack.number - u64::from(ack.len),
@@ -41,6 +43,12 @@ impl Arrival {
             repeats: false,
             acks_from: ack.id,
         }
+    }
+
+    #[inline]
+    fn has_happened(&self, event: &Key) -> bool {
+        (self.at.0, self.triggered_at.0, self.source)
+            <= (event.time, event.triggered_at, event.source)
     }
 }
 
@@ -58,11 +66,12 @@ pub(crate) struct FastConnection {
 impl FastConnection {
     /// The segment that an ACK on the fast path to the node `to` stands for.
     #[inline(never)]
-    pub(crate) fn ack_segment(&self, ack: &PlainAck, to: NodeId) -> Segment {
+    pub(crate) fn ack_segment(&self, ack: ReceivedAck, to: NodeId) -> Segment {
+        let ReceivedAck { number, id, connection } = ack;
         Segment {
-            ack: ack.number,
-            id: ack.id,
-            flow: ack.connection,
+            ack: number,
+            id,
+            flow: connection,
             size: self.ack_size,
             window: self.window,
             to,
@@ -77,8 +86,10 @@ impl FastConnection {
 /// future. The ground truth about retransmissions needs to know which ones are.
 #[derive(Clone, Debug)]
 pub(crate) struct FutureArrivals {
-    /// Event source of the arrivals that these replace.
-    source: Source,
+    /// The last link on the way to the receiver, and the event source of its arrivals.
+    last: (u32, Source),
+    /// Event source of the receiver's timer.
+    timer: Source,
     arrivals: Ring<Arrival>,
     /// The number of arrivals that brought bytes beyond the receive window.
     refused: u64,
@@ -87,10 +98,22 @@ pub(crate) struct FutureArrivals {
 }
 
 impl FutureArrivals {
-    /// No arrival yet. `source`: the arrivals of the last link; `fast`: its packets may take the
-    /// fast path.
-    pub(crate) fn new(source: Source, fast: Option<FastConnection>) -> Self {
-        FutureArrivals { source, arrivals: Ring::default(), refused: 0, fast }
+    /// No arrival yet. `last`: the last link on the way to the receiver, and the event source of its
+    /// arrivals; `timer`: that of the receiver's timer; `fast`: its packets may take the fast path.
+    pub(crate) fn new(last: (u32, Source), timer: Source, fast: Option<FastConnection>) -> Self {
+        FutureArrivals { last, timer, arrivals: Ring::default(), refused: 0, fast }
+    }
+
+    /// The last link on the way to the receiver.
+    #[inline]
+    pub(crate) fn link(&self) -> u32 {
+        self.last.0
+    }
+
+    /// Event source of the receiver's timer.
+    #[inline]
+    pub(crate) fn receiver_timer(&self) -> Source {
+        self.timer
     }
 
     /// Set if its packets may take the fast path.
@@ -111,21 +134,32 @@ impl FutureArrivals {
         repeats: bool,
         next_id: u64,
     ) {
-        while self.arrivals.front().is_some_and(|a| self.has_happened(a, event)) {
+        while self.arrivals.front().is_some_and(|a| a.has_happened(event)) {
             self.arrivals.pop();
         }
-        self.arrivals.push(Arrival { at, triggered_at, seq, end, repeats, acks_from: next_id });
+        let source = self.last.1;
+        let arrival = Arrival { at, triggered_at, source, seq, end, repeats, acks_from: next_id };
+        self.arrivals.push(arrival);
+    }
+
+    /// The receiver's timer runs in advance, at the deadline that was set at `armed`: an event at
+    /// which no bytes arrive.
+    pub(crate) fn record_timer(
+        &mut self,
+        event: &Key,
+        (deadline, armed): (Time, Time),
+        next_id: u64,
+    ) {
+        self.record(event, (deadline, armed), (u64::MAX, u64::MAX), true, next_id);
+        if let Some(timer) = self.arrivals.back_mut() {
+            timer.source = self.timer;
+        }
     }
 
     /// The receiver did not take the segment that was recorded last.
     #[cold]
     pub(crate) fn refused(&mut self) {
         self.refused += 1;
-    }
-
-    #[inline]
-    fn has_happened(&self, a: &Arrival, event: &Key) -> bool {
-        (a.at.0, a.triggered_at.0, self.source) <= (event.time, event.triggered_at, event.source)
     }
 
     /// What becomes of the earlier copies of the bytes `[seq, end)`, which are retransmitted by
@@ -144,8 +178,9 @@ impl FutureArrivals {
         if !has && self.refused == 0 {
             return EarlierCopies::Unknown;
         }
-        let all = || self.arrivals.iter().copied().chain(fast().map(Arrival::of_plain_ack));
-        let future = || all().filter(|a| !self.has_happened(a, event));
+        let of_fast = |ack| Arrival::of_plain_ack(ack, self.last.1);
+        let all = || self.arrivals.iter().copied().chain(fast().map(of_fast));
+        let future = || all().filter(|a| !a.has_happened(event));
         if has && !future().any(|a| !a.repeats && a.seq < end && seq < a.end) {
             let acks_from = future().map(|a| a.acks_from).min().unwrap_or(id);
             return EarlierCopies::Arrived { acks_from };

@@ -11,7 +11,7 @@ use crate::events::probe::{Content, Probe};
 use crate::events::{Kind, SenderState};
 use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::outbox::{FarEnd, Outbox, Port};
-use crate::network::fast_path::PlainAck;
+use crate::network::fast_path::ReceivedAck;
 
 /// A TCP connection.
 pub struct Connection {
@@ -108,14 +108,14 @@ impl Connection {
         }
     }
 
-    /// Computes the receiver in advance; `source`: the arrivals of the last link on the way to it.
-    /// `fast`: its packets may take the fast path.
+    /// Computes the receiver in advance; `last`: the last link on the way to it, and the event
+    /// source of its arrivals. `fast`: its packets may take the fast path.
     pub(crate) fn compute_receiver_in_advance(
         &mut self,
-        source: Source,
+        last: (u32, Source),
         fast: Option<FastConnection>,
     ) {
-        self.future = Some(Box::new(FutureArrivals::new(source, fast)));
+        self.future = Some(Box::new(FutureArrivals::new(last, self.timers + 1, fast)));
     }
 
     /// Data sender.
@@ -185,7 +185,7 @@ impl Connection {
                 notices.iter().for_each(|notice| s.on_notice(now, notice, port));
             }),
             Input::SenderTimer(triggered_at) => self.sender_timer(triggered_at, out),
-            Input::ReceiverTimer(triggered_at) => self.receiver_timer(triggered_at, out),
+            Input::ReceiverTimer(triggered_at) => self.receiver_timer_is_up(triggered_at, out),
             Input::Open => self.with_sender(out, |s, now, port| s.open(now, port)),
             Input::Write { bytes, finite } => self.with_sender(out, |s, now, port| {
                 s.open(now, port);
@@ -250,15 +250,41 @@ impl Connection {
 
     /// An ACK on the fast path reaches the sender.
     #[inline(always)]
-    pub(crate) fn receive_plain_ack<P: Probe>(&mut self, ack: &PlainAck, out: &mut Outbox<'_, P>) {
-        let Some(fast) = self.future.as_ref().and_then(|f| f.fast()) else { return };
-        let to = self.from;
-        out.net.probes.ack_received_fast(ack.connection, fast.ack_size, ack.number, ack.id);
-        self.with_sender(out, |sender, now, port| {
-            if !sender.on_plain_ack(now, ack.number, fast.window, port) {
-                take_slow_path(sender, now, &fast.ack_segment(ack, to), port);
-            }
-        });
+    pub(crate) fn receive_plain_ack<P: Probe>(
+        &mut self,
+        ack: ReceivedAck,
+        out: &mut Outbox<'_, P>,
+    ) {
+        let Some(future) = self.future.as_deref_mut() else { return };
+        let Some(fast) = future.fast() else { return };
+        let ReceivedAck { number, id, connection } = ack;
+        out.net.probes.ack_received_fast(connection, fast.ack_size, number, id);
+        let now = out.now();
+        let entry = &mut self.receiver_entry;
+        let far = FarEnd { receiver: &mut self.receiver, future: Some(future), entry };
+        let mut port = out.port(self.from, connection, Some(far));
+        let Some(limit) = self.sender.on_plain_ack(now, number, fast.window, &mut port) else {
+            return self.receive_ack_on_slow_path(fast, ack, out);
+        };
+        let (deadline, armed) = self.sender.deadline();
+        update_timer(out, self.timers, deadline, armed, &mut self.sender_entry);
+        if limit != self.limit {
+            self.limit = limit;
+            out.net.probes.limited(now, self.flow, self.second_half, limit);
+        }
+        self.report_rtt(out);
+    }
+
+    /// An ACK came on the fast path, but the sender needs all of it.
+    #[inline(never)]
+    fn receive_ack_on_slow_path<P: Probe>(
+        &mut self,
+        fast: FastConnection,
+        ack: ReceivedAck,
+        out: &mut Outbox<'_, P>,
+    ) {
+        let segment = fast.ack_segment(ack, self.from);
+        self.with_sender(out, |s, now, port| s.on_segment(now, &segment, &Options::NONE, port));
         self.report_rtt(out);
     }
 
@@ -284,8 +310,27 @@ impl Connection {
         );
     }
 
+    /// Deadline of the receiver's timer, when it was set, and its event source.
+    #[inline]
+    pub(crate) fn receiver_timer(&self) -> (Time, Time, Source) {
+        let (deadline, armed) = self.receiver.deadline();
+        (deadline, armed, self.timers + 1)
+    }
+
+    /// Runs the receiver's timer in advance, with the clock set to its deadline. Its entry in the
+    /// event queue moves when it comes up.
     #[inline(never)]
-    fn receiver_timer<P: Probe>(&mut self, triggered_at: u64, out: &mut Outbox<'_, P>) {
+    pub(crate) fn run_receiver_timer<P: Probe>(&mut self, out: &mut Outbox<'_, P>) {
+        let (deadline, armed, _) = self.receiver_timer();
+        (out.net.now, out.net.triggered_at) = (deadline, armed);
+        if let Some(future) = &mut self.future {
+            future.record_timer(&out.net.event, (deadline, armed), out.net.next_packet());
+        }
+        self.with_receiver(out, |receiver, now, port| receiver.on_timer(now, port));
+    }
+
+    #[inline(never)]
+    fn receiver_timer_is_up<P: Probe>(&mut self, triggered_at: u64, out: &mut Outbox<'_, P>) {
         let (due, source) = (self.receiver.deadline(), self.timers + 1);
         if timer_is_due(out, source, due, triggered_at, &mut self.receiver_entry) {
             self.with_receiver(out, |receiver, now, port| receiver.on_timer(now, port));
@@ -303,7 +348,8 @@ impl Connection {
     ) {
         let before = P::READS.then(|| (self.sender.window(), self.sender.counters()));
         let now = out.now();
-        let far = FarEnd { receiver: &mut self.receiver, future: self.future.as_deref_mut() };
+        let (future, entry) = (self.future.as_deref_mut(), &mut self.receiver_entry);
+        let far = FarEnd { receiver: &mut self.receiver, future, entry };
         let mut port = out.port(self.from, self.sender.flow(), Some(far));
         act(&mut self.sender, now, &mut port);
         let (deadline, armed) = self.sender.deadline();
@@ -368,19 +414,11 @@ impl Connection {
         let result = act(&mut self.receiver, now, &mut out.port(self.to, self.sender.flow(), None));
         let (deadline, armed) = self.receiver.deadline();
         update_timer(out, self.timers + 1, deadline, armed, &mut self.receiver_entry);
+        if let Some(future) = &self.future {
+            out.net.receiver_is_due(future.link(), deadline);
+        }
         result
     }
-}
-
-/// An ACK came on the fast path, but the sender needs all of it.
-#[inline(never)]
-fn take_slow_path<P: Probe>(
-    sender: &mut Sender<AnyWindow>,
-    now: Time,
-    ack: &Segment,
-    port: &mut Port<'_, P>,
-) {
-    sender.on_segment(now, ack, &Options::NONE, port);
 }
 
 /// Lazy timers: an entry before the deadline remains and is moved when it comes up.

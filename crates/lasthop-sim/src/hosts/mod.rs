@@ -21,6 +21,7 @@ use lasthop::traffic::Do;
 use lasthop::units::Time;
 
 use crate::events::probe::Probe;
+use crate::network::fast_path::ReceivedAck;
 use crate::network::{Net, Pending};
 use agent::Agents;
 use endpoint::{Connection, Input};
@@ -69,6 +70,9 @@ pub struct Hosts {
     pub sessions: Vec<Session>,
     /// Handovers between nodes.
     pub handovers: Vec<HandoverHost>,
+    /// By link: the connections whose receivers are behind it, are computed in advance and may
+    /// delay ACKs.
+    pub receivers_with_timers: Vec<Vec<u32>>,
     /// Start and end of the measured time.
     pub span: (Time, Time),
 }
@@ -82,12 +86,38 @@ impl Hosts {
         }
     }
 
-    /// An ACK on the fast path arrives at the end of the link `l`.
+    /// An ACK on the fast path arrives at its sender.
     #[inline(always)]
-    pub(crate) fn receive_plain_ack<P: Probe>(&mut self, l: usize, net: &mut Net<P>) {
-        let Some(ack) = net.take_plain_ack(l) else { return };
+    pub(crate) fn receive_plain_ack<P: Probe>(&mut self, ack: ReceivedAck, net: &mut Net<P>) {
         let mut out = Outbox { net, agents: &mut self.agents };
-        self.connections[ack.connection as usize].receive_plain_ack(&ack, &mut out);
+        self.connections[ack.connection as usize].receive_plain_ack(ack, &mut out);
+    }
+
+    /// Before the arrival `next` at the end of the link `l`, which is computed in advance: runs the
+    /// timers of receivers behind it that are due earlier, each with the clock set to its time.
+    /// Returns false if one is due at the present instant, so that it has its place among the other
+    /// events of this time.
+    #[inline(never)]
+    pub(crate) fn run_receiver_timers<P: Probe>(
+        &mut self,
+        l: usize,
+        next: (Time, Time),
+        net: &mut Net<P>,
+    ) -> bool {
+        let Some(behind) = self.receivers_with_timers.get(l) else { return true };
+        let arrival = (next.0, next.1, net.arrival_source(l));
+        loop {
+            let timers = behind.iter().map(|&c| (self.connections[c as usize].receiver_timer(), c));
+            let first = timers.min();
+            let due = first.map_or(Time::NEVER, |(timer, _)| timer.0);
+            net.receivers_due[l] = due;
+            let Some((_, c)) = first.filter(|(timer, _)| *timer < arrival) else { return true };
+            if due.0 <= net.event.time {
+                return false;
+            }
+            let mut out = Outbox { net: &mut *net, agents: &mut self.agents };
+            self.connections[c as usize].run_receiver_timer(&mut out);
+        }
     }
 
     #[inline(always)]

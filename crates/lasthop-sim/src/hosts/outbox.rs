@@ -11,7 +11,7 @@ use crate::events::probe::{EarlierCopies, Probe};
 use crate::hosts::advance::FutureArrivals;
 use crate::hosts::agent::Agents;
 use crate::network::Net;
-use crate::network::fast_path::PlainAck;
+use crate::network::fast_path::{PlainAck, ReceivedAck};
 
 /// Where hosts send segments, set timers and report what happens.
 pub(crate) struct Outbox<'a, P> {
@@ -74,6 +74,8 @@ pub(super) struct FarEnd<'a> {
     pub receiver: &'a mut Receiver,
     /// Set if the receiver is computed in advance.
     pub future: Option<&'a mut FutureArrivals>,
+    /// Time of the scheduler entry of the receiver's timer.
+    pub entry: &'a mut Time,
 }
 
 /// The port through which an end point's stack sends into the network.
@@ -113,7 +115,9 @@ impl<P: Probe> Port<'_, P> {
     /// and the arrival of this ACK. Returns false if it has to take the slow path.
     #[inline(always)]
     fn send_fast(&mut self, segment: Segment) -> bool {
-        let Some(FarEnd { receiver, future: Some(future) }) = &mut self.far else { return false };
+        let Some(FarEnd { receiver, future: Some(future), .. }) = &mut self.far else {
+            return false;
+        };
         let Some(fast) = future.fast() else { return false };
         let net = &mut *self.net;
         let Segment { seq, len, size, .. } = segment;
@@ -128,8 +132,13 @@ impl<P: Probe> Port<'_, P> {
             net.probes.sent_undelivered(now, connection, seq + u64::from(len));
             return true;
         };
-        let window = receiver.take_plain(len);
-        net.probes.delivered_fast(now, at, connection, (seq, len), (size, fast.ack_size));
+        let window = receiver.take_plain(at, len);
+        let ack_size = if window.is_some() { fast.ack_size } else { 0 };
+        net.probes.delivered_fast(now, at, connection, (seq, len), (size, ack_size));
+        let Some(window) = window else {
+            self.delay_ack((at, triggered_at), (seq, seq + u64::from(len)));
+            return true;
+        };
         let ack = PlainAck {
             number: seq + u64::from(len),
             id: net.new_id(),
@@ -137,11 +146,26 @@ impl<P: Probe> Port<'_, P> {
             triggered_at,
             connection,
             len,
+            ..PlainAck::default()
         };
         if window != fast.window || !net.transmit_ack(fast.path, fast.ack_size, ack) {
             self.send_ack_slow(window, &{ ack });
         }
         true
+    }
+
+    /// The ACK of a segment on the fast path is delayed.
+    #[inline]
+    fn delay_ack(&mut self, when: (Time, Time), range: (u64, u64)) {
+        let Some(FarEnd { receiver, future: Some(future), entry }) = &mut self.far else { return };
+        let net = &mut *self.net;
+        future.record(&net.event, when, range, false, net.next_packet());
+        let (deadline, armed) = receiver.deadline();
+        net.receiver_is_due(future.link(), deadline);
+        if deadline < **entry {
+            net.scheduler.set(future.receiver_timer(), deadline.0, armed.0);
+            **entry = deadline;
+        }
     }
 
     /// The ACK of a segment on the fast path that cannot take it.
@@ -151,7 +175,9 @@ impl<P: Probe> Port<'_, P> {
         let Some(fast) = future.fast() else { return };
         let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
         future.record(&self.net.event, when, (seq, ack.number), false, ack.id);
-        let ack = Segment { window, ..fast.ack_segment(ack, self.node) };
+        let &PlainAck { number, id, connection, .. } = ack;
+        let received = ReceivedAck { number, id, connection };
+        let ack = Segment { window, ..fast.ack_segment(received, self.node) };
         let present = (self.net.now, self.net.triggered_at);
         (self.net.now, self.net.triggered_at) = when;
         let handle = self.net.pool.put(ack);
@@ -177,13 +203,13 @@ impl<P: Probe> Port<'_, P> {
     #[inline(never)]
     fn earlier_copies(&self, seq: u64, end: u64, id: u64) -> EarlierCopies {
         match &self.far {
-            Some(FarEnd { receiver, future: Some(future) }) => {
+            Some(FarEnd { receiver, future: Some(future), .. }) => {
                 let (net, c) = (&self.net, self.connection);
                 let path = future.fast().map_or(u32::MAX, |fast| fast.path);
                 let fast = || net.fast.acks_of(path, c);
                 future.earlier_copies(receiver, &net.event, fast, (seq, end), id)
             }
-            Some(FarEnd { receiver, future: None }) if receiver.has(seq, end) => {
+            Some(FarEnd { receiver, future: None, .. }) if receiver.has(seq, end) => {
                 EarlierCopies::Arrived { acks_from: id }
             }
             _ => EarlierCopies::Unknown,

@@ -2,16 +2,14 @@
 //! advance: a segment of new data that arrives in order and its ACK are not stored, except for what
 //! a [`PlainAck`] has. Whatever else happens to a packet takes the slow path.
 
+use lasthop::link::Passage;
 use lasthop::queue::drop_reason;
 use lasthop::ring::Ring;
-use lasthop::segment::{Handle, NodeId, Segment};
+use lasthop::segment::{NodeId, Segment};
 use lasthop::units::Time;
 
 use crate::events::probe::Probe;
 use crate::network::Net;
-
-/// In place of the handle of a frame: an ACK on the fast path.
-pub(crate) const PLAIN_ACK: Handle = Handle::MAX;
 
 /// When a frame arrives, and the trigger time of the event of its arrival.
 pub(crate) type Arrival = (Time, Time);
@@ -19,6 +17,8 @@ pub(crate) type Arrival = (Time, Time);
 /// An ACK on the fast path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlainAck {
+    /// Start of its serialisation on the last link, and its arrival.
+    pub passage: Passage,
     /// All bytes below are acknowledged.
     pub number: u64,
     /// Packet number.
@@ -30,6 +30,17 @@ pub(crate) struct PlainAck {
     pub connection: u32,
     /// Payload bytes of that segment.
     pub len: u32,
+}
+
+/// What the sender of an ACK on the fast path learns when it arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedAck {
+    /// All bytes below are acknowledged.
+    pub number: u64,
+    /// Packet number.
+    pub id: u64,
+    /// Its connection.
+    pub connection: u32,
 }
 
 /// The links from a sender to a receiver and back, each of which follows from the one before
@@ -156,20 +167,24 @@ impl<P: Probe> Net<P> {
         let (mut at, mut triggered_at) = (self.now, self.triggered_at);
         for &l in &*path.data {
             let link = &mut self.links[l as usize];
-            let Some(passage) = link.pass::<true>(at, triggered_at, segment.size) else {
+            let arrival = link.pass::<true>(at, triggered_at, segment.size);
+            if arrival == Time::NEVER {
                 return self.refused(l, at, &{ segment });
-            };
-            (triggered_at, at) = passage;
+            }
+            (triggered_at, at) = (link.last_start(), arrival);
         }
         if !path.lossy.is_empty() {
             return self.transmit_lossy(p, (at, triggered_at), &{ segment });
         }
         let l = path.last;
         let link = &mut self.links[l as usize];
-        let Some((start, arrival)) = link.pass::<false>(at, triggered_at, segment.size) else {
+        let arrival = link.pass::<false>(at, triggered_at, segment.size);
+        if arrival == Time::NEVER {
             return self.refused(l, at, &{ segment });
-        };
-        if arrival.0 <= self.event.time || arrival >= self.until {
+        }
+        let start = link.last_start();
+        if arrival.0 <= self.event.time || arrival >= self.until.min(self.receivers_due[l as usize])
+        {
             return self.arrive_by_event(l, (start, arrival), &{ segment });
         }
         link.passed(arrival);
@@ -197,7 +212,9 @@ impl<P: Probe> Net<P> {
                 return None;
             }
             let arrival = passage.1;
-            if l == path.last && (arrival.0 <= self.event.time || arrival >= self.until) {
+            let last = l == path.last;
+            let latest = self.until.min(self.receivers_due[l as usize]);
+            if last && (arrival.0 <= self.event.time || arrival >= latest) {
                 return self.arrive_by_event(l, passage, segment);
             }
             link.passed(arrival);
@@ -239,19 +256,23 @@ impl<P: Probe> Net<P> {
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
         for &l in &*path.acks {
             let link = &mut self.links[l as usize];
-            let Some(passage) = link.pass::<true>(at, triggered_at, size) else {
+            let arrival = link.pass::<true>(at, triggered_at, size);
+            if arrival == Time::NEVER {
                 return self.refuse_ack(l, at, size, &{ ack });
-            };
-            (triggered_at, at) = passage;
+            }
+            (triggered_at, at) = (link.last_start(), arrival);
         }
         let l = path.last_of_acks;
         let link = &mut self.links[l as usize];
-        let Some((start, arrival)) = link.pass::<false>(at, triggered_at, size) else {
+        let arrival = link.pass::<false>(at, triggered_at, size);
+        if arrival == Time::NEVER {
             return self.refuse_ack(l, at, size, &{ ack });
-        };
-        self.fast.acks[path.ring as usize].push(ack);
+        }
+        let start = link.last_start();
+        let passage = (start, arrival);
+        self.fast.acks[path.ring as usize].push(PlainAck { passage, ..ack });
         let lane = link.tag;
-        if link.put_in_flight((start, arrival), PLAIN_ACK) {
+        if link.put_held_in_flight(passage) {
             self.schedule_arrival(l as usize, lane, (arrival, start));
         }
         true
@@ -269,10 +290,20 @@ impl<P: Probe> Net<P> {
         true
     }
 
-    /// The ACK on the fast path that arrives now at the end of a link.
+    /// The ACK on the fast path that arrives now at the end of a link, if what arrives is one.
     #[inline(always)]
-    pub(crate) fn take_plain_ack(&mut self, l: usize) -> Option<PlainAck> {
+    pub(crate) fn take_plain_ack(&mut self, l: usize) -> Option<ReceivedAck> {
+        let link = &mut self.links[l];
+        if !link.holds_next_at_host() {
+            return None;
+        }
         let ring = self.fast.ring_of_link[l] as usize;
-        self.fast.acks.get_mut(ring)?.pop()
+        let acks = self.fast.acks.get_mut(ring)?;
+        let &PlainAck { number, id, connection, .. } = acks.front()?;
+        acks.drop_front();
+        let lane = link.tag;
+        let next = link.arrive_held(self.now, acks.front().map(|a| a.passage));
+        self.schedule_arrival(l, lane, next);
+        Some(ReceivedAck { number, id, connection })
     }
 }

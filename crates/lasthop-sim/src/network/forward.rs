@@ -3,14 +3,13 @@
 use lasthop::agent::LinkEvent;
 use lasthop::framing::Step;
 use lasthop::link::arq::Ended;
-use lasthop::link::{Offered, Plan};
+use lasthop::link::{HELD_BY_HOST, Offered, Plan};
 use lasthop::queue::{Frame, Outcome, drop_reason};
 use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
 use lasthop::units::Time;
 
 use crate::events::Kind;
 use crate::events::probe::{Fate, Probe, Seen};
-use crate::network::fast_path::PLAIN_ACK;
 use crate::network::{Net, cells};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
@@ -25,7 +24,7 @@ impl<P: Probe> Net<P> {
             self.schedule_link(l);
             return None;
         };
-        if let Some(coming) = link.coming().filter(|c| *c != PLAIN_ACK) {
+        if let Some(coming) = link.coming().filter(|c| *c != HELD_BY_HOST) {
             self.pool.prefetch(coming);
         }
         self.schedule_arrival(l, lane, next);
@@ -127,17 +126,33 @@ impl<P: Probe> Net<P> {
     }
 
     /// The next arrival at the far end of a link whose arrivals are computed in advance, before
-    /// `until`; sets the clock to its time.
+    /// `until`: its time and trigger time. Otherwise it will be an event.
     #[inline]
-    pub(crate) fn arrive_in_advance(&mut self, l: usize) -> Option<(NodeId, Handle)> {
-        let link = &mut self.links[l];
-        let (at, triggered_at) = link.next_arrival();
+    pub(crate) fn next_in_advance(&mut self, l: usize) -> Option<(Time, Time)> {
+        let next = self.links[l].next_arrival();
         // An arrival at the present instant has its place among the other events of this time.
-        if at.0 <= self.event.time || at >= self.until {
-            let lane = link.tag;
-            self.schedule_arrival(l, lane, (at, triggered_at));
+        if next.0.0 <= self.event.time || next.0 >= self.until {
+            self.arrives_by_event(l);
             return None;
         }
+        Some(next)
+    }
+
+    /// The next arrival at the far end of a link is an event.
+    pub(crate) fn arrives_by_event(&mut self, l: usize) {
+        let link = &self.links[l];
+        let (lane, next) = (link.tag, link.next_arrival());
+        self.schedule_arrival(l, lane, next);
+    }
+
+    /// That arrival; sets the clock to its time.
+    #[inline]
+    pub(crate) fn arrive_in_advance(
+        &mut self,
+        l: usize,
+        (at, triggered_at): (Time, Time),
+    ) -> Option<(NodeId, Handle)> {
+        let link = &mut self.links[l];
         (self.now, self.triggered_at) = (at, triggered_at);
         let (node, handle) = (link.to, link.arrive(at)?.0);
         self.fast.leave(1);

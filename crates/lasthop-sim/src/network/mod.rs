@@ -91,6 +91,8 @@ pub struct Net<P> {
     nodes: usize,
     /// By link: its frames arrive at receivers that are computed in advance.
     in_advance: Vec<bool>,
+    /// By link: no receiver behind it that is computed in advance has a timer that is due earlier.
+    pub(crate) receivers_due: Vec<Time>,
     /// The links among them that frames have entered by the present event.
     pub(crate) entered: Vec<u32>,
     /// Receivers are computed in advance up to this time.
@@ -116,6 +118,7 @@ impl<P: Probe> Net<P> {
             event: NO_EVENT,
             scheduler: Scheduler::new(0, &[]),
             in_advance: vec![false; links.len()],
+            receivers_due: vec![Time::NEVER; links.len()],
             entered: Vec::new(),
             until: Time::ZERO,
             fast: FastPaths::new(links.len()),
@@ -171,6 +174,13 @@ impl<P: Probe> Net<P> {
     /// The frames of a link arrive at receivers that are computed in advance.
     pub(crate) fn compute_in_advance(&mut self, link: usize) {
         self.in_advance[link] = true;
+    }
+
+    /// The timer of a receiver behind the link `l` is due at `at`.
+    #[inline]
+    pub(crate) fn receiver_is_due(&mut self, l: u32, at: Time) {
+        let due = &mut self.receivers_due[l as usize];
+        *due = at.min(*due);
     }
 
     /// Number of segments in transit.

@@ -16,7 +16,7 @@ use crate::engine::scheduler::{Key, NO_LINK, OF_CELL};
 use crate::events::Observer;
 use crate::hosts::Hosts;
 use crate::hosts::endpoint::Connection;
-use crate::network::fast_path::{PLAIN_ACK, PlainAck};
+use crate::network::fast_path::PlainAck;
 use crate::network::{Net, Timer};
 use crate::probes::Probes;
 
@@ -139,8 +139,17 @@ impl<R: Observer> Simulation<R> {
     #[inline(never)]
     fn advance(&mut self) {
         while let Some(l) = self.net.entered.pop() {
-            while let Some((node, handle)) = self.net.arrive_in_advance(l as usize) {
-                self.hosts.receive(&mut self.net, node, handle);
+            let l = l as usize;
+            while let Some(next) = self.net.next_in_advance(l) {
+                if next.0 >= self.net.receivers_due[l]
+                    && !self.hosts.run_receiver_timers(l, next, &mut self.net)
+                {
+                    self.net.arrives_by_event(l);
+                    break;
+                }
+                if let Some((node, handle)) = self.net.arrive_in_advance(l, next) {
+                    self.hosts.receive(&mut self.net, node, handle);
+                }
             }
         }
     }
@@ -165,10 +174,9 @@ impl<R: Observer> Simulation<R> {
 
     #[inline(always)]
     fn arrival(&mut self, l: usize) {
-        if let Some((node, handle)) = self.net.arrive(l) {
-            if handle == PLAIN_ACK {
-                return self.hosts.receive_plain_ack(l, &mut self.net);
-            }
+        if let Some(ack) = self.net.take_plain_ack(l) {
+            self.hosts.receive_plain_ack(ack, &mut self.net);
+        } else if let Some((node, handle)) = self.net.arrive(l) {
             self.arrived(l, node, handle);
         }
     }

@@ -10,7 +10,7 @@ use lasthop::air::config::{DelayConfig, LossConfig};
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Network};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
-use lasthop::units::{Duration, QueueLimit, Share};
+use lasthop::units::{Duration, QueueLimit, Share, Size};
 use lasthop_sim::Options;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -54,9 +54,8 @@ fn any_one_way_network() -> impl Strategy<Value = Case> {
                 if matches!(f.app, App::Transfer { .. }) {
                     f.stop = None;
                 }
-                // Few keep their delayed ACKs, since one makes all receivers wait for events.
-                if i < last || spared > 0 {
-                    f.profile.delayed_ack = DelayedAck::Switch(false);
+                if i < last || spared > 1 {
+                    f.profile.delayed_ack = DelayedAck::Switch(b[1] && i % 2 == 0 || b[2]);
                 }
                 if spared > 0 {
                     f.profile.segmentation_offload = false;
@@ -116,20 +115,41 @@ fn results_do_not_depend_on_the_receivers_being_computed_in_advance() {
     assert!(4 * in_advance.get() > all, "only {} of {all} cases", in_advance.get());
 }
 
-/// A hundred flows with losses in both directions, measured after a start-up time.
+/// A hundred flows with losses in both directions, measured after a start-up time: with an ACK for
+/// each segment, with delayed ACKs, with those of Linux.
 #[test]
 fn many_flows_with_losses_in_both_directions() {
-    let mut flows = vec![flow("newreno", ProfileName::Ns235, App::Bulk); 100];
-    for (i, f) in flows.iter_mut().enumerate() {
-        (f.name, f.start) = (format!("flow {i}"), ms(7 * i as u64));
+    for profile in [ProfileName::Ns235, ProfileName::Rfc, ProfileName::Linux] {
+        let mut flows = vec![flow("newreno", profile, App::Bulk); 100];
+        for (i, f) in flows.iter_mut().enumerate() {
+            (f.name, f.start) = (format!("flow {i}"), ms(7 * i as u64));
+            f.profile.segmentation_offload = false;
+        }
+        let mut net = last_hop(flows, Duration::secs(30));
+        net.measure_from = ms(1234);
+        net.links[DOWN].queue = packets(30);
+        net.links[DOWN].loss = LossConfig::uniform(Share(0.01));
+        net.links[UP].loss = LossConfig::uniform(Share(0.02));
+        assert!(any_in_advance(&net));
+        assert_eq!(result(&net, 3, false), result(&net, 3, true));
     }
-    let mut net = last_hop(flows, Duration::secs(30));
-    net.measure_from = ms(1234);
-    net.links[DOWN].queue = packets(30);
-    net.links[DOWN].loss = LossConfig::uniform(Share(0.01));
-    net.links[UP].loss = LossConfig::uniform(Share(0.02));
-    assert!(any_in_advance(&net));
-    assert_eq!(result(&net, 3, false), result(&net, 3, true));
+}
+
+/// Two flows of different rates with delayed ACKs, without losses: timers of one receiver are due
+/// between arrivals at the other.
+#[test]
+fn delayed_acks_between_the_arrivals_of_another_flow() {
+    for (window, wait) in [(1.0, 200), (3.0, 40), (4.0, 1), (7.0, 33)] {
+        let mut flows = vec![flow("reno", ProfileName::Rfc, App::Bulk); 2];
+        for (i, f) in flows.iter_mut().enumerate() {
+            (f.name, f.start) = (format!("flow {i}"), ms(13 * i as u64));
+            f.profile.delayed_ack = DelayedAck::AtMost(ms(wait));
+            f.receive_window = Size::Segments([window, 40.0][i]);
+        }
+        let net = last_hop(flows, Duration::secs(20));
+        assert!(any_in_advance(&net));
+        assert_eq!(result(&net, 1, false), result(&net, 1, true));
+    }
 }
 
 /// The plan says why: an observer, an agent, ACKs that share their link with data.

@@ -181,14 +181,23 @@ impl Receiver {
         self.plain && seq == self.rcv_nxt && seq + u64::from(len) <= self.edge
     }
 
-    /// Takes a segment that it expects. Returns the window that its ACK advertises; the ACK has no
-    /// options, and its number is the end of the segment.
+    /// Takes a segment that it expects and that arrives at `now`. Returns the window that its ACK
+    /// advertises; the ACK has no options, and its number is the end of the segment. `None` if the
+    /// ACK is delayed.
     #[inline(always)]
-    pub fn take_plain(&mut self, len: u32) -> u32 {
+    pub fn take_plain(&mut self, now: Time, len: u32) -> Option<u32> {
         self.rcv_nxt += u64::from(len);
+        if let Some(delay) = self.delay {
+            self.pending = !self.pending;
+            if self.pending {
+                (self.deadline, self.armed) = (now + delay, now);
+                return None;
+            }
+            self.deadline = Time::NEVER;
+        }
         self.edge = self.edge.max(self.rcv_nxt + self.window());
         self.last_ack = self.rcv_nxt;
-        u32::try_from(self.edge - self.rcv_nxt).unwrap_or(u32::MAX)
+        Some(u32::try_from(self.edge - self.rcv_nxt).unwrap_or(u32::MAX))
     }
 
     /// Bytes on the wire of an ACK without options.
@@ -205,8 +214,24 @@ impl Receiver {
         out: &mut impl Output,
     ) -> (u64, u64) {
         let in_order = self.process_other_segment(now, segment, out);
-        self.plain = self.usual && self.ahead.is_empty() && !self.echo && !self.timestamps;
+        self.plain = (self.usual || self.delays_plainly())
+            && self.ahead.is_empty()
+            && !self.echo
+            && !self.timestamps;
         in_order
+    }
+
+    /// As `usual`, but every second segment is acknowledged at once, the others by the timer.
+    fn delays_plainly(&self) -> bool {
+        self.open
+            && self.delay.is_some()
+            && self.linux_acks.is_none()
+            && self.compression.is_none()
+            && !self.config.manual_read
+            && self.fin_at.is_none()
+            && self.rule.is_none()
+            && self.growth.is_none()
+            && (self.ack_limit, self.shut) == (u64::MAX, false)
     }
 
     fn process_other_segment(
@@ -456,10 +481,14 @@ impl Receiver {
         true
     }
 
-    /// Every segment is acknowledged at once, and no scheme has a part in it: the receiver never
-    /// sets a timer.
-    pub fn acks_at_once(&self) -> bool {
-        self.delay.is_none() && self.rule.is_none()
+    /// A scheme has a part in it.
+    pub fn has_rule(&self) -> bool {
+        self.rule.is_some()
+    }
+
+    /// It delays ACKs, by a timer.
+    pub fn delays_acks(&self) -> bool {
+        self.delay.is_some() || self.compression.is_some()
     }
 
     /// It tells causes of losses apart.

@@ -4,7 +4,7 @@
 use crate::pacing::Pacer;
 use crate::rate::{RateSample, RateSampler};
 use crate::scoreboard::Sent;
-use crate::window::{Ack, Hooks, Loss, LossClass, Report, Start, Window, WindowRule};
+use crate::window::{Ack, Hooks, Loss, LossClass, Report, Start, Window, WindowRule, grow};
 use lasthop_core::segment::{Flags, Notice};
 use lasthop_core::units::{Duration, Rate, Time};
 
@@ -19,6 +19,8 @@ pub struct Congestion<W> {
     pacer: Option<Box<Pacer>>,
     /// The rule has a timer.
     has_timer: bool,
+    /// Its `on_ack` is [`grow`].
+    grows_as_reno: bool,
     /// Bytes that duplicate ACKs have counted as delivered, where there is no SACK.
     dup_delivered: u64,
     /// No reduction by ECN before this byte is acknowledged.
@@ -30,6 +32,7 @@ pub struct Congestion<W> {
 impl<W: WindowRule> Congestion<W> {
     /// The state before the connection is established.
     pub fn new(rule: W, window: Window, hooks: Hooks) -> Self {
+        let grows_as_reno = rule.grows_as_reno();
         Congestion {
             window,
             inflation: 0.0,
@@ -39,6 +42,7 @@ impl<W: WindowRule> Congestion<W> {
             // timer of the rule needs as well.
             pacer: (hooks.pacing || hooks.timer).then(Box::default),
             has_timer: hooks.timer,
+            grows_as_reno,
             dup_delivered: 0,
             ecn_until: 0,
             cwr: false,
@@ -116,6 +120,18 @@ impl<W: WindowRule> Congestion<W> {
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack) {
         self.rule.on_ack(&mut self.window, ack);
+    }
+
+    /// New data are acknowledged, where the rule [grows as Reno](Self::grows_as_reno).
+    #[inline(always)]
+    pub fn grow(&mut self, ack: &Ack) {
+        grow(&mut self.window, ack);
+    }
+
+    /// The rule opens the window as Reno does.
+    #[inline(always)]
+    pub fn grows_as_reno(&self) -> bool {
+        self.grows_as_reno
     }
 
     /// An ACK, for a rule that needs every ACK.

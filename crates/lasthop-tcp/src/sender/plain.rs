@@ -2,7 +2,7 @@
 //! duplicate ACKs without additions, nothing to be retransmitted, no options. It does what
 //! `on_segment` does, without the questions whose answers are known.
 
-use super::Sender;
+use super::{Limit, Sender};
 use crate::recovery::engine::Engine;
 use crate::sender::config::{Output, State};
 use crate::window::WindowRule;
@@ -11,8 +11,8 @@ use lasthop_core::units::Time;
 #[allow(clippy::multiple_inherent_impl, reason = "the fast path is a file apart")]
 impl<W: WindowRule> Sender<W> {
     /// An ACK without options and without data that acknowledges all bytes below `ack` and
-    /// advertises `window`. Returns false if it may need more than the fast path: then nothing has
-    /// changed, and `on_segment` has to follow.
+    /// advertises `window`. Returns what limits the sender afterwards; `None` if the ACK may need
+    /// more than the fast path: then nothing has changed, and `on_segment` has to follow.
     #[inline(always)]
     pub fn on_plain_ack(
         &mut self,
@@ -20,7 +20,7 @@ impl<W: WindowRule> Sender<W> {
         ack: u64,
         window: u32,
         out: &mut impl Output,
-    ) -> bool {
+    ) -> Option<Limit> {
         let stream = &mut self.stream;
         let usual = self.plain
             && ack > stream.snd_una()
@@ -28,11 +28,12 @@ impl<W: WindowRule> Sender<W> {
             && ack < stream.written()
             && u64::from(window) == stream.rwnd();
         if !usual {
-            return false;
+            return None;
         }
-        let Engine::Dupack(recovery) = &mut self.recovery else { return false };
-        recovery.on_plain_ack(stream, now, ack, out);
-        true
+        let Engine::Dupack(recovery) = &mut self.recovery else { return None };
+        recovery.on_plain_ack();
+        let limit = stream.on_plain_ack(now, ack, out);
+        Some(limit.unwrap_or_else(|| self.limited_by()))
     }
 
     /// After an ACK that has taken the slow path: notes whether the next one may take the fast one.

@@ -164,18 +164,10 @@ impl DupackRecovery {
             && self.additions.is_none()
     }
 
-    /// An ACK of new data without options, of a recovery and a stream that are plain; the stream
-    /// sends what the window allows.
+    /// An ACK of new data without options, of a recovery and a stream that are plain.
     #[inline(always)]
-    pub fn on_plain_ack<W: WindowRule>(
-        &mut self,
-        stream: &mut Stream<W>,
-        now: Time,
-        ack: u64,
-        out: &mut impl Output,
-    ) {
+    pub fn on_plain_ack(&mut self) {
         self.partial_seen = false;
-        stream.on_plain_ack(now, ack, out);
     }
 
     /// Sends what the window allows after an ACK or a deadline. ns-2 sends nothing between the

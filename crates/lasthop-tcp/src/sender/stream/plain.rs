@@ -5,9 +5,10 @@ use super::Stream;
 use crate::profile::GrowthBase;
 use crate::scoreboard::{Marks, Sent};
 use crate::sender::config::{Output, SendReason};
+use crate::sender::limits::Limit;
 use crate::window::{Ack, WindowRule};
 use lasthop_core::segment::{Flags, Payload, Segment};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Duration, Time};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
@@ -28,9 +29,10 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// An ACK of new data without options, outside of recovery; not everything written is
-    /// acknowledged. Sends what the window allows.
+    /// acknowledged. Sends what the window allows. Returns what limits the sender then, if that is
+    /// a window.
     #[inline(always)]
-    pub fn on_plain_ack(&mut self, now: Time, ack: u64, out: &mut impl Output) {
+    pub fn on_plain_ack(&mut self, now: Time, ack: u64, out: &mut impl Output) -> Option<Limit> {
         let (bytes, prior_flight) = (ack - self.snd_una, self.snd_max - self.snd_una);
         let limited = self.is_cwnd_limited(prior_flight);
         self.limited = 0;
@@ -42,33 +44,48 @@ impl<W: WindowRule> Stream<W> {
             self.sample_rtt(now - sent, sent, false);
         }
         self.rearm_after_ack(now);
-        if limited {
-            let ack = Ack {
-                now,
-                bytes,
-                delivered: bytes,
-                rtt,
-                srtt: self.timers.rto().srtt(),
-                flight: prior_flight - bytes,
-                prior_flight,
-                snd_una: ack,
-                snd_max: self.snd_max,
-                mss: self.config.mss,
-                recovering: false,
-                by_bytes: self.profile.byte_counting,
-                whole_segments: self.profile.whole_segments,
-                ece: false,
-                stamps: None,
-                rate: None,
-            };
-            self.congestion.on_ack(&ack);
+        if limited && self.congestion.grows_as_reno() && !self.profile.whole_segments {
+            let ack = self.plain_ack(now, bytes, rtt, prior_flight);
+            self.congestion.grow(&ack);
+        } else if limited {
+            self.open_window(now, bytes, rtt, prior_flight);
         }
-        self.fill_plain(now, out);
+        self.fill_plain(now, out)
+    }
+
+    /// The window rule opens the window.
+    #[inline(never)]
+    fn open_window(&mut self, now: Time, bytes: u64, rtt: Option<Duration>, prior_flight: u64) {
+        let ack = self.plain_ack(now, bytes, rtt, prior_flight);
+        self.congestion.on_ack(&ack);
+    }
+
+    /// What an ACK of `bytes` without options says.
+    #[inline(always)]
+    fn plain_ack(&self, now: Time, bytes: u64, rtt: Option<Duration>, prior_flight: u64) -> Ack {
+        Ack {
+            now,
+            bytes,
+            delivered: bytes,
+            rtt,
+            srtt: self.timers.rto().srtt(),
+            flight: prior_flight - bytes,
+            prior_flight,
+            snd_una: self.snd_una,
+            snd_max: self.snd_max,
+            mss: self.config.mss,
+            recovering: false,
+            by_bytes: self.profile.byte_counting,
+            whole_segments: self.profile.whole_segments,
+            ece: false,
+            stamps: None,
+            rate: None,
+        }
     }
 
     /// `fill` in the same circumstances.
     #[inline(always)]
-    fn fill_plain(&mut self, now: Time, out: &mut impl Output) {
+    fn fill_plain(&mut self, now: Time, out: &mut impl Output) -> Option<Limit> {
         let (mss, una, first) = (u64::from(self.config.mss), self.snd_una, self.snd_max);
         let window = self.congestion.inflated();
         let right = (una + window.min(self.rwnd)).min(self.written);
@@ -78,12 +95,17 @@ impl<W: WindowRule> Stream<W> {
             next += mss;
         }
         // The rest of what is written may be less than a segment.
-        if self.written - next < mss {
+        let ends = self.written - next < mss;
+        if ends {
             self.fill_with_others(now, window, u32::MAX, SendReason::Recovery, out);
         }
         if self.written > first {
             self.note_cwnd_usage(self.snd_max > first, self.flight());
         }
+        // As `Sender::limited_by` says, where a full segment remains to be sent.
+        let next_flight = next - una + mss;
+        let by_cwnd = next_flight <= self.rwnd || next_flight > window;
+        (!ends).then_some(if by_cwnd { Limit::Cwnd } else { Limit::ReceiveWindow })
     }
 
     /// Sends the new segment of full size at `seq`, which is snd_nxt.

@@ -1,0 +1,158 @@
+//! The frames that wait on a computed link, as runs of equal frames whose departures are equally
+//! far apart: at a constant rate, frames of one size that follow each other are one run, however
+//! many they are.
+
+use super::is_later;
+use lasthop_core::ring::Ring;
+use lasthop_core::units::{Duration, Time};
+
+/// Frames of one size. Each departure has that of the frame before as its trigger time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    /// Number of frames that have not left.
+    frames: u32,
+    /// Bytes of each frame.
+    bytes: u32,
+    /// Departure of the first frame from the queue, and its trigger time.
+    first: Time,
+    triggered_at: Time,
+    /// Departure of the last frame.
+    last: Time,
+    /// Time between two departures; of no meaning if the run has one frame.
+    step: Duration,
+}
+
+/// The frames that wait, with the times when they leave the queue.
+#[derive(Clone, Debug)]
+pub(super) struct WaitingFrames {
+    frames: u64,
+    bytes: u64,
+    /// The first run; without frames if none waits.
+    run: Run,
+    /// The runs behind it.
+    behind: Ring<Run>,
+    /// There is none.
+    is_one_run: bool,
+}
+
+impl Default for WaitingFrames {
+    fn default() -> WaitingFrames {
+        let (run, behind) = (Run::default(), Ring::default());
+        WaitingFrames { frames: 0, bytes: 0, run, behind, is_one_run: true }
+    }
+}
+
+impl WaitingFrames {
+    /// Number of frames.
+    #[inline]
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Their bytes.
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds a frame that leaves at `at`, by an event whose trigger time is `triggered_at`. No frame
+    /// leaves later.
+    #[inline(always)]
+    pub(super) fn push(&mut self, at: Time, triggered_at: Time, bytes: u32) {
+        self.frames += 1;
+        self.bytes += u64::from(bytes);
+        let run = &mut self.run;
+        let step = at.0.wrapping_sub(triggered_at.0);
+        let follows = run.bytes == bytes && run.last == triggered_at && run.step.0 == step;
+        if follows && self.is_one_run && run.frames > 1 {
+            run.frames += 1;
+            run.last = at;
+        } else {
+            self.push_other(at, triggered_at, bytes);
+        }
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, at: Time, triggered_at: Time, bytes: u32) {
+        let run = self.behind.back_mut().unwrap_or(&mut self.run);
+        if run.bytes == bytes && run.last == triggered_at && run.frames > 0 {
+            let step = at - triggered_at;
+            if step == run.step || run.frames == 1 {
+                run.frames += 1;
+                (run.last, run.step) = (at, step);
+                return;
+            }
+        }
+        let step = Duration::ZERO;
+        let run = Run { frames: 1, bytes, first: at, triggered_at, last: at, step };
+        if self.run.frames == 0 {
+            self.run = run;
+        } else {
+            self.behind.push(run);
+            self.is_one_run = false;
+        }
+    }
+
+    /// Removes the frames that have left by `now`, by events up to the trigger time `triggered_at`.
+    /// A departure at this time with a later trigger time has not happened yet: the frame still
+    /// occupies its place.
+    #[inline(always)]
+    pub(super) fn settle(&mut self, now: Time, triggered_at: Time) {
+        loop {
+            let run = &mut self.run;
+            let next = (run.first, run.triggered_at);
+            if run.frames == 0 || is_later(next, (now, triggered_at)) {
+                return;
+            }
+            self.frames -= 1;
+            self.bytes -= u64::from(run.bytes);
+            run.frames -= 1;
+            (run.triggered_at, run.first) = (next.0, Time(next.0.0.wrapping_add(run.step.0)));
+            if run.frames == 0 {
+                self.next_run();
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn next_run(&mut self) {
+        self.run = self.behind.pop().unwrap_or_default();
+        self.is_one_run = self.behind.is_empty();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// Runs hold the same frames as a list of them.
+        #[test]
+        fn behaves_like_a_list_of_frames(
+            steps in prop::collection::vec((0u64..4, 1u64..4, 1u32..3, 0u64..3), 1..200),
+        ) {
+            let (mut runs, mut list) = (WaitingFrames::default(), VecDeque::new());
+            // Departures follow each other: each is triggered by the one before, or by another
+            // event.
+            let (mut now, mut last) = (0, (0, 0));
+            for (wait, step, bytes, back) in steps {
+                now += wait;
+                let limit = (Time(now), Time(now.saturating_sub(back)));
+                runs.settle(limit.0, limit.1);
+                while list.front().is_some_and(|&(at, by, _)| (at, by) <= limit) {
+                    list.pop_front();
+                }
+                let at = last.0.max(now) + step;
+                let by = if back == 0 { last.1 } else { last.0 };
+                runs.push(Time(at), Time(by), bytes);
+                list.push_back((Time(at), Time(by), bytes));
+                last = (at, last.0);
+                prop_assert_eq!(runs.frames(), list.len() as u64);
+                let sum = list.iter().map(|f| u64::from(f.2)).sum::<u64>();
+                prop_assert_eq!(runs.bytes(), sum);
+            }
+        }
+    }
+}
