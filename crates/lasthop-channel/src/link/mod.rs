@@ -113,6 +113,7 @@ pub struct Link {
     limit: Option<QueueLimit>,
     idle_path: IdleFastPath,
     plain: Option<Plain>,
+    loses_frames: bool,
     /// Set if departures are events instead of being computed at enqueue.
     evented: Option<Box<Evented>>,
     /// Set if frames may take several slots, all of which are computed at enqueue.
@@ -237,6 +238,7 @@ impl Link {
                 delay: Duration::ZERO,
             },
             plain,
+            loses_frames: loses || !config.outages.is_empty(),
             evented,
             service: None,
             constant: constant.map(|c| c.0),

@@ -2,7 +2,7 @@
 //! when it enters the queue.
 
 use super::flight::{HELD_BY_HOST, HeldByHost, InFlight};
-use super::{Link, is_later};
+use super::{Link, Offered, is_later};
 use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::Time;
 
@@ -10,20 +10,24 @@ use lasthop_core::units::Time;
 pub type Passage = (Time, Time);
 
 impl Link {
-    /// Rate and delay are constant, the queue is DropTail, frames do not overtake each other, and
+    /// The queue is DropTail, frames do not overtake each other and take one slot each, and
     /// departures are not events.
-    pub fn is_plain(&self) -> bool {
-        self.plain.is_some()
-            && self.evented.is_none()
+    pub fn passes_in_order(&self) -> bool {
+        self.evented.is_none()
             && self.service.is_none()
             && self.place.is_none()
             && self.reordering.is_none()
     }
 
-    /// Errors may destroy frames.
+    /// The same, and rate and delay are constant.
+    pub fn is_plain(&self) -> bool {
+        self.passes_in_order() && self.plain.is_some_and(|p| p.rate.0 > 0)
+    }
+
+    /// Errors or outages may destroy frames.
     #[inline]
     pub fn loses_frames(&self) -> bool {
-        self.plain.is_none_or(|p| p.loses)
+        self.loses_frames
     }
 
     /// Carries a frame of `size` bytes that enters a plain link without losses at `now`, by an
@@ -84,8 +88,8 @@ impl Link {
         self.last_start
     }
 
-    /// As `pass`, on a plain link that may lose frames; also returns whether it loses this one. The
-    /// arrival is not counted.
+    /// As `pass`, on a link that may lose frames, and whose rate and delay may vary; `None` if the
+    /// queue refuses the frame. Also returns whether it is lost. The arrival is not counted.
     #[inline(never)]
     pub fn pass_or_lose(
         &mut self,
@@ -93,6 +97,16 @@ impl Link {
         triggered_at: Time,
         segment: &Segment,
     ) -> Option<(Passage, bool)> {
+        if self.plain.is_none_or(|p| p.rate.0 == 0) || now == Time::NEVER {
+            let Offered::Admitted = self.offer(now, triggered_at, segment.size) else {
+                return None;
+            };
+            let plan = self.plan(now, now, segment);
+            if plan.lost {
+                self.queue_damaged_frame(&plan, segment);
+            }
+            return Some(((plan.start, plan.arrival), plan.lost));
+        }
         let arrival = self.pass::<false>(now, triggered_at, segment.size);
         if arrival == Time::NEVER {
             return None;

@@ -305,7 +305,28 @@ impl fmt::Debug for ForeignAgent {
 mod tests {
     use super::*;
     use crate::catalogue::SchemeChoice;
-    use lasthop_tcp::window::Hooks;
+    use lasthop_tcp::window::{Hooks, grow};
+
+    /// A rule that says so opens the window as [`grow`] does: below and above ssthresh, by bytes,
+    /// by ACKs and in whole segments.
+    #[test]
+    fn rules_that_grow_as_reno_do() {
+        let mut rule = AnyWindow::from(crate::reno::RenoWindow);
+        assert!(rule.grows_as_reno());
+        for (cwnd, by_bytes, whole_segments) in [
+            (2000.0, false, false),
+            (9000.0, false, false),
+            (9000.0, true, false),
+            (9000.0, true, true),
+        ] {
+            let window = Window { cwnd, ssthresh: 5000.0 };
+            let ack = Ack { by_bytes, whole_segments, ..crate::testing::harness::ack() };
+            let (mut a, mut b) = (window, window);
+            rule.on_ack(&mut a, &ack);
+            grow(&mut b, &ack);
+            assert_eq!(a, b);
+        }
+    }
 
     #[test]
     fn the_methods_of_a_rule_decide_what_the_sender_calls() {

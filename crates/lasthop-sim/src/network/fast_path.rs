@@ -32,6 +32,14 @@ pub(crate) struct PlainAck {
     pub len: u32,
 }
 
+impl PlainAck {
+    /// What a link needs to know of it.
+    fn segment(&self, size: u32) -> Segment {
+        let &PlainAck { number, id, connection, .. } = self;
+        Segment { ack: number, id, flow: connection, size, attempt: 1, ..Segment::default() }
+    }
+}
+
 /// What the sender of an ACK on the fast path learns when it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedAck {
@@ -47,9 +55,10 @@ pub(crate) struct ReceivedAck {
 /// without an event.
 #[derive(Clone, Debug)]
 struct FastPath {
-    /// Links of the data before the last one, up to the first one that loses frames.
+    /// Links of the data before the last one, up to the first one that loses frames or whose rate
+    /// or delay varies.
     data: Box<[u32]>,
-    /// Such a link and those behind it; empty if no link loses frames.
+    /// Such a link and those behind it; empty if there is none.
     lossy: Box<[u32]>,
     /// The last link of the data.
     last: u32,
@@ -57,6 +66,8 @@ struct FastPath {
     acks: Box<[u32]>,
     /// No link of the ACKs loses frames.
     acks_are_safe: bool,
+    /// Nor does the rate or the delay of one vary.
+    acks_are_plain: bool,
     /// The last link of the ACKs, and where the ACKs on it are stored.
     last_of_acks: u32,
     ring: u32,
@@ -106,8 +117,8 @@ impl FastPaths {
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
-    /// Adds a path from one node to another over links that are all plain, if there is none yet.
-    /// Returns its index; `None` if an event is needed at a node between, or a link is not plain.
+    /// Adds a path from one node to another over links that frames pass in order, if there is none
+    /// yet. Returns its index; `None` if an event is needed at a node between, or for a link.
     pub(crate) fn add_fast_path(&mut self, from: NodeId, to: NodeId) -> Option<u32> {
         let route =
             |a: NodeId, b: NodeId| &self.routes[usize::from(a) * self.nodes + usize::from(b)];
@@ -115,13 +126,14 @@ impl<P: Probe> Net<P> {
         let ((&last, before_last), (&last_of_acks, acks_before)) =
             (data.split_last()?, acks.split_last()?);
         let links = &self.links;
+        let in_order = |l: &u32| links[*l as usize].passes_in_order();
         let plain = |l: &u32| links[*l as usize].is_plain();
         let ends = links[last as usize].to == to && links[last_of_acks as usize].to == from;
-        if !ends || !data.iter().all(plain) || !acks.iter().all(plain) {
+        if !ends || !data.iter().all(in_order) || !acks.iter().all(in_order) {
             return None;
         }
         let loses = |l: &u32| links[*l as usize].loses_frames();
-        let first_lossy = data.iter().position(loses);
+        let first_lossy = data.iter().position(|l| loses(l) || !plain(l));
         let safe = &before_last[..first_lossy.unwrap_or(before_last.len()).min(before_last.len())];
         let mut path = FastPath {
             data: safe.into(),
@@ -129,6 +141,7 @@ impl<P: Probe> Net<P> {
             last,
             acks: acks_before.into(),
             acks_are_safe: !acks.iter().any(loses),
+            acks_are_plain: acks.iter().all(plain),
             last_of_acks,
             ring: self.fast.ring_of_link[last_of_acks as usize],
         };
@@ -250,8 +263,8 @@ impl<P: Probe> Net<P> {
     #[inline(always)]
     pub(crate) fn transmit_ack(&mut self, p: u32, size: u32, ack: PlainAck) -> bool {
         let path = &self.fast.paths[p as usize];
-        if !path.acks_are_safe {
-            return false;
+        if !path.acks_are_plain || !path.acks_are_safe {
+            return path.acks_are_safe && self.transmit_ack_over_variable_links(p, size, &{ ack });
         }
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
         for &l in &*path.acks {
@@ -278,14 +291,37 @@ impl<P: Probe> Net<P> {
         true
     }
 
+    /// As `transmit_ack`, where a rate or a delay varies and no link loses frames.
+    #[inline(never)]
+    fn transmit_ack_over_variable_links(&mut self, p: u32, size: u32, ack: &PlainAck) -> bool {
+        let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
+        let segment = ack.segment(size);
+        for i in 0.. {
+            let path = &self.fast.paths[p as usize];
+            let l = path.acks.get(i).copied().unwrap_or(path.last_of_acks);
+            let link = &mut self.links[l as usize];
+            let Some((passage, _)) = link.pass_or_lose(at, triggered_at, &segment) else {
+                return self.refuse_ack(l, at, size, ack);
+            };
+            if i == path.acks.len() {
+                self.fast.acks[path.ring as usize].push(PlainAck { passage, ..*ack });
+                let lane = link.tag;
+                if link.put_held_in_flight(passage) {
+                    self.schedule_arrival(l as usize, lane, (passage.1, passage.0));
+                }
+                return true;
+            }
+            link.passed(passage.1);
+            (triggered_at, at) = passage;
+        }
+        true
+    }
+
     /// The queue of a link refuses an ACK that would enter it at `at`.
     #[inline(never)]
     fn refuse_ack(&mut self, l: u32, at: Time, size: u32, ack: &PlainAck) -> bool {
         let present = std::mem::replace(&mut self.now, ack.sent_at);
-        let &PlainAck { number, id, connection, .. } = ack;
-        let segment =
-            Segment { ack: number, id, flow: connection, size, attempt: 1, ..Segment::default() };
-        self.refused(l, at, &segment);
+        self.refused(l, at, &ack.segment(size));
         self.now = present;
         true
     }

@@ -125,10 +125,10 @@ pub struct GroundTruth {
     /// Number of the next entry of `doomed`.
     next_future_loss: u64,
     pending: BTreeMap<CopyId, Pending>,
-    /// Timeouts whose segment had arrived: (its first byte, the first packet number after the
-    /// timeout). The next ACK that covers the segment decides whether an ACK was in transit at the
-    /// timeout.
-    undecided_timeouts: BTreeSet<(u64, u64)>,
+    /// Timeouts whose segment had arrived: (its first byte, the first packet number of an ACK after
+    /// the timeout, the packet number of the retransmission). The next ACK that covers the segment
+    /// decides whether an ACK was in transit at the timeout.
+    undecided_timeouts: BTreeSet<(u64, u64, u64)>,
     counts: GroundTruthCounts,
 }
 
@@ -144,11 +144,11 @@ impl GroundTruth {
         earlier: EarlierCopies,
     ) -> bool {
         self.settle(now);
-        let (seq, attempt, _) = copy;
+        let (seq, attempt, id) = copy;
         match earlier {
             EarlierCopies::Arrived { acks_from } if reason == SendReason::Timeout => {
                 self.counts.retransmissions += 1;
-                self.undecided_timeouts.insert((seq, acks_from));
+                self.undecided_timeouts.insert((seq, acks_from, id));
                 return true;
             }
             EarlierCopies::Arrived { .. } | EarlierCopies::WillArrive => {
@@ -279,8 +279,9 @@ impl GroundTruth {
 
     #[cold]
     fn decide(&mut self, ack: u64, id: u64) {
-        while let Some(&(seq, after)) = self.undecided_timeouts.first().filter(|u| u.0 < ack) {
-            self.undecided_timeouts.remove(&(seq, after));
+        while let Some(&timeout) = self.undecided_timeouts.first().filter(|u| u.0 < ack) {
+            self.undecided_timeouts.remove(&timeout);
+            let (_, after, _) = timeout;
             // A packet sent before the timeout was in transit when the timer fired. A later one
             // shows that all earlier ACKs were lost.
             *(if id < after { &mut self.counts.timeouts } else { &mut self.counts.ack_loss }) += 1;

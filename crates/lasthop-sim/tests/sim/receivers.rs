@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::random::{Case, Conditions, any_network, cases};
 use crate::support::*;
-use lasthop::air::config::{DelayConfig, LossConfig};
+use lasthop::air::config::{DelayConfig, LossConfig, TraceStart};
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Network};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
@@ -149,6 +149,28 @@ fn delayed_acks_between_the_arrivals_of_another_flow() {
         let net = last_hop(flows, Duration::secs(20));
         assert!(any_in_advance(&net));
         assert_eq!(result(&net, 1, false), result(&net, 1, true));
+    }
+}
+
+/// Links that follow a trace, and losses: frames take the fast path over links whose
+/// rate varies.
+#[test]
+fn flows_over_links_whose_rate_varies() {
+    for (profile, loss) in [(ProfileName::Ns235, 0.0), (ProfileName::Rfc, 0.01)] {
+        let mut flows = vec![flow("newreno", profile, App::Bulk); 3];
+        for (i, f) in flows.iter_mut().enumerate() {
+            (f.name, f.start) = (format!("flow {i}"), ms(7 * i as u64));
+        }
+        for varies in [[DOWN, DOWN], [UP, UP], [DOWN, UP]] {
+            let mut net = last_hop(flows.clone(), Duration::secs(20));
+            net.links[DOWN].loss = LossConfig::uniform(Share(loss));
+            for l in varies {
+                let trace = trace(&[0, 1, 1, 2, 9, 14, 15, 15, 30, 31]);
+                net.links[l] = traced(net.links[l].clone(), trace, TraceStart::default());
+            }
+            assert!(any_in_advance(&net));
+            assert_eq!(result(&net, 1, false), result(&net, 1, true));
+        }
     }
 }
 

@@ -14,6 +14,19 @@ fn a_future_queue_drop_does_not_count_before_its_time() {
     );
 }
 
+/// A segment times out twice while the same ACK is the next one to be sent: both timeouts count.
+#[test]
+fn two_timeouts_before_the_same_ack_are_two() {
+    let mut truth = GroundTruth::default();
+    for (attempt, id) in [(2, 30), (3, 31)] {
+        let earlier = EarlierCopies::Arrived { acks_from: 20 };
+        truth.retransmitted(Time(1), (0, attempt, id), SendReason::Timeout, earlier);
+    }
+    assert_eq!(truth.counts().timeouts, 2);
+    truth.ack_received(1000, 19);
+    assert_eq!((truth.counts().timeouts, truth.counts().ack_loss), (2, 0));
+}
+
 /// An event of a segment.
 #[derive(Clone, Copy, Debug)]
 enum Step {
