@@ -120,6 +120,20 @@ impl<T: Copy + Default> Ring<T> {
         self.tail == self.head
     }
 
+    /// The items from the first one on that satisfies `wanted`; all behind it have to satisfy it as
+    /// well.
+    pub fn from_first(&self, wanted: impl Fn(&T) -> bool) -> impl Iterator<Item = &T> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(middle) {
+                Some(item) if !wanted(item) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        (low..self.len()).filter_map(|i| self.get(i))
+    }
+
     /// Iterates over the items from first to last.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len()).filter_map(|i| self.get(i))
@@ -196,6 +210,12 @@ mod tests {
                 prop_assert_eq!(ring.back_mut(), model.back_mut());
                 prop_assert_eq!(ring.get_mut(3), model.get_mut(3));
                 prop_assert!(ring.iter().eq(model.iter()));
+                // The items from any place on, found by their places.
+                let from = model.len() / 3;
+                let numbered: Vec<u32> = (0..model.len() as u32).collect();
+                let mut places = Ring::default();
+                numbered.iter().for_each(|&n| places.push(n));
+                prop_assert!(places.from_first(|&n| n as usize >= from).eq(&numbered[from..]));
             }
         }
     }

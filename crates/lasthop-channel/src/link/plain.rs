@@ -37,7 +37,9 @@ impl Link {
     #[inline(always)]
     pub fn pass<const PASSES: bool>(&mut self, now: Time, triggered_at: Time, size: u32) -> Time {
         let idle_path = &mut self.idle_path;
-        if size == idle_path.size && self.last_end < now && idle_path.starts.holds(now) {
+        let departure = (self.last_end, self.last_start);
+        let waits = is_later(departure, (now, triggered_at));
+        if size == idle_path.size && !waits && idle_path.starts.holds(now) {
             idle_path.frames += 1;
             idle_path.passing += u64::from(PASSES);
             (self.last_start, self.last_end) = (now, now + idle_path.time);

@@ -90,7 +90,12 @@ pub(crate) struct FutureArrivals {
     last: (u32, Source),
     /// Event source of the receiver's timer.
     timer: Source,
-    arrivals: Ring<Arrival>,
+    /// Arrivals of bytes beyond all those before, by time; so also by their bytes.
+    advancing: Ring<Arrival>,
+    /// Other arrivals and timers, by time.
+    others: Ring<Arrival>,
+    /// The number of arrivals among the others that do not repeat.
+    fillers: u64,
     /// The number of arrivals that brought bytes beyond the receive window.
     refused: u64,
     /// Set if its packets may take the fast path.
@@ -101,7 +106,15 @@ impl FutureArrivals {
     /// No arrival yet. `last`: the last link on the way to the receiver, and the event source of its
     /// arrivals; `timer`: that of the receiver's timer; `fast`: its packets may take the fast path.
     pub(crate) fn new(last: (u32, Source), timer: Source, fast: Option<FastConnection>) -> Self {
-        FutureArrivals { last, timer, arrivals: Ring::default(), refused: 0, fast }
+        FutureArrivals {
+            last,
+            timer,
+            advancing: Ring::default(),
+            others: Ring::default(),
+            fillers: 0,
+            refused: 0,
+            fast,
+        }
     }
 
     /// The last link on the way to the receiver.
@@ -134,12 +147,21 @@ impl FutureArrivals {
         repeats: bool,
         next_id: u64,
     ) {
-        while self.arrivals.front().is_some_and(|a| a.has_happened(event)) {
-            self.arrivals.pop();
+        while self.advancing.front().is_some_and(|a| a.has_happened(event)) {
+            self.advancing.pop();
+        }
+        while let Some(a) = self.others.front().filter(|a| a.has_happened(event)) {
+            self.fillers -= u64::from(!a.repeats);
+            self.others.pop();
         }
         let source = self.last.1;
         let arrival = Arrival { at, triggered_at, source, seq, end, repeats, acks_from: next_id };
-        self.arrivals.push(arrival);
+        if !repeats && self.advancing.back().is_none_or(|a| a.end <= seq) {
+            self.advancing.push(arrival);
+        } else {
+            self.fillers += u64::from(!repeats);
+            self.others.push(arrival);
+        }
     }
 
     /// The receiver's timer runs in advance, at the deadline that was set at `armed`: an event at
@@ -151,7 +173,7 @@ impl FutureArrivals {
         next_id: u64,
     ) {
         self.record(event, (deadline, armed), (u64::MAX, u64::MAX), true, next_id);
-        if let Some(timer) = self.arrivals.back_mut() {
+        if let Some(timer) = self.others.back_mut() {
             timer.source = self.timer;
         }
     }
@@ -163,14 +185,14 @@ impl FutureArrivals {
     }
 
     /// What becomes of the earlier copies of the bytes `[seq, end)`, which are retransmitted by
-    /// `event` as packet number `id`; `fast` are the ACKs on the fast path. All copies of a segment
-    /// have the same bytes.
+    /// `event` as packet number `id`; `fast` are the ACKs on the fast path from the first one on
+    /// that is not sent before a time. All copies of a segment have the same bytes.
     #[inline(never)]
     pub(crate) fn earlier_copies<'b, I: Iterator<Item = &'b PlainAck>>(
         &self,
         receiver: &Receiver,
         event: &Key,
-        fast: impl Fn() -> I,
+        fast: impl Fn(Time) -> I,
         (seq, end): (u64, u64),
         id: u64,
     ) -> EarlierCopies {
@@ -178,14 +200,25 @@ impl FutureArrivals {
         if !has && self.refused == 0 {
             return EarlierCopies::Unknown;
         }
-        let of_fast = |ack| Arrival::of_plain_ack(ack, self.last.1);
-        let all = || self.arrivals.iter().copied().chain(fast().map(of_fast));
-        let future = || all().filter(|a| !a.has_happened(event));
-        if has && !future().any(|a| !a.repeats && a.seq < end && seq < a.end) {
-            let acks_from = future().map(|a| a.acks_from).min().unwrap_or(id);
-            return EarlierCopies::Arrived { acks_from };
+        let is_future = |a: &Arrival| !a.has_happened(event);
+        let source = self.last.1;
+        let advancing = || self.advancing.from_first(is_future).copied();
+        let others = || self.others.from_first(is_future).copied();
+        let fast = || {
+            fast(Time(event.time)).map(|ack| Arrival::of_plain_ack(ack, source)).filter(is_future)
+        };
+        // In the order of their bytes: nothing behind the first one above `end` has lower ones.
+        let new = || {
+            let below = |a: &Arrival| a.seq < end;
+            advancing().take_while(below).chain(fast().take_while(below))
+        };
+        let fills = self.fillers > 0 && others().any(|a| !a.repeats && a.seq < end && seq < a.end);
+        if has && !fills && !new().any(|a| seq < a.end) {
+            let first = [advancing().next(), others().next(), fast().next()];
+            let acks_from = first.into_iter().flatten().map(|a| a.acks_from).min();
+            return EarlierCopies::Arrived { acks_from: acks_from.unwrap_or(id) };
         }
-        if future().any(|a| a.seq == seq) {
+        if new().any(|a| a.seq == seq) || others().any(|a| a.seq == seq) {
             EarlierCopies::WillArrive
         } else {
             EarlierCopies::Unknown

@@ -206,7 +206,7 @@ impl<P: Probe> Port<'_, P> {
             Some(FarEnd { receiver, future: Some(future), .. }) => {
                 let (net, c) = (&self.net, self.connection);
                 let path = future.fast().map_or(u32::MAX, |fast| fast.path);
-                let fast = || net.fast.acks_of(path, c);
+                let fast = |from| net.fast.acks_of(path, c, from);
                 future.earlier_copies(receiver, &net.event, fast, (seq, end), id)
             }
             Some(FarEnd { receiver, future: None, .. }) if receiver.has(seq, end) => {

@@ -108,10 +108,17 @@ impl FastPaths {
         self.acks.iter().flat_map(Ring::iter)
     }
 
-    /// The ACKs of a connection on its fast path.
-    pub(crate) fn acks_of(&self, path: u32, connection: u32) -> impl Iterator<Item = &PlainAck> {
+    /// The ACKs of a connection on its fast path that are not sent before `from`.
+    pub(crate) fn acks_of(
+        &self,
+        path: u32,
+        connection: u32,
+        from: Time,
+    ) -> impl Iterator<Item = &PlainAck> {
         let ring = self.paths.get(path as usize).and_then(|p| self.acks.get(p.ring as usize));
-        ring.into_iter().flat_map(Ring::iter).filter(move |a| a.connection == connection)
+        ring.into_iter()
+            .flat_map(move |r| r.from_first(move |a| a.sent_at >= from))
+            .filter(move |a| a.connection == connection)
     }
 }
 
