@@ -196,6 +196,24 @@ def test_an_ordinary_user_can_make_a_link(tmp_path: Path) -> None:
     assert not report["real_time"] or os.access("/dev/net/tun", os.W_OK)
 
 
+def test_a_link_in_a_user_namespace_where_only_one_user_has_a_number(tmp_path: Path) -> None:
+    unshare = ["unshare", "--user", "--map-root-user"]
+    if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("the machine allows no user namespaces")
+    serve = f"{sys.executable} {SERVER} 8000 send {SERVER}"
+    fetch = [sys.executable, CLIENT, "$LASTHOP_SERVER", "8000", "store", str(tmp_path / "got")]
+    link = [sys.executable, "-m", "lasthop", "link", "--rate", "20Mbps", "--bound", "10s", "--json"]
+    done = subprocess.run(
+        [*unshare, *link, "--server", serve, "--", *fetch],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert digest(tmp_path / "got") == digest(Path(SERVER))
+
+
 # Datagrams of 1000 bytes at a constant rate: datagrams per second, seconds.
 PROBE = """
 import os, socket, sys, time

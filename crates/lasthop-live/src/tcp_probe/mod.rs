@@ -40,10 +40,7 @@ impl TcpProbe {
         let filter = format!("dport == {port}");
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
         let events = processors(&online).into_iter().map(|cpu| Event::new(id, cpu, &filter));
-        let events = events.collect::<io::Result<_>>().map_err(|error| {
-            let text = format!("the tracepoint tcp_probe needs root or CAP_PERFMON: {error}");
-            io::Error::new(error.kind(), text)
-        })?;
+        let events = events.collect::<io::Result<_>>().map_err(refused)?;
         Ok(TcpProbe { layout, events, lost: 0 })
     }
 
@@ -63,16 +60,24 @@ impl TcpProbe {
     }
 }
 
+/// Names what the error is about.
+fn refused(error: io::Error) -> io::Error {
+    let text = format!("the tracepoint tcp_probe needs root or CAP_PERFMON: {error}");
+    io::Error::new(error.kind(), text)
+}
+
 /// Number and layout of the tracepoint.
 fn describe() -> io::Result<(u64, Layout)> {
     let read = |name| std::fs::read_to_string(format!("{TRACING}/events/tcp/tcp_probe/{name}"));
     let files = || Ok((read("id")?, read("format")?));
     let mount = || mount_private(c"tracefs", c"/sys/kernel/tracing").and_then(|()| files());
     let mounted = || thread::scope(|scope| scope.spawn(mount).join());
-    let (id, format) = files().or_else(|_: io::Error| match mounted() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    })?;
+    let (id, format) = files()
+        .or_else(|_: io::Error| match mounted() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+        .map_err(refused)?;
     let unknown = || io::Error::other("the tracepoint tcp_probe of this kernel is not understood");
     let id = id.trim().parse().map_err(|_| unknown())?;
     Ok((id, Layout::parse(&format).ok_or_else(unknown)?))
