@@ -103,7 +103,7 @@ pub(crate) struct FutureArrivals {
 }
 
 impl FutureArrivals {
-    /// No arrival yet. `last`: the last link on the way to the receiver, and the event source of its
+    /// No arrival yet. `last`: the last link on the way to the receiver, and the source of its
     /// arrivals; `timer`: that of the receiver's timer; `fast`: its packets may take the fast path.
     pub(crate) fn new(last: (u32, Source), timer: Source, fast: Option<FastConnection>) -> Self {
         FutureArrivals {
