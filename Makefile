@@ -66,7 +66,7 @@ test-live: build ## tests of live links, which need root; part of `make test`
 	$(BIN)/python -m pytest tests/test_live*.py -rs
 
 test-long: build $(VENV)/.docs ## the tests that take minutes too
-	cargo test --workspace --release --quiet -- --include-ignored
+	LASTHOP_LONG_TESTS=1 cargo test --workspace --release --quiet -- --include-ignored
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
 	$(BIN)/python -m pytest tests/test_live*.py
 
