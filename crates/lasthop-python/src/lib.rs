@@ -8,6 +8,7 @@ mod batch;
 mod cancel;
 mod catalogue;
 mod columns;
+mod disk;
 mod foreign;
 mod foreign_agent;
 mod foreign_run;

@@ -5,16 +5,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufWriter, Read};
-use std::path::{Path, PathBuf};
+use std::io::BufWriter;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use lasthop::air::config::{OutageConfig, OutageRule};
 use lasthop::air::trace::Trace;
 use lasthop::scenario::network::{App, Flow, Link, Network};
 
-use lasthop::scenario::{Files, Loaded, Overrides, load};
-use lasthop::schemes::catalogue::{ForeignSchemes, SchemeChoice};
+use lasthop::scenario::{Loaded, Overrides, load};
+use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::units::Duration;
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
@@ -30,33 +30,13 @@ use serde_json::json;
 use crate::batch;
 use crate::cancel::CancelToken;
 use crate::columns::{Columns, ConnectionFlows, KINDS};
+use crate::disk::Disk;
 use crate::foreign::{ForeignScheme, NamedSchemes};
 use crate::foreign_run::{RunContext, Sample};
 use crate::inspection::Inspection;
 use crate::options::{flow_options, last_hop_options};
 use crate::run::{Run, to_python};
 use crate::{InputError, Interrupted};
-
-/// Access to files on disk; records the opened paths, and the schemes in Python that were named.
-struct Disk<'py> {
-    opened: RefCell<Vec<PathBuf>>,
-    schemes: NamedSchemes<'py>,
-}
-
-impl Files for Disk<'_> {
-    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
-        let file = File::open(path)?;
-        let mut opened = self.opened.borrow_mut();
-        if !opened.iter().any(|p| p == path) {
-            opened.push(path.to_path_buf());
-        }
-        Ok(Box::new(file))
-    }
-
-    fn schemes(&self) -> &dyn ForeignSchemes {
-        &self.schemes
-    }
-}
 
 /// A loaded and validated scenario.
 #[pyclass(module = "lasthop._native", frozen)]

@@ -1,0 +1,34 @@
+//! Files on disk, for the loading of scenarios.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use lasthop::scenario::Files;
+use lasthop::schemes::catalogue::ForeignSchemes;
+
+use crate::foreign::NamedSchemes;
+
+/// Access to files on disk; records the opened paths, and the schemes in Python that were named.
+pub struct Disk<'py> {
+    /// The paths, in the order of opening.
+    pub opened: RefCell<Vec<PathBuf>>,
+    /// The schemes in Python.
+    pub schemes: NamedSchemes<'py>,
+}
+
+impl Files for Disk<'_> {
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
+        let file = File::open(path)?;
+        let mut opened = self.opened.borrow_mut();
+        if !opened.iter().any(|p| p == path) {
+            opened.push(path.to_path_buf());
+        }
+        Ok(Box::new(file))
+    }
+
+    fn schemes(&self) -> &dyn ForeignSchemes {
+        &self.schemes
+    }
+}
