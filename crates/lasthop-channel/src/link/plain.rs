@@ -32,7 +32,7 @@ impl Link {
 
     /// Carries a frame of `size` bytes that enters a plain link without losses at `now`, by an
     /// event whose trigger time is `triggered_at`. Returns its arrival; `NEVER` if the queue
-    /// refuses it. Its serialisation begins at [`Link::last_start`]. The frame is not put in flight.
+    /// refuses it. Its serialisation begins at [`Link::last_start`]. It is not put in flight.
     /// `PASSES`: its arrival is counted now, because it is no event of this link.
     #[inline(always)]
     pub fn pass<const PASSES: bool>(&mut self, now: Time, triggered_at: Time, size: u32) -> Time {

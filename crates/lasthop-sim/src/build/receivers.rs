@@ -20,6 +20,36 @@ enum Use {
     Other,
 }
 
+/// What all frames of a link have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carries {
+    /// Data on the last link of their path, for ends without an obstacle.
+    LastData,
+    /// ACKs on the first link of their path, from such ends behind this link of the data.
+    FirstAcks(usize),
+    /// Nothing of that.
+    Other,
+}
+
+impl Carries {
+    /// Of a link with these uses. `own`: the obstacles at the ends of all connections.
+    fn of(
+        uses: &[Use],
+        paths: &[(Vec<usize>, Vec<usize>)],
+        own: &[Option<&'static str>],
+    ) -> Carries {
+        let of_use = |u: &Use| match *u {
+            Use::Data(c, true) if own[c].is_none() => Carries::LastData,
+            Use::Acks(c, true) if own[c].is_none() => {
+                paths[c].0.last().map_or(Carries::Other, |&last| Carries::FirstAcks(last))
+            }
+            _ => Carries::Other,
+        };
+        let first = uses.first().map_or(Carries::Other, of_use);
+        if uses.iter().all(|u| of_use(u) == first) { first } else { Carries::Other }
+    }
+}
+
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
     /// Chooses the receivers that are computed in advance. `obstacle`: why nothing may be computed
@@ -42,10 +72,12 @@ impl<R: Observer> Builder<'_, R> {
         let uses = self.uses(&paths);
         let own: Vec<Option<&'static str>> =
             (0..paths.len()).map(|c| obstacle.or_else(|| self.obstacle_at_ends(c))).collect();
+        let carries: Vec<Carries> =
+            uses.iter().map(|uses| Carries::of(uses, &paths, &own)).collect();
         let isolated: Vec<Option<String>> = (0..paths.len())
             .map(|c| match own[c] {
                 Some(why) => Some(why.into()),
-                None => self.why_not_isolated(c, &paths, &uses, &own),
+                None => self.why_not_isolated(c, &paths, &carries),
             })
             .collect();
         // If one receiver behind a last link waits for events, the others there have to.
@@ -56,10 +88,11 @@ impl<R: Observer> Builder<'_, R> {
             });
             behind.filter_map(|c| isolated[c].as_ref()).next()
         };
+        let all_of_link: Vec<Option<&String>> = (0..uses.len()).map(all_of_link).collect();
         let mut plans = Vec::new();
         for (c, (data, _)) in paths.iter().enumerate() {
             let last = data.last().copied();
-            let why_not = isolated[c].as_ref().or_else(|| last.and_then(all_of_link));
+            let why_not = isolated[c].as_ref().or_else(|| last.and_then(|l| all_of_link[l]));
             let flow = self.hosts.connections[c].flow() as usize;
             plans.push(ReceiverPlan {
                 flow: self.network.flows[flow].name.clone(),
@@ -144,13 +177,12 @@ impl<R: Observer> Builder<'_, R> {
     }
 
     /// Why frames other than its own may come between at the last link of a connection's data or at
-    /// the first link of its ACKs; `None` if none can. `own`: the obstacles of all connections.
+    /// the first link of its ACKs; `None` if none can. `carries`: what each link carries.
     fn why_not_isolated(
         &self,
         c: usize,
         paths: &[(Vec<usize>, Vec<usize>)],
-        uses: &[Vec<Use>],
-        own: &[Option<&'static str>],
+        carries: &[Carries],
     ) -> Option<String> {
         let (Some(&last), Some(&first)) = (paths[c].0.last(), paths[c].1.first()) else {
             return Some("both ends are at one node".into());
@@ -168,15 +200,10 @@ impl<R: Observer> Builder<'_, R> {
         if !self.net.links[last].in_order() {
             return Some(format!("frames may overtake on link {}", name(last)));
         }
-        let only_data = |u: &Use| matches!(u, Use::Data(c, true) if own[*c].is_none());
-        if !uses[last].iter().all(only_data) {
+        if carries[last] != Carries::LastData {
             return Some(format!("link {} carries other frames", name(last)));
         }
-        let only_acks = |u: &Use| {
-            matches!(u, Use::Acks(c, true)
-                if own[*c].is_none() && paths[*c].0.last() == Some(&last))
-        };
-        if !uses[first].iter().all(only_acks) {
+        if carries[first] != Carries::FirstAcks(last) {
             return Some(format!("link {} carries other frames", name(first)));
         }
         None

@@ -57,15 +57,15 @@ impl<R: Observer> Simulation<R> {
     /// The classifiers of all flows whose schemes have one. Schemes from outside count if they have
     /// classified a loss.
     fn classifier(&self, network: &Network) -> Option<Classifier> {
+        let mut of_flows = vec![(Confusion::default(), false); network.flows.len()];
+        for (c, connection) in self.hosts.connections.iter().enumerate() {
+            let (sum, classifies) = &mut of_flows[connection.flow() as usize];
+            *sum = sum.plus(self.net.probes.ground_truth(c).confusion);
+            *classifies |= connection.sender().classifies() || connection.receiver().classifies();
+        }
         let mut flows = Vec::new();
-        for (f, config) in (0..).zip(&network.flows) {
-            let of_flow = || self.hosts.connections.iter().enumerate().filter(|c| c.1.flow() == f);
-            let confusion = of_flow().fold(Confusion::default(), |sum, (c, _)| {
-                sum.plus(self.net.probes.ground_truth(c).confusion)
-            });
-            if confusion != Confusion::default()
-                || of_flow().any(|(_, c)| c.sender().classifies() || c.receiver().classifies())
-            {
+        for (config, (confusion, classifies)) in network.flows.iter().zip(of_flows) {
+            if confusion != Confusion::default() || classifies {
                 flows.push(FlowClassifier {
                     id: config.name.clone(),
                     scheme: config.scheme.label.clone(),
