@@ -169,7 +169,7 @@ def test_the_number_of_seeds_has_the_power_that_it_promises() -> None:
     effect = statistics.Columns(np.array([1.0]), np.array([2.0]), nan, nan)
     n = int(statistics.seeds_needed(effect)[0])
     assert n == 34  # of a table of the paired t test: d = 0.5, power 0.8
-    found = statistics.summarise_columns(draw.normal(1.0, 2.0, (n, 4000)))
+    found = statistics.Moments(draw.normal(1.0, 2.0, (n, 4000))).summary
     assert 0.78 <= float(((found.low > 0) | (found.high < 0)).mean()) <= 0.82
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lasthop.analysis import statistics
-from lasthop.analysis.statistics import Columns, interval, number
+from lasthop.analysis.statistics import Columns, Moments, Pairs, interval, number
 
 if TYPE_CHECKING:
     from lasthop.analysis.statistics import Matrix
@@ -41,6 +41,11 @@ class Sample:
     #: True if the single run is the same for every seed.
     deterministic: bool = False
 
+    @cached_property
+    def moments(self) -> Moments:
+        """The values with their means and variances."""
+        return Moments(self.values)
+
 
 def pair(one: Sample, other: Sample) -> tuple[list[int], Matrix, Matrix]:
     """The runs of two cases for the seeds that both have: seeds, and the values of each.
@@ -68,27 +73,32 @@ class CaseStatistics:
         self.runs = len(own.seeds)
         self._own = own
         self.seeds, self._a, self._b = pair(own, first)
+        a, b = (
+            sample.moments if values is sample.values else Moments(values)
+            for sample, values in ((own, self._a), (first, self._b))
+        )
+        self._pairs = Pairs(a, b)
         self.is_first = own.label == first.label
 
     @cached_property
     def summary(self) -> Columns:
         """Mean, standard deviation and 95 % interval."""
-        return statistics.summarise_columns(self._own.values)
+        return self._own.moments.summary
 
     @cached_property
     def ratio(self) -> Columns:
         """Ratio of the means to the first scheme, with Fieller's interval."""
-        return statistics.ratio_columns(self._a, self._b)
+        return self._pairs.ratio
 
     @cached_property
     def difference(self) -> Columns:
         """Mean paired difference to the first scheme."""
-        return statistics.summarise_columns(self._a - self._b)
+        return Moments(self._a - self._b).summary
 
     @cached_property
     def correlation(self) -> Matrix:
         """Correlation of the pairs."""
-        return statistics.correlation_columns(self._a, self._b)
+        return self._pairs.correlation
 
     @cached_property
     def p(self) -> Matrix:

@@ -1,8 +1,8 @@
 """Means, differences and ratios with two-sided 95 % confidence intervals.
 
-Pairs are runs with one seed: run k of every scheme uses seed k. Functions whose name ends in
-`columns` treat the columns of a matrix, one row per run and one column per metric, where NaN is an
-unknown value; a column with an unknown value has NaN as result.
+Pairs are runs with one seed: run k of every scheme uses seed k. `Moments` and `Pairs` treat the
+columns of a matrix, one row per run and one column per metric, where NaN is an unknown value; a
+column with an unknown value has NaN as result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,8 @@ Interval = tuple[float, float]
 CONFIDENCE = 0.95
 #: Number of resamples of a bootstrap.
 RESAMPLES = 1000
+#: From this number of runs on, one resample after the other fits better into the caches.
+MANY_RUNS = 100
 #: Power at which the number of seeds for a verdict is given.
 POWER = 0.8
 # Quantiles of the normal distribution: 1 - (1 - CONFIDENCE) / 2, and POWER.
@@ -80,60 +82,75 @@ def _sums(values: Matrix) -> Matrix:
     return np.array([math.fsum(column) for column in values.T.tolist()])
 
 
-def mean_columns(values: Matrix) -> Matrix:
-    """Arithmetic means of the columns; each sum is exactly rounded, as in `mean`."""
-    return _sums(values) / len(values)
+class Moments:
+    """A matrix with the means and variances of its columns, each computed once."""
+
+    def __init__(self, values: Matrix) -> None:
+        self.values = values
+
+    @cached_property
+    def mean(self) -> Matrix:
+        """Arithmetic means of the columns; each sum is exactly rounded, as in `mean`."""
+        return _sums(self.values) / len(self.values)
+
+    @cached_property
+    def variance(self) -> Matrix:
+        """Sample variances; zero for equal values, although their mean may be rounded."""
+        found = _sums((self.values - self.mean) ** 2) / (len(self.values) - 1)
+        return np.where((self.values == self.values[:1]).all(axis=0), 0.0, found)
+
+    @cached_property
+    def summary(self) -> Columns:
+        """Mean, standard deviation and the confidence interval of the mean (Student's t)."""
+        n, unknown = len(self.values), np.full(self.values.shape[1], math.nan)
+        if n == 0:
+            return Columns(unknown, unknown, unknown, unknown)
+        if n < 2:
+            return Columns(self.mean, unknown, unknown, unknown)
+        sd = np.sqrt(self.variance)
+        half = t_quantile(n) * sd / math.sqrt(n)
+        return Columns(self.mean, sd, self.mean - half, self.mean + half)
 
 
-def _variance_columns(values: Matrix, means: Matrix) -> Matrix:
-    """Sample variances; zero for equal values, although their mean may be rounded."""
-    found = _sums((values - means) ** 2) / (len(values) - 1)
-    return np.where((values == values[:1]).all(axis=0), 0.0, found)
+class Pairs:
+    """Two matrices whose rows are pairs."""
 
+    def __init__(self, a: Moments, b: Moments) -> None:
+        self.a = a
+        self.b = b
 
-def _covariance_columns(a: Matrix, b: Matrix, mean_a: Matrix, mean_b: Matrix) -> Matrix:
-    return _sums((a - mean_a) * (b - mean_b)) / (len(a) - 1)
+    @cached_property
+    def _covariance(self) -> Matrix:
+        a, b = self.a, self.b
+        return _sums((a.values - a.mean) * (b.values - b.mean)) / (len(a.values) - 1)
 
+    @cached_property
+    def correlation(self) -> Matrix:
+        """Pearson's correlations; NaN with fewer than 3 pairs or without variance."""
+        a, b = self.a, self.b
+        if len(a.values) < 3:
+            return np.full(a.values.shape[1], math.nan)
+        spread = np.sqrt(a.variance * b.variance)
+        spread = np.where(spread == 0, math.nan, spread)
+        return np.clip(self._covariance / spread, -1.0, 1.0)
 
-def summarise_columns(values: Matrix) -> Columns:
-    """Mean, standard deviation and the confidence interval of the mean (Student's t)."""
-    n, unknown = len(values), np.full(values.shape[1], math.nan)
-    if n == 0:
-        return Columns(unknown, unknown, unknown, unknown)
-    means = mean_columns(values)
-    if n < 2:
-        return Columns(means, unknown, unknown, unknown)
-    sd = np.sqrt(_variance_columns(values, means))
-    half = t_quantile(n) * sd / math.sqrt(n)
-    return Columns(means, sd, means - half, means + half)
-
-
-def correlation_columns(a: Matrix, b: Matrix) -> Matrix:
-    """Pearson's correlations of the pairs; NaN with fewer than 3 pairs or without variance."""
-    if len(a) < 3:
-        return np.full(a.shape[1], math.nan)
-    mean_a, mean_b = mean_columns(a), mean_columns(b)
-    spread = np.sqrt(_variance_columns(a, mean_a) * _variance_columns(b, mean_b))
-    spread = np.where(spread == 0, math.nan, spread)
-    return np.clip(_covariance_columns(a, b, mean_a, mean_b) / spread, -1.0, 1.0)
-
-
-def ratio_columns(a: Matrix, b: Matrix) -> Columns:
-    """Ratios of means a / b with Fieller's interval from the pairs, as `ratio`; `sd` is NaN."""
-    n, unknown = len(a), np.full(a.shape[1], math.nan)
-    if n == 0:
-        return Columns(unknown, unknown, unknown, unknown)
-    ma, mb = mean_columns(a), mean_columns(b)
-    r = ma / np.where(mb == 0, math.nan, mb)
-    if n < 3:
-        return Columns(r, unknown, unknown, unknown)
-    scale = t_quantile(n) ** 2 / n
-    qa = mb * mb - scale * _variance_columns(b, mb)
-    qa = np.where(qa > 0, qa, math.nan)
-    qb = ma * mb - scale * _covariance_columns(a, b, ma, mb)
-    qc = ma * ma - scale * _variance_columns(a, ma)
-    root = np.sqrt(np.maximum(qb * qb - qa * qc, 0.0))
-    return Columns(r, unknown, (qb - root) / qa, (qb + root) / qa)
+    @cached_property
+    def ratio(self) -> Columns:
+        """Ratios of means a / b with Fieller's interval, as the function `ratio`; `sd` is NaN."""
+        a, b = self.a, self.b
+        n, unknown = len(a.values), np.full(a.values.shape[1], math.nan)
+        if n == 0:
+            return Columns(unknown, unknown, unknown, unknown)
+        r = a.mean / np.where(b.mean == 0, math.nan, b.mean)
+        if n < 3:
+            return Columns(r, unknown, unknown, unknown)
+        scale = t_quantile(n) ** 2 / n
+        qa = b.mean * b.mean - scale * b.variance
+        qa = np.where(qa > 0, qa, math.nan)
+        qb = a.mean * b.mean - scale * self._covariance
+        qc = a.mean * a.mean - scale * a.variance
+        root = np.sqrt(np.maximum(qb * qb - qa * qc, 0.0))
+        return Columns(r, unknown, (qb - root) / qa, (qb + root) / qa)
 
 
 def p_values(differences: Columns, runs: int) -> Matrix:
@@ -212,11 +229,14 @@ def _binomial_at_least(least: int, n: int, p: float) -> float:
     if p >= 1.0:
         return 1.0
     logs = (math.log(p), math.log1p(-p), math.lgamma(n + 1))
+    # Terms that are at least 12 standard deviations from the mean add less than 1e-16.
+    far = 12 * math.sqrt(n * p * (1 - p)) + 144
+    first, last = max(least, math.floor(n * p - far)), min(n, math.ceil(n * p + far))
     return math.fsum(
         math.exp(
             logs[2] - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * logs[0] + (n - k) * logs[1]
         )
-        for k in range(least, n + 1)
+        for k in range(first, last + 1)
     )
 
 
@@ -228,8 +248,15 @@ def resample_counts(content: Matrix, seeds: Sequence[int]) -> Matrix:
     digest = hashlib.sha256(np.ascontiguousarray(content).tobytes() + repr(list(seeds)).encode())
     draw = np.random.Generator(np.random.PCG64(int.from_bytes(digest.digest()[:16], "big")))
     n = len(content)
-    picks = draw.integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
-    return np.bincount(picks.ravel(), minlength=RESAMPLES * n).reshape(RESAMPLES, n).astype(float)
+    picks = draw.integers(0, n, (RESAMPLES, n))
+    if n < MANY_RUNS:
+        picks += n * np.arange(RESAMPLES)[:, None]
+        counts = np.bincount(picks.ravel(), minlength=RESAMPLES * n)
+        return counts.reshape(RESAMPLES, n).astype(float)
+    found = np.empty((RESAMPLES, n))
+    for row, drawn in zip(found, picks, strict=True):
+        row[:] = np.bincount(drawn, minlength=n)
+    return found
 
 
 def bootstrap_ratio(a: Matrix, b: Matrix, counts: Matrix) -> tuple[Matrix, Matrix]:
@@ -241,15 +268,20 @@ def bootstrap_ratio(a: Matrix, b: Matrix, counts: Matrix) -> tuple[Matrix, Matri
         unknown = np.full(a.shape[1], math.nan)
         return unknown, unknown
     below = counts @ b
-    ratios = np.sort((counts @ a) / np.where(below == 0, math.nan, below), axis=0)
-    unclear = np.isnan(ratios[-1])
+    ratios = (counts @ a) / np.where(below == 0, math.nan, below)
+    unclear = np.isnan(ratios).any(axis=0)
     ends = [quantile_rank(RESAMPLES, share) - 1 for share in (0.025, 0.975)]
+    ratios = np.partition(ratios, ends, axis=0)
     low, high = (np.where(unclear, math.nan, ratios[end]) for end in ends)
     return low, high
 
 
 def _column(values: Sequence[float | None]) -> Matrix:
     return np.array(values, dtype=float).reshape(-1, 1)
+
+
+def _pairs(a: Sequence[float | None], b: Sequence[float | None]) -> Pairs:
+    return Pairs(Moments(_column(a)), Moments(_column(b)))
 
 
 def number(value: float) -> float | None:
@@ -273,17 +305,17 @@ def _summary(found: Columns, runs: int) -> Summary:
 
 def summarise(values: Sequence[float | None]) -> Summary:
     """Mean, standard deviation and the confidence interval of the mean (Student's t)."""
-    return _summary(summarise_columns(_column(values)), len(values))
+    return _summary(Moments(_column(values)).summary, len(values))
 
 
 def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Summary:
     """Paired difference a - b."""
-    return _summary(summarise_columns(_column(a) - _column(b)), len(a))
+    return _summary(Moments(_column(a) - _column(b)).summary, len(a))
 
 
 def correlation(a: Sequence[float | None], b: Sequence[float | None]) -> float | None:
     """Pearson's correlation of the pairs, which shows the gain of pairing; `None` if undefined."""
-    return number(correlation_columns(_column(a), _column(b))[0])
+    return number(_pairs(a, b).correlation[0])
 
 
 def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
@@ -293,5 +325,5 @@ def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
     does not differ from 0 significantly. It is `None` with fewer than 3 runs, and if that set is
     unbounded, because the mean of b does not differ from 0 significantly.
     """
-    found = ratio_columns(_column(a), _column(b))
+    found = _pairs(a, b).ratio
     return Ratio(number(found.mean[0]), interval(found.low[0], found.high[0]))

@@ -281,13 +281,16 @@ class Comparison:
     def table_csv(self) -> str:
         """`table` as CSV."""
         header = ["point", *self.plan.vary, "scheme", "metric", *paired.TABLE_COLUMNS]
-        rows = []
+        lines = [table(header, [])]
+        names = [table([metric], []).rstrip("\n") for metric in self.metrics]
         for case in self.plan.cases:
             found = self.statistics_of(self.metrics[0]).table_values(case.point, case.label)
-            for metric, numbers in zip(self.metrics, row_texts(found), strict=True):
-                start = [str(case.point), *case.set.values(), case.label, metric]
-                rows.append([*start, *numbers.split(",")])
-        return table(header, rows)
+            start = table([str(case.point), *case.set.values(), case.label], []).rstrip("\n")
+            lines += [
+                f"{start},{name},{numbers}\n"
+                for name, numbers in zip(names, row_texts(found), strict=True)
+            ]
+        return "".join(lines)
 
     def plot(
         self,

@@ -53,7 +53,7 @@ def parquet(frame: polars.DataFrame) -> bytes:
 def numbers(values: npt.NDArray[np.float64], names: Sequence[str]) -> Mapping[str, Any]:
     """Columns of numbers; NaN becomes null."""
     polars = import_polars()
-    return {n: polars.Series(n, values[:, i]).fill_nan(None) for i, n in enumerate(names)}
+    return {n: polars.Series(n, values[:, i], nan_to_null=True) for i, n in enumerate(names)}
 
 
 def write(folder: Path, part: Part, metrics: Sequence[str]) -> Path:
