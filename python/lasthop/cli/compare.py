@@ -106,7 +106,9 @@ def _add_chart_options(parser: Any) -> None:
 def compare(options: Options, words: list[str]) -> int:
     """`lasthop compare`."""
     from lasthop import api
+    from lasthop.plotting import matplotlib_import
 
+    matplotlib_import.with_help_texts = False
     if options.no_figure and options.out is None:
         raise InputError("--no-figure needs --out DIR, the folder for the tables")
     result = api.compare(

@@ -71,7 +71,9 @@ def reproduce(options: Options, words: list[str]) -> int:
     from lasthop.analysis import report as figure_text
     from lasthop.cli import progress
     from lasthop.experiments import experiment
+    from lasthop.plotting import matplotlib_import
 
+    matplotlib_import.with_help_texts = False
     own = [name for name in options.figures if experiment.is_file(name)]
     if options.expect and own:
         raise InputError(f"--expect: there are no recorded verdicts for {own[0]}")

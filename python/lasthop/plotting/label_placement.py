@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from lasthop.plotting import styles
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -37,7 +39,7 @@ def place_labels(figure: Figure, axes: Axes, names: Sequence[Label], size: float
     """Write each label at the free position nearest to its point, and freeze the layout."""
     from matplotlib.transforms import Bbox
 
-    figure.draw_without_rendering()
+    styles.lay_out(figure)
     figure.set_layout_engine("none")
     renderer: Any = cast("Any", figure.canvas).get_renderer()
     panel = axes.get_window_extent(renderer)
@@ -138,7 +140,7 @@ def mark_times(
 
     Labels that would overlap are placed one below the other.
     """
-    figure.draw_without_rendering()
+    styles.lay_out(figure)
     figure.set_layout_engine("none")
     renderer: Any = cast("Any", figure.canvas).get_renderer()
     for axes, marks in marked:

@@ -294,7 +294,7 @@ def spread_labels(
 
 def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Label]]]]) -> None:
     """Reserve a strip at the right of all panels, fix the layout, and write the names there."""
-    figure.draw_without_rendering()
+    styles.lay_out(figure)
     renderer: Any = cast("Any", figure.canvas).get_renderer()
     size: dict[str, Any] = {
         "fontsize": NAME_SIZE,
@@ -326,11 +326,11 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
             (axes, names, t, e, widest, at_left)
             for (axes, names), t, e in zip(panels, texts, extents, strict=True)
         ]
-    figure.draw_without_rendering()
+    styles.lay_out(figure)
     for panels in blocks:  # freeze the ticks: layout and ticks depend on each other
         low, high = panels[0][0].get_ylim()
         panels[0][0].set_yticks([t for t in panels[0][0].get_yticks() if low <= t <= high])
-    figure.draw_without_rendering()
+    styles.lay_out(figure)
     figure.set_layout_engine("none")
     for axes, names, row, boxes, widest, at_left in written:
         box = axes.get_window_extent(renderer)

@@ -238,7 +238,7 @@ def settle(figure: Figure, drawing: Drawing) -> None:
                 color=styles.CAPTION_GREY,
             )
     figure.align_ylabels(list(drawing.grid.axes.values()))
-    figure.draw_without_rendering()
+    styles.lay_out(figure)
     figure.set_layout_engine("none")
     for panel in drawing.grid.axes.values():
         keep_ticks(panel)

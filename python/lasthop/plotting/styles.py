@@ -16,10 +16,12 @@ from lasthop import notebooks, quantities
 from lasthop.errors import InputError
 from lasthop.experiments.store import partial
 from lasthop.plotting import plot_text
+from lasthop.plotting.matplotlib_import import import_matplotlib
 from lasthop.plotting.plot_text import MIN_RUNS_FOR_INTERVAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette without its yellow, which is too light on paper.
@@ -186,6 +188,7 @@ def new_figure(
     height: float, rows: int = 1, columns: int = 1, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """Create a figure of page width and `height` inches; return it with its axes, row by row."""
+    import_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -194,6 +197,16 @@ def new_figure(
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     return figure, [a for row in axes for a in row]
+
+
+def lay_out(figure: Figure) -> None:
+    """Compute the layout, and the ticks that it leaves room for. Nothing is drawn."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    for panel in figure.axes:
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.get_ticklabels()
 
 
 def axes_of(ax: Any, count: int) -> tuple[Figure, list[Axes]]:
@@ -258,40 +271,48 @@ def legend_lines(labels: Sequence[str]) -> int:
 
 
 def save(figure: Figure, files: Sequence[Path]) -> None:
-    """Write the figure to each file; equal figures give equal bytes. Raises `InputError`."""
-    for file in files:
-        kind = file.suffix.lower().lstrip(".")
+    """Write the figure to each file; equal figures give equal bytes. Raises `InputError`.
+
+    `Figure.savefig` draws it twice, first without output, for the layout. The canvas of a format
+    draws it once, and the layout is computed in that drawing, or once for several files.
+    """
+    kinds = [file.suffix.lower().lstrip(".") for file in files]
+    for file, kind in zip(files, kinds, strict=True):
         if kind not in _METADATA:
             raise InputError(
                 f"{file}: a figure is written as {', '.join(f'.{k}' for k in FORMATS)}"
             )
-        with style(), partial(file) as temporary:
-            _print(figure, temporary, kind)
-
-
-def _print(figure: Figure, file: Path, kind: str) -> None:
-    """Write the figure in a format.
-
-    `Figure.savefig` draws it twice, first without output, for the layout. The canvas of the format
-    draws it once, and the layout is computed in that drawing.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    canvases = {
-        "png": (FigureCanvasAgg, "print_png"),
-        "svg": (FigureCanvasSVG, "print_svg"),
-        "pdf": (FigureCanvasPdf, "print_pdf"),
-    }
     before, dpi = figure.canvas, figure.dpi
-    make, method = canvases[kind]
     try:
         figure.dpi = DPI
-        getattr(make(figure), method)(file, metadata=_METADATA[kind])
+        with style():
+            if len(files) > 1 and figure.get_layout_engine() is not None:
+                _canvas(figure, "png")
+                lay_out(figure)
+                figure.set_layout_engine("none")
+            for file, kind in zip(files, kinds, strict=True):
+                figure.dpi = DPI  # the canvas of SVG sets another one
+                with partial(file) as temporary:
+                    canvas: Any = _canvas(figure, kind)
+                    getattr(canvas, f"print_{kind}")(temporary, metadata=_METADATA[kind])
     finally:
         figure.dpi = dpi
         figure.set_canvas(before)
+
+
+def _canvas(figure: Figure, kind: str) -> FigureCanvasBase:
+    """The canvas of a format; the others are not imported."""
+    if kind == "svg":
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+        return FigureCanvasSVG(figure)
+    if kind == "pdf":
+        from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+        return FigureCanvasPdf(figure)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    return FigureCanvasAgg(figure)
 
 
 __all__ = [
@@ -312,6 +333,7 @@ __all__ = [
     "check",
     "check_formats",
     "current",
+    "lay_out",
     "legend_lines",
     "new_figure",
     "save",
