@@ -4,10 +4,12 @@ usual command lines, and JSON.
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from lasthop.cli import arguments as full
 from lasthop.cli import command_tree, commands, json_text, plain_reader
+from lasthop.cli.main import main
 from lasthop.errors import InputError
 
 #: All modules of lasthop that a run imports.
@@ -173,3 +176,34 @@ def test_json_of_other_types_is_as_the_standard_library_writes_it() -> None:
     for ascii_only in (False, True):
         expected = json.dumps(value, indent=2, ensure_ascii=ascii_only, allow_nan=False)
         assert json_text.text(value, ascii_only=ascii_only) == expected
+
+
+def test_figures_are_the_same_without_the_help_texts_of_matplotlib(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from lasthop.plotting import matplotlib_import, plots
+import numpy as np
+matplotlib_import.with_help_texts = sys.argv[1] == "with"
+line = plots.Line("reno", np.arange(5.0), np.arange(5.0) ** 2)
+figure = plots.panels([plots.Panel("cwnd", [line])], "title", caption="one run")
+figure.axes[0].set(ylim=(0, 20))
+plots.save(figure, [Path(f"{sys.argv[1]}.svg"), Path(f"{sys.argv[1]}.png")])
+from matplotlib import artist, lines
+assert "linewidth" in artist.kwdoc(lines.Line2D)
+assert ("linewidth" in (lines.Line2D.set.__doc__ or "")) == (sys.argv[1] == "with")
+"""
+    for word in ("with", "without"):
+        subprocess.run([sys.executable, "-c", code, word], cwd=tmp_path, check=True)
+    for suffix in (".svg", ".png"):
+        one, other = (tmp_path / f"{word}{suffix}" for word in ("with", "without"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_command_line_restores_the_thresholds_of_the_garbage_collector(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = gc.get_threshold()
+    assert main(["schemes", "reno"]) == 0
+    assert "reno" in capsys.readouterr().out
+    assert gc.get_threshold() == before

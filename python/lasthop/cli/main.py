@@ -6,6 +6,7 @@ Exit status: 0 success, 1 failed check, 2 wrong usage or input, 130 interrupt.
 from __future__ import annotations
 
 import codecs
+import gc
 import io
 import os
 import sys
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lasthop.cli.options import Options
 
 DONE, CHECK_FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+# New objects after which Python looks for garbage; its default is 700.
+GARBAGE_OBJECTS = 100_000
 # Replacements for terminals whose character set lacks these characters.
 ASCII = {
     "±": "+-",
@@ -95,12 +98,18 @@ def _parse(words: list[str]) -> Options:
 
 def _call(options: Options, words: list[str]) -> int:
     """Carry out the command, with the progress that its options ask for."""
-    if not hasattr(options, "progress"):
-        return commands.call(options, words)
-    from lasthop.cli import progress
+    before = gc.get_threshold()
+    # Importing large packages makes many objects, and no garbage.
+    gc.set_threshold(GARBAGE_OBJECTS, *before[1:])
+    try:
+        if not hasattr(options, "progress"):
+            return commands.call(options, words)
+        from lasthop.cli import progress
 
-    with progress.shown(options.progress, options.quiet):
-        return commands.call(options, words)
+        with progress.shown(options.progress, options.quiet):
+            return commands.call(options, words)
+    finally:
+        gc.set_threshold(*before)
 
 
 def _open_streams() -> None:
