@@ -85,8 +85,8 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().copied().map(u64::from_ne_bytes)
 }
 
-#[cfg(test)]
 #[allow(clippy::indexing_slicing, reason = "a test may panic")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
