@@ -331,7 +331,7 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
         },
         "text": {
             *("README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"),
-            *("tutorial.md", "install.md", "cluster.md"),
+            *("tutorial.md", "install.md", "cluster.md", "validation.md"),
         },
         "mermaid": {"architecture.md"},
     }

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 SHOWN = {
     "first-steps": (3, 7, ["newreno: ", "mean ± half-width of the 95 % CI", "cwnd"]),
     "own-schemes": (2, 5, ["cwnd after loss", "HideDuplicates", "agents.packet control."]),
-    "two-flows": (2, 4, ["bbr: 1 stall", "second", "holds"]),
+    "two-flows": (2, 4, ["bbr: 2 stalls", "second", "holds"]),
 }
 
 

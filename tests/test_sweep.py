@@ -19,7 +19,7 @@ import pytest
 
 from lasthop.cli.main import main
 from lasthop.errors import InputError
-from lasthop.experiments import axes, parts, stop_rule
+from lasthop.experiments import axes, parts, stop_rule, workers
 
 HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%", "--set", "duration=1s"]
 SMALL = ["sweep", *HOP, "--schemes", "reno,snoop", "--vary", "last_hop.rtt=20..60..20ms"]
@@ -458,3 +458,15 @@ def test_rounds_grow_until_the_largest_number() -> None:
     assert stop_rule.next_round(rule, 10, math.inf, 100) == 20
     assert stop_rule.next_round(rule, 90, 2.0, 100) == 100
     assert stop_rule.next_round(rule, 100, 2.0, 100) == 100
+
+
+def test_an_interrupt_just_before_a_chunk_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    for kind in (workers.Threads, workers.Processes):
+        monkeypatch.setattr(kind, "submit", submit)
+    assert main([*SMALL, "--out", str(tmp_path / "o"), "--quiet"]) == 130

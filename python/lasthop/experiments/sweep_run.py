@@ -81,7 +81,13 @@ class Runner:
                 if not pending and not self._again:
                     break
                 chunk = self._again.pop() if self._again else self._cutter.cut(pending, seconds)
-                self._flying[workers.submit(chunk)] = chunk
+                try:
+                    self._flying[workers.submit(chunk)] = chunk
+                except RuntimeError:
+                    # An interrupt after the test above has stopped the workers.
+                    if not self._stopped:
+                        raise
+                    break
             if not self._flying:
                 break
             # The timeout lets Python handle signals.
