@@ -527,8 +527,9 @@ def test_a_real_transfer_beside_a_simulated_one() -> None:
     if late:
         pytest.skip("undecided: machine too busy")
     for cell in document["cells"]:
-        # As root the tracepoint can be had, unless the kernel has none.
-        assert cell["cwnd_source"] == ("tcp_probe" if probe_is_missing() is None else "TCP_INFO")
+        # As root the tracepoint can be had, unless the kernel has none; it may miss samples.
+        assert cell["cwnd_source"] in ("TCP_INFO", "tcp_probe")
+        assert probe_is_missing() is None or cell["cwnd_source"] == "TCP_INFO"
         assert cell["cwnd"][0]["acks"] > 50
     for cell in document["cells"] + document["controls"]:
         assert 0.5 < cell["ratio"] < 1.5

@@ -59,13 +59,15 @@ def probed(samples: Iterable[tuple[int, int, int, int]], cookie: int, segment: i
     """The windows of a connection in samples of the tracepoint: time, cookie, first sequence number
     that is not acknowledged, and cwnd. The first one is that of the first acknowledgment.
     """
-    windows: Windows = {}
-    first = None
-    for _, owner, una, cwnd in samples:
-        if owner == cookie:
-            first = una if first is None else first
-            windows[((una - first) % 2**32) // segment] = cwnd
-    return windows
+    mine = [(una, time, cwnd) for time, owner, una, cwnd in samples if owner == cookie]
+    if not mine:
+        return {}
+    # Each processor has its own clock, so the order is that of the sequence numbers; their
+    # distance from any of them is less than half of the sequence space.
+    some = mine[0][0]
+    ordered = sorted(((una - some + 2**31) % 2**32 - 2**31, time, cwnd) for una, time, cwnd in mine)
+    first = ordered[0][0]
+    return {(una - first) // segment: cwnd for una, _, cwnd in ordered}
 
 
 @dataclass(frozen=True)
