@@ -38,7 +38,7 @@ def test_samples_of_the_tracepoint_are_those_before_the_next_ack() -> None:
     rows = [(1, 5, 2**32 - 1448, 10), (2, 6, 77, 99), (3, 5, 0, 11), (4, 5, 0, 12), (5, 5, 1448, 7)]
     assert windows.probed(rows, 5, 1448) == {0: 10, 1: 12, 2: 7}
     # The clocks of two processors differ.
-    late = [(at + 9 * (una == 2**32 - 1448), *rest) for at, *rest in rows for una in (rest[1],)]
+    late = [(9 if una > 1448 else at, of, una, cwnd) for at, of, una, cwnd in rows]
     assert windows.probed(late, 5, 1448) == {0: 10, 1: 12, 2: 7}
     assert windows.probed(rows, 4, 1448) == {}
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -180,6 +180,7 @@ def _fill(
     progress: Callable[[], None],
 ) -> Cell:
     """The cell with its transfers."""
+    sources: set[str] = set()
     for seed in range(1, (min(seeds, CONTROL_SEEDS) if cell.own else seeds) + 1):
         try:
             seconds, report, measured, source = transfer(seed)
@@ -198,13 +199,12 @@ def _fill(
             simulated = {name: _total(flow[name]) for name in COUNTERS}
             cell.counters.append(({name: own[name] for name in COUNTERS}, simulated))
         else:
-            if source == TCP_INFO:
-                cell.cwnd_source = TCP_INFO
+            sources.add(source)
             simulated_windows = windows.simulated(recorded, SEGMENT)
             cell.windows.append(windows.compare(measured, simulated_windows, cell.margin()))
         cell.real.append(seconds)
         cell.simulated.append(flow["completed_s"])
-    return cell
+    return replace(cell, cwnd_source=TCP_INFO) if TCP_INFO in sources else cell
 
 
 def _load(
@@ -350,7 +350,8 @@ def table(cells: Sequence[Cell]) -> str:
 def _source(cwnd_source: str) -> str:
     if cwnd_source == TCP_PROBE:
         return "real cwnd: tracepoint tcp_probe, at each ACK"
-    return "real cwnd: TCP_INFO, twice per ms (the tracepoint tcp_probe is for root only, or was incomplete)"
+    why = "the tracepoint tcp_probe is for root only, or missed ACKs"
+    return f"real cwnd: TCP_INFO, twice per ms ({why})"
 
 
 def _rows(cell: Cell) -> list[str]:
