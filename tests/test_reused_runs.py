@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from fakes import FakeLoader
 from processes import LONG, PROGRAM, SHORT, rows_of, started, wait_for
@@ -118,6 +119,22 @@ def test_the_number_of_reused_runs_is_printed(
     assert capsys.readouterr().err == ""
     assert again(tmp_path) == 3
     assert capsys.readouterr().err == f"lasthop: 3 of 6 runs reused from {tmp_path}/runs.csv\n"
+
+
+def test_the_table_of_runs_is_made_again_only_for_new_runs(tmp_path: Path) -> None:
+    def written(schemes: tuple[str, ...]) -> int:
+        the_plan = plan.plan(plan.Source("x"), schemes, 3, version="1", loader=FakeLoader())
+        compare(the_plan, version="1", out=tmp_path).write(tmp_path, ["x"], figure=False)
+        assert pl.read_parquet(tmp_path / "runs.parquet").height == 3 * len(schemes)
+        return (tmp_path / "runs.parquet").stat().st_mtime_ns
+
+    first = written(("reno",))
+    assert written(("reno",)) == first
+    more = written(("reno", "snoop"))
+    assert more > first
+    assert written(("reno",)) > more
+    (tmp_path / "runs.parquet").unlink()
+    written(("reno",))
 
 
 @pytest.mark.parametrize(

@@ -360,9 +360,11 @@ class Comparison:
         write_whole(out / description.FILE, description.text(described))
         write_whole(out / "scenario.toml", self.plan.filled)
         write_whole(out / "command.txt", shlex.join(command) + "\n")
-        # polars cannot open a file whose name is not valid UTF-8.
-        with partial(out / "runs.parquet") as temporary, open(temporary, "wb") as parquet:
-            self.runs.write_parquet(parquet)
+        # `runs.csv` is written only if a run is new.
+        if not _is_later(out / "runs.parquet", out / "runs.csv"):
+            # polars cannot open a file whose name is not valid UTF-8.
+            with partial(out / "runs.parquet") as temporary, open(temporary, "wb") as parquet:
+                self.runs.write_parquet(parquet)
         files = [
             out / n
             for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")
@@ -480,6 +482,14 @@ def compare(
     if store is not None:
         store.finish(ordered)
     return Comparison(plan, ordered, version, names, interrupted=not complete)
+
+
+def _is_later(file: Path, other: Path) -> bool:
+    """True if both files exist and the first one was written after the other."""
+    try:
+        return file.stat().st_mtime_ns > other.stat().st_mtime_ns
+    except FileNotFoundError:
+        return False
 
 
 def _failed(case: Case, seed: int, error: BaseException, report: Callable[[str], None]) -> str:
