@@ -121,12 +121,14 @@ def test_the_number_of_reused_runs_is_printed(
     assert capsys.readouterr().err == f"lasthop: 3 of 6 runs reused from {tmp_path}/runs.csv\n"
 
 
-def test_the_table_of_runs_is_made_again_only_for_new_runs(tmp_path: Path) -> None:
+def test_tables_are_made_again_only_for_new_runs(tmp_path: Path) -> None:
     def written(schemes: tuple[str, ...]) -> int:
         the_plan = plan.plan(plan.Source("x"), schemes, 3, version="1", loader=FakeLoader())
         compare(the_plan, version="1", out=tmp_path).write(tmp_path, ["x"], figure=False)
         assert pl.read_parquet(tmp_path / "runs.parquet").height == 3 * len(schemes)
-        return (tmp_path / "runs.parquet").stat().st_mtime_ns
+        table, rows = ((tmp_path / n).stat().st_mtime_ns for n in ("table.csv", "runs.parquet"))
+        assert table < rows
+        return table
 
     first = written(("reno",))
     assert written(("reno",)) == first

@@ -355,13 +355,15 @@ class Comparison:
         written unless `formats` is given.
         """
         out = Path(folder)
-        write_whole(out / "table.csv", self.table_csv())
+        # `runs.csv` is written only if a run is new; both tables follow from it and from the code.
+        made_from = [out / "runs.csv", *Path(__file__).parents[1].glob("*/*.py")]
+        if not _is_later(out / "table.csv", made_from):
+            write_whole(out / "table.csv", self.table_csv())
         described = description.document(self, command)
         write_whole(out / description.FILE, description.text(described))
         write_whole(out / "scenario.toml", self.plan.filled)
         write_whole(out / "command.txt", shlex.join(command) + "\n")
-        # `runs.csv` is written only if a run is new.
-        if not _is_later(out / "runs.parquet", out / "runs.csv"):
+        if not _is_later(out / "runs.parquet", made_from):
             # polars cannot open a file whose name is not valid UTF-8.
             with partial(out / "runs.parquet") as temporary, open(temporary, "wb") as parquet:
                 self.runs.write_parquet(parquet)
@@ -484,10 +486,11 @@ def compare(
     return Comparison(plan, ordered, version, names, interrupted=not complete)
 
 
-def _is_later(file: Path, other: Path) -> bool:
-    """True if both files exist and the first one was written after the other."""
+def _is_later(file: Path, others: Sequence[Path]) -> bool:
+    """True if all files exist and the first one was written after the others."""
     try:
-        return file.stat().st_mtime_ns > other.stat().st_mtime_ns
+        written = file.stat().st_mtime_ns
+        return all(written > other.stat().st_mtime_ns for other in others)
     except FileNotFoundError:
         return False
 
