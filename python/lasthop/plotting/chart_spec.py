@@ -80,15 +80,14 @@ def resolve(chart: Chart, plan: Plan, names: Sequence[str], where: str = "--") -
     _one_of(chart.kind, list(KINDS), f"{where}{_option('kind', where)}", "kind")
     keys = list(plan.vary)
     share = known_metrics.CANDIDATES_SHARE
-    metrics = tuple(known_metrics.SHORT.get(m, m) for m in chart.metrics)
+    option = f"{where}{_option('metric', where)}"
+    metrics = tuple(_metric(m, names, option) for m in chart.metrics)
     # Schemes that compete with others are told apart by their share, not by the total.
     competes = "competitor" in plan.roles and share in names
     if not metrics and competes and chart.kind != "scatter":
         metrics = (share,)
     kind = chart.kind or ("line" if keys else "bars" if metrics else "scatter")
-    metrics = metrics or (GOODPUT,)
-    for metric in metrics:
-        check_metric(metric, names, f"{where}{_option('metric', where)}")
+    metrics = metrics or (_metric(GOODPUT, names, option),)
     for label in chart.schemes:
         _one_of(label, plan.labels, f"{where}schemes", "scheme")
     chosen = _axes(replace(chart, kind=kind, metrics=metrics), keys, names, where, plan)
@@ -101,18 +100,19 @@ def _option(name: str, where: str) -> str:
     return in_file[name] if where.startswith("[") else {"kind": "plot"}.get(name, name)
 
 
-def check_metric(metric: str, names: Sequence[str], option: str) -> None:
-    """Raise `InputError` if the metric is not one of `names`."""
+def _metric(name: str, names: Sequence[str], option: str) -> str:
+    """The metric of `names` that a name or a short name means; raises `InputError`."""
+    metric = known_metrics.SHORT.get(name, name)
     if metric in names:
-        return
-    hint = quantities.did_you_mean(metric, [*known_metrics.SHORT, *names])
+        return metric
+    hint = quantities.did_you_mean(name, [*known_metrics.SHORT, *names])
     if hint:
-        raise InputError(f"{option}: no metric {metric!r}{hint}")
+        raise InputError(f"{option}: no metric {name!r}{hint}")
     parts = ("groups.", "roles.", "agents.")
     allowed = [n for n in names if not n.startswith(parts)] or list(known_metrics.METRICS)
     others = sorted({n.split(".")[0] for n in names if n.startswith(parts)})
     also = f", and those of {' and '.join(others)} in runs.csv" if others else ""
-    raise InputError(f"{option}: no metric {metric!r}; there are {', '.join(allowed)}{also}")
+    raise InputError(f"{option}: no metric {name!r}; there are {', '.join(allowed)}{also}")
 
 
 def _one_of(word: str, allowed: Sequence[str], option: str, what: str) -> None:
@@ -136,9 +136,7 @@ def _axes(chart: Chart, keys: Sequence[str], names: Sequence[str], where: str, p
     if chart.y and kind != "heatmap":
         raise InputError(f"{where}y: only kind heatmap has a second key; use rows or columns")
     if kind == "scatter":
-        x = known_metrics.SHORT.get(chart.x, chart.x) or DELAY
-        check_metric(x, names, f"{where}x")
-        return replace(chart, x=x)
+        return replace(chart, x=_metric(chart.x or DELAY, names, f"{where}x"))
     if kind == "cdf":
         if chart.x:
             raise InputError(f"{where}x: kind cdf has the metric as x axis; use rows or columns")
@@ -196,7 +194,6 @@ __all__ = [
     "MAX_PANELS",
     "SCHEME",
     "Chart",
-    "check_metric",
     "of_words",
     "resolve",
 ]
