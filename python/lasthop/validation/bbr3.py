@@ -112,7 +112,7 @@ def scenario_text(cell: Cell, offload: bool) -> str:
         f'[[flow]]\nfrom = "server"\nto = "client"\napp = {{ kind = "transfer", size = "{cell.size}'
         ' B" }\n'
     )
-    # google/bbr v3 is a kernel older than 6.16.
+    # Assumed: the kernel of the reference is older than 6.16; its source does not name it.
     tcp = '[tcp]\nprofile = "linux"\nreceive_rtt = "smoothed"\n'
     tcp += "segmentation_offload = true\n" if offload else ""
     if len(cell.legs) == 1:
