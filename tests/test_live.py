@@ -27,7 +27,7 @@ from lasthop import _native
 from lasthop.analysis import schemas
 from lasthop.live import link as live
 from lasthop.live import validation, windows
-from lasthop.live.transfer import REPORT
+from lasthop.live.transfer import LISTENING, REPORT
 
 HERE = Path(__file__).parent
 SERVER, CLIENT = str(HERE / "live_server.py"), str(HERE / "live_client.py")
@@ -554,12 +554,17 @@ def test_the_tracepoint_and_the_socket_report_the_same_windows(tmp_path: Path) -
     program = f"{sys.executable} -I -m lasthop.live.transfer"
     send = f"{program} send $LASTHOP_MOBILE {validation.PORT} 1000000 cubic {tmp_path} 0.0005"
     receive = [*program.split(), "receive", str(validation.PORT), "1000000", str(tmp_path)]
-    done = run(
-        "--rate", "10Mbps", "--rtt", "40ms", "--loss", "1%", "--server", send, "--", *receive
-    )
-    assert done.returncode == 0, done.stderr
-    sent = windows.read_report(tmp_path / REPORT, validation.SEGMENT)
-    probed = probe.take(sent.cookie, validation.SEGMENT)
+    # In some transfers perf events miss most records of a processor (docs/validation.md).
+    for _ in range(6):
+        (tmp_path / LISTENING).unlink(missing_ok=True)
+        done = run(
+            "--rate", "10Mbps", "--rtt", "40ms", "--loss", "1%", "--server", send, "--", *receive
+        )
+        assert done.returncode == 0, done.stderr
+        sent = windows.read_report(tmp_path / REPORT, validation.SEGMENT)
+        probed = probe.take(sent.cookie, validation.SEGMENT)
+        if len(probed) > 250:
+            break
     # 690 segments, of which every second one is acknowledged.
     assert len(probed) > 250
     assert [acked for acked in probed if acked > 690] == []
