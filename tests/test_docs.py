@@ -50,7 +50,7 @@ LONG = {
     "lasthop reproduce zeng2006/fig15": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100": "600 runs",
-    "lasthop reproduce --quick": "all figures",
+    "lasthop reproduce --all --quick": "all figures",
     "lasthop sweep --rate 2Mbps --rtt 40ms --schemes cubic,bbr --vary "
     "'last_hop.loss=logspace(0.1 %, 10 %, 7)' --until 'goodput ± 2 %' --out results": "2000 runs",
 }

@@ -15,6 +15,7 @@ import pytest
 
 import lasthop
 from lasthop.analysis import summary
+from lasthop.analysis.series import measure_label
 from lasthop.cli.main import main
 from lasthop.reporting import bill, chart_data, page, sources
 from lasthop.reporting.study import SchemeUse, Study
@@ -354,3 +355,27 @@ def test_only_a_report_is_replaced(
     first = again.read_bytes()
     assert main(["report", str(results), "--out", str(again)]) == 0
     assert again.read_bytes() == first
+
+
+def test_a_report_goes_into_its_folder_if_no_file_is_named(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = copy_of(compared / "results", tmp_path / "results")
+    assert main(["report", str(results)]) == 0
+    assert main(["report", str(results)]) == 0
+    assert f"written: {results}/report.html" in capsys.readouterr().out
+    page = (results / "report.html").read_text()
+    assert 'report.html"' not in page
+
+
+def test_measures_of_events_have_heads_with_units() -> None:
+    assert measure_label("cwnd_after_timeout_bytes@5-11s") == (
+        "cwnd after the first timeout (bytes), 5-11s"
+    )
+    assert measure_label("timeouts_within") == "timeouts"
+    assert measure_label("goodput_bps") == "goodput_bps"
+
+
+def test_all_papers_and_a_name_contradict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--all", "zeng2006"]) == 2
+    assert "leave out zeng2006" in capsys.readouterr().err

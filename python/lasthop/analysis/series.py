@@ -514,6 +514,15 @@ def _queue(
     return float(what(seen)) if len(seen) else None
 
 
+def measure_label(column: str) -> str:
+    """The head of the column of a measure, with unit and span; of other columns, their name."""
+    metric, *spans = column.split("@")
+    if metric not in MEASURES:
+        return column
+    unit = {"bps": "bit/s", "bytes": "bytes", "s": "s"}.get(metric.rsplit("_", 1)[-1])
+    return ", ".join([MEASURES[metric][2] + (f" ({unit})" if unit else ""), *spans])
+
+
 def events_needed(series: Sequence[str], claims: Sequence[Claim]) -> list[str]:
     """Kinds of events that these series and the measures of these claims need."""
     wanted = {k for s in series for k in SERIES[s][1]}

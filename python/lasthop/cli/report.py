@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
             " each scheme, and the commands that repeat the runs.\nSee docs/report.md."
         ),
         **common.examples(
-            "lasthop report results --out report.html",
+            "lasthop report results",
             "lasthop report out --out zeng2006.html",
         ),
     )
@@ -32,14 +32,16 @@ def add_parser(commands: Any) -> None:
         metavar="DIR",
         help="folder written by compare --out, sweep --out or reproduce --out",
     )
-    report.add_argument("--out", metavar="FILE.html", required=True, help="page to write")
+    report.add_argument(
+        "--out", metavar="FILE.html", help="page to write (default: report.html in the folder)"
+    )
 
 
 def report(options: Options, words: list[str]) -> int:
     """`lasthop report`."""
     from lasthop.reporting import page, sources
 
-    out = Path(options.out)
+    out = Path(options.out) if options.out else Path(options.folder) / "report.html"
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out must be a file FILE.html, found `{options.out}`")
     results = sources.read(Path(options.folder))
@@ -47,5 +49,5 @@ def report(options: Options, words: list[str]) -> int:
     runs = sum(s.table.runs() for s in results.studies if s.table is not None)
     figures = count(len(results.studies), "figure")
     what = figures if results.kind == "reproduction" else results.kind
-    print(f"{what}, {count(runs, 'run')}; written: {options.out}")
+    print(f"{what}, {count(runs, 'run')}; written: {out}")
     return 0

@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
             "lasthop reproduce zeng2006",
             "lasthop reproduce zeng2006/fig15 --out out",
             "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100",
-            "lasthop reproduce --quick",
+            "lasthop reproduce --all --quick",
         ),
     )
     reproduce.add_argument(
@@ -36,6 +36,9 @@ def add_parser(commands: Any) -> None:
         nargs="*",
         metavar="PAPER[/FIGURE]|FILE.toml",
         help="papers, figures, or scenario files with [experiment] (default: all papers)",
+    )
+    reproduce.add_argument(
+        "--all", action="store_true", help="all papers, as without a name; refuses a name"
     )
     reproduce.add_argument(
         "--also",
@@ -74,6 +77,8 @@ def reproduce(options: Options, words: list[str]) -> int:
     from lasthop.plotting import matplotlib_import
 
     matplotlib_import.with_help_texts = False
+    if options.all and options.figures:
+        raise InputError(f"--all means every paper: leave out {' '.join(options.figures)}")
     own = [name for name in options.figures if experiment.is_file(name)]
     if options.expect and own:
         raise InputError(f"--expect: there are no recorded verdicts for {own[0]}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lasthop.analysis.series import measure_label
 from lasthop.errors import InputError
 from lasthop.experiments import description
 from lasthop.quantities import count
@@ -171,18 +172,21 @@ def _figure(path: Path) -> Study:
     base = path.with_suffix("")
     table = base.with_suffix(FIGURE_TABLE)
     picture = next((p for p in map(base.with_suffix, (".svg", ".png")) if p.is_file()), None)
+    numbers = read_table(table) if table.is_file() else None
+    columns = numbers.metrics if numbers is not None else ()
+    measures = {m: measure_label(m) for m in columns if measure_label(m) != m}
     with _described(path):
         modified = ["modified: its claims are not judged"] if found["modified"] else []
         common = _common(found)
         return Study(
             id=found["id"],
             title=found["title"],
-            table=read_table(table) if table.is_file() else None,
+            table=numbers,
             picture=picture,
             about=found["about"],
             metrics=found["plot"]["metrics"],
             x=found["plot"]["x"],
-            labels=found["labels"],
+            labels={**measures, **found["labels"]},
             **{**common, "notes": [*common["notes"], *modified]},
         )
 
