@@ -1,7 +1,5 @@
 """`python -m lasthop`."""
 
-import sys
+from lasthop.cli.main import run
 
-from lasthop.cli.main import main
-
-sys.exit(main())
+run()

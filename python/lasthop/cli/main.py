@@ -5,11 +5,13 @@ Exit status: 0 success, 1 failed check, 2 wrong usage or input, 130 interrupt.
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import gc
 import io
 import os
 import sys
+import threading
 import time
 
 from lasthop.cli import commands, plain_reader
@@ -36,6 +38,23 @@ ASCII = {
     "≤": "<=",
     "’": "'",
 }
+
+
+def run() -> None:
+    """The program `lasthop`: one command, then exit.
+
+    The interpreter would take matplotlib and polars apart object by object, a tenth of a second.
+    What is registered for the exit is still done, and threads that must end are waited for.
+    """
+    status = main()
+    if threading.active_count() > 1:
+        sys.exit(status)
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.exit(status)  # the interpreter says what could not be written
+    os._exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,4 +152,4 @@ def _print_error(what: object, status: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

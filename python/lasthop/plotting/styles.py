@@ -5,6 +5,8 @@ Text in SVG and PDF stays text. The palette is safe for colour-blind readers.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -274,7 +276,8 @@ def save(figure: Figure, files: Sequence[Path]) -> None:
     """Write the figure to each file; equal figures give equal bytes. Raises `InputError`.
 
     `Figure.savefig` draws it twice, first without output, for the layout. The canvas of a format
-    draws it once, and the layout is computed in that drawing, or once for several files.
+    draws it once, and the layout is computed in that drawing, or once for several files, which are
+    then drawn side by side.
     """
     kinds = [file.suffix.lower().lstrip(".") for file in files]
     for file, kind in zip(files, kinds, strict=True):
@@ -290,14 +293,46 @@ def save(figure: Figure, files: Sequence[Path]) -> None:
                 _canvas(figure, "png")
                 lay_out(figure)
                 figure.set_layout_engine("none")
-            for file, kind in zip(files, kinds, strict=True):
-                figure.dpi = DPI  # the canvas of SVG sets another one
-                with partial(file) as temporary:
-                    canvas: Any = _canvas(figure, kind)
-                    getattr(canvas, f"print_{kind}")(temporary, metadata=_METADATA[kind])
+            started = {file: _start(figure, file) for file in files[1:]}
+            try:
+                _write(figure, files[0])
+            finally:
+                ended = {f for f, child in started.items() if child and not os.waitpid(child, 0)[1]}
+            for file in files[1:]:
+                if file not in ended:
+                    _write(figure, file)
     finally:
         figure.dpi = dpi
         figure.set_canvas(before)
+
+
+def _write(figure: Figure, file: Path) -> None:
+    """Draw the figure into one file."""
+    kind = file.suffix.lower().lstrip(".")
+    figure.dpi = DPI  # the canvas of SVG sets another one
+    options = {"pil_kwargs": {"compress_level": 4}} if kind == "png" else {}
+    with partial(file) as temporary:
+        canvas: Any = _canvas(figure, kind)
+        getattr(canvas, f"print_{kind}")(temporary, metadata=_METADATA[kind], **options)
+
+
+def _start(figure: Figure, file: Path) -> int | None:
+    """Begin to draw the figure into a file in a process of its own; returns its identifier.
+
+    Drawing a second format takes as long as the first. `None`: not done beside other threads, whose
+    locks a copied process would never see released.
+    """
+    if threading.active_count() > 1 or not hasattr(os, "fork"):
+        return None
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            _write(figure, file)
+            status = 0
+        finally:
+            os._exit(status)
+    return child
 
 
 def _canvas(figure: Figure, kind: str) -> FigureCanvasBase:
