@@ -18,7 +18,7 @@ use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
 use lasthop_channel::air::trace::Trace;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::traffic::Sizes;
-use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
+use lasthop_core::units::{Duration, Quantity, QueueLimit, Rate, Size};
 use lasthop_schemes::catalogue::{ProfileKeys, SchemeChoice, SchemeText};
 use lasthop_tcp::profile::{Profile, ProfileName};
 
@@ -57,10 +57,11 @@ impl<'f> Traces<'f> {
             return Ok(trace.clone());
         }
         let name = path.display().to_string();
-        let reader = self
-            .files
-            .open(path)
-            .map_err(|e| ErrorKind::Trace(format!("cannot open the trace {name}: {e}")))?;
+        let reader = self.files.open(path).map_err(|e| {
+            let constant = Rate::parse(&name).is_ok();
+            let hint = if constant { "; a constant rate belongs in the key `rate`" } else { "" };
+            ErrorKind::Trace(format!("cannot open the trace {name}: {e}{hint}"))
+        })?;
         let trace = Trace::read(reader, &name).map_err(|e| ErrorKind::Trace(e.to_string()))?;
         let trace = Arc::new(trace);
         self.read.push((path.to_path_buf(), trace.clone()));

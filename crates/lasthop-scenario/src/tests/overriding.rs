@@ -416,6 +416,10 @@ fn mistakes_in_options_name_them() {
         );
         let found =
             message(file, LastHopOptions { down: Some("no.down".into()), ..Default::default() });
+        let rate =
+            message(file, LastHopOptions { down: Some("1 Mbps".into()), ..Default::default() });
+        assert!(rate.contains("a constant rate belongs in the key `rate`"), "{rate}");
+        assert!(!found.contains("constant"), "{found}");
         assert!(
             found.starts_with("--down: ") && found.contains("cannot open the trace no.down"),
             "{found}"
