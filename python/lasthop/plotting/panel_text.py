@@ -243,10 +243,11 @@ def settle(figure: Figure, drawing: Drawing) -> None:
     figure.align_ylabels([panel for panel in panels if panel.get_ylabel()])
     styles.lay_out(figure)
     figure.set_layout_engine("none")
+    renderer: Any = cast("Any", figure.canvas).get_renderer()
     for panel in panels:
         keep_ticks(panel)
-        _keep_names(panel)
-    renderer: Any = cast("Any", figure.canvas).get_renderer()
+    for panel in panels:
+        _keep_names(panel, renderer)
     for panel in panels:
         thin_out_ticks(panel, renderer)
     for place, image in drawing.images.items():
@@ -263,11 +264,12 @@ def _keep_empty_names(panel: Axes) -> None:
             axis.set_label_coords(0.0, 0.0)
 
 
-def _keep_names(panel: Axes) -> None:
-    """Keep the names of the axes where the layout put them; each drawing would look again."""
+def _keep_names(panel: Axes, renderer: Any) -> None:
+    """Place the names of the axes, and keep them there; each drawing would look again."""
     to_axes = panel.transAxes.inverted()
     for axis in (panel.xaxis, panel.yaxis):
         if axis.get_label_text():
+            axis.get_tightbbox(renderer)  # places the name
             x, y = axis.label.get_position()
             place = axis.label.get_transform().transform((x, y))
             axis.set_label_coords(*to_axes.transform(place))
