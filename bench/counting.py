@@ -1,4 +1,4 @@
-"""Instructions per delivered packet, counted by callgrind."""
+"""Instructions per delivered packet, counted by callgrind; memory of a run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,19 @@ result = native.Scenario(open(sys.argv[2]).read()).run(1).to_dict()
 print(sum(f["delivered_bytes"] for f in result["flows"]) // 1000)
 """
 
+# The same, but prints by how much the run raises the peak of the process' memory, in KiB.
+MEMORY = """
+import importlib.util as u, resource, sys
+spec = u.spec_from_file_location("lasthop._native", sys.argv[1])
+native = u.module_from_spec(spec)
+spec.loader.exec_module(native)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+scenario = native.Scenario(open(sys.argv[2]).read())
+before = peak()
+result = scenario.run(1)
+print(peak() - before)
+"""
+
 
 def native_module() -> str:
     """Path of the native module of the lasthop that this Python imports."""
@@ -28,9 +41,17 @@ def native_module() -> str:
     return path
 
 
-def command(scenario: Path) -> list[str]:
+def command(scenario: Path, program: str = RUN) -> list[str]:
     """The command that runs a scenario."""
-    return [sys.executable, "-I", "-S", "-c", RUN, native_module(), str(scenario)]
+    return [sys.executable, "-I", "-S", "-c", program, native_module(), str(scenario)]
+
+
+def memory(text: str, folder: str) -> float:
+    """Memory of a run in MiB, without the interpreter and the scenario that was read."""
+    scenario = Path(folder) / "case.toml"
+    scenario.write_text(text)
+    done = subprocess.run(command(scenario, MEMORY), capture_output=True, text=True, check=True)
+    return int(done.stdout) / 1024
 
 
 def count(text: str, folder: str) -> tuple[int, int]:

@@ -1,10 +1,11 @@
 """How the cost of a packet grows: with flows, rate, overflow, stations, hops and duration.
 
-    make growth           or    python bench/growth.py [--runs N] [--only AXIS ...]
+    make growth     or    python bench/growth.py [--runs N] [--only AXIS ...] [--memory]
 
 Prints docs/speed.md's table of growth: for each point the instructions per delivered packet (by
 callgrind) and the CPU time. Both are differences between runs of T and of 2 T, so start-up is
-excluded. bench/instructions.py holds the instructions to their baselines.
+excluded. bench/instructions.py holds the instructions to their baselines. With --memory, prints
+the memory of a run with 1,000 and 10,000 flows instead.
 """
 
 from __future__ import annotations
@@ -141,12 +142,26 @@ def cpu_ns(point: Point, folder: str, runs: int) -> float:
     return time * 1e9 / (long[1] - short[1])
 
 
+def print_memory(folder: str) -> None:
+    """Print the memory of runs, and from their difference that of a flow."""
+    few, many = 1000, 10_000
+    mib = {n: counting.memory(_last_hop(n, 20, 10_000, 10, n)(2), folder) for n in (few, many)}
+    for flows, size in mib.items():
+        print(f"{flows:,} flows: {size:.1f} MiB")
+    print(f"a flow: {1024 * (mib[many] - mib[few]) / (many - few):.1f} KiB")
+
+
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description="How the cost of a packet grows.")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs for the CPU time")
     parser.add_argument("--only", nargs="+", metavar="AXIS", help="only these axes")
+    parser.add_argument("--memory", action="store_true", help="the memory of a flow instead")
     args = parser.parse_args()
+    if args.memory:
+        with tempfile.TemporaryDirectory() as folder:
+            print_memory(folder)
+        return 0
     print("| axis | value | instructions per packet | CPU time per packet, ns |")
     print("| --- | --- | ---: | ---: |")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 //! A growable ring buffer. Its size is a power of two, so that an index needs only a mask. It does
-//! not allocate in steady state.
+//! not allocate in steady state. An empty ring has no memory: a flow has several that stay empty.
 
 /// A first-in first-out ring buffer.
 #[derive(Clone, Debug)]
@@ -10,16 +10,20 @@ pub struct Ring<T> {
     tail: usize,
 }
 
-impl<T: Copy + Default> Default for Ring<T> {
+/// Number of slots after the first push.
+const FIRST_SLOTS: usize = 4;
+
+impl<T> Default for Ring<T> {
     fn default() -> Self {
-        Ring { slots: vec![T::default(); 16], head: 0, tail: 0 }
+        Ring { slots: Vec::new(), head: 0, tail: 0 }
     }
 }
 
 impl<T: Copy + Default> Ring<T> {
+    /// The slot of number `n`; of no meaning if there are no slots.
     #[inline]
     fn place(&self, n: usize) -> usize {
-        n & (self.slots.len() - 1)
+        n & self.slots.len().wrapping_sub(1)
     }
 
     /// Appends an item.
@@ -39,7 +43,7 @@ impl<T: Copy + Default> Ring<T> {
     fn grow(&mut self) {
         let (head, len) = (self.place(self.head), self.len());
         self.slots.rotate_left(head);
-        self.slots.resize(2 * len, T::default());
+        self.slots.resize((2 * len).max(FIRST_SLOTS), T::default());
         (self.head, self.tail) = (0, len);
     }
 
