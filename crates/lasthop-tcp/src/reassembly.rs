@@ -21,6 +21,8 @@ pub struct Reassembly {
     /// when it is met.
     recent: Vec<(u64, u64)>,
     arrivals: u64,
+    /// In all ranges.
+    bytes: u64,
     /// As many ranges are remembered for reports.
     memory: usize,
 }
@@ -44,7 +46,7 @@ impl Reassembly {
     /// Reports none but the `memory` ranges that grew last, even when some of these are gone
     /// (ns-2).
     pub fn remembering(memory: usize) -> Reassembly {
-        Reassembly { ranges: VecDeque::new(), recent: Vec::new(), arrivals: 0, memory }
+        Reassembly { ranges: VecDeque::new(), recent: Vec::new(), arrivals: 0, bytes: 0, memory }
     }
 
     /// Nothing is missing below what has arrived.
@@ -56,6 +58,11 @@ impl Reassembly {
     /// Ranges beyond the first gap.
     pub fn ranges(&self) -> usize {
         self.ranges.len()
+    }
+
+    /// Bytes beyond the first gap that have arrived.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Takes [start, end) when `next` is the next byte expected.
@@ -71,6 +78,7 @@ impl Reassembly {
         let mut next = end;
         while let Some(r) = self.ranges.front().filter(|r| r.start <= next) {
             next = next.max(r.end);
+            self.bytes -= r.end - r.start;
             self.ranges.pop_front();
         }
         if self.ranges.is_empty() {
@@ -101,11 +109,13 @@ impl Reassembly {
             // Nearly always the last range grows at its end, or a new one follows it.
             Some(last) if last.end == start => {
                 last.end = end;
+                self.bytes += end - start;
                 (last.start, std::mem::replace(&mut last.latest, latest))
             }
             Some(last) if last.end > start => self.merge(Range { start, end, latest }),
             _ => {
                 self.ranges.push_back(Range { start, end, latest });
+                self.bytes += end - start;
                 (start, 0)
             }
         };
@@ -129,10 +139,13 @@ impl Reassembly {
         let to = self.ranges.partition_point(|r| r.start <= range.end);
         if from == to {
             self.ranges.insert(from, range);
+            self.bytes += range.end - range.start;
             return (range.start, 0);
         }
         let (first, last) = (self.ranges[from], self.ranges[to - 1]);
         (range.start, range.end) = (range.start.min(first.start), range.end.max(last.end));
+        self.bytes -= self.ranges.range(from..to).map(|r| r.end - r.start).sum::<u64>();
+        self.bytes += range.end - range.start;
         self.ranges[from] = range;
         self.ranges.drain(from + 1..to);
         (range.start, last.latest)
@@ -276,6 +289,7 @@ mod tests {
                 let reported: u64 = blocks(&mut r, 4).iter().map(|b| b.1 - b.0).sum();
                 let held = model.iter().filter(|b| **b > next).count() as u64;
                 prop_assert!(reported <= held && (held == 0) == r.is_empty());
+                prop_assert_eq!(r.bytes(), held);
                 prop_assert_eq!(r.highest(), model.last().map(|b| b + 1).filter(|e| *e > next));
                 for (s, e) in blocks(&mut r, 4) {
                     prop_assert!((s..e).all(|b| model.contains(&b)));

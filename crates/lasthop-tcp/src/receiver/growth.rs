@@ -3,7 +3,8 @@
 //! Two limits: what the buffer may hold, from what the application has read in the last round trip
 //! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`), and what is offered of it, two segments more with
 //! each segment that arrives (`tcp_grow_window`). Both grow while segments are missing too: a
-//! duplicate ACK may carry another window than the one before it.
+//! duplicate ACK may carry another window than the one before it. What waits beyond a hole takes
+//! room in the buffer (`__tcp_select_window`).
 
 use crate::profile::ReceiveRtt;
 use lasthop_core::units::{Duration, Time};
@@ -29,6 +30,8 @@ pub(super) struct Arrived {
     pub highest: u64,
     /// It was not in order.
     pub ahead: bool,
+    /// Bytes beyond a hole that had arrived before.
+    pub held: u64,
     /// The timestamp that the sender echoes, and the time since the ACK with it left.
     pub echo: Option<(u32, Duration)>,
 }
@@ -70,9 +73,14 @@ impl WindowGrowth {
         }
     }
 
-    /// The window that is offered.
+    /// The window that is offered while `held` bytes wait beyond a hole.
     #[inline]
-    pub(super) fn window(&self) -> u64 {
+    pub(super) fn window(&self, held: u64) -> u64 {
+        self.offered.min(self.room.saturating_sub(held))
+    }
+
+    /// The window that would be offered if nothing waited.
+    pub(super) fn offered(&self) -> u64 {
         self.offered
     }
 
@@ -91,7 +99,8 @@ impl WindowGrowth {
             self.sample(echo, rtt, arrived.len);
         }
         if arrived.len >= SMALL {
-            self.offered = (self.offered + 2 * self.mss).min(self.room).max(self.offered);
+            let free = self.room.saturating_sub(arrived.held);
+            self.offered = (self.offered + 2 * self.mss).min(free).max(self.offered);
         }
         if arrived.ahead {
             self.grow(self.read, arrived.highest - arrived.next);
@@ -141,15 +150,16 @@ mod tests {
             next,
             highest: next,
             ahead: false,
+            held: 0,
             echo: Some((ms as u32 + 1, Duration::millis(100))),
         });
-        g.window()
+        g.window(0)
     }
 
     #[test]
     fn it_starts_below_64_kib_and_is_never_larger_than_the_buffer() {
-        assert_eq!(WindowGrowth::new(4 << 20, ReceiveRtt::Latched).window(), 65_535);
-        assert_eq!(WindowGrowth::new(20_000, ReceiveRtt::Latched).window(), 20_000);
+        assert_eq!(WindowGrowth::new(4 << 20, ReceiveRtt::Latched).window(0), 65_535);
+        assert_eq!(WindowGrowth::new(20_000, ReceiveRtt::Latched).window(0), 20_000);
         let mut g = WindowGrowth::new(100_000, ReceiveRtt::Latched);
         let last = (1..1000).map(|i| in_order(&mut g, 10 * i, 100_000 * i)).last();
         assert_eq!(last, Some(100_000));
@@ -174,7 +184,7 @@ mod tests {
         for i in 1..200 {
             in_order(&mut g, 10 * i, 1000 * i);
         }
-        assert_eq!((g.room, g.window()), (81_920, 81_920));
+        assert_eq!((g.room, g.window(0)), (81_920, 81_920));
     }
 
     #[test]
@@ -183,7 +193,15 @@ mod tests {
         let mut after = |echo, ms, len| {
             let next = 1000;
             let echo = Some((echo, Duration::millis(ms)));
-            g.on_data(&Arrived { now: Time(1), len, next, highest: next, ahead: false, echo });
+            g.on_data(&Arrived {
+                now: Time(1),
+                len,
+                next,
+                highest: next,
+                ahead: false,
+                held: 0,
+                echo,
+            });
             g.rtt().map(|r| r.0 / 1000)
         };
         assert_eq!(after(7, 80, 1000), Some(80_000));
@@ -199,6 +217,7 @@ mod tests {
             next: 1000,
             highest: 1000,
             ahead: false,
+            held: 0,
             echo,
         });
         assert_eq!(g.rtt(), Some(Duration::millis(48)));
@@ -209,7 +228,7 @@ mod tests {
     fn it_grows_for_what_lies_ahead_of_a_hole() {
         let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
         in_order(&mut g, 0, 1000);
-        let before = g.window();
+        let before = g.window(0);
         for i in 0..3 {
             let now = Time(1_000_000 * (i + 1));
             g.on_data(&Arrived {
@@ -218,9 +237,32 @@ mod tests {
                 next: 1000,
                 highest: 62_000 + 1000 * i,
                 ahead: true,
+                held: 1000 * i,
                 echo: None,
             });
         }
-        assert_eq!((g.room, g.window() > before), (83_000, true));
+        assert_eq!((g.room, g.window(0) > before), (83_000, true));
+    }
+
+    #[test]
+    fn what_waits_beyond_a_hole_takes_room() {
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        for i in 1..20 {
+            in_order(&mut g, 10 * i, 1000 * i);
+        }
+        assert_eq!((g.window(0), g.window(1000), g.window(90_000)), (81_920, 80_920, 0));
+        // The buffer grows with the highest byte, the offer not.
+        let offer = g.offered();
+        g.on_data(&Arrived {
+            now: Time(200_000_000),
+            len: 1000,
+            next: 19_000,
+            highest: 99_000,
+            ahead: true,
+            held: 79_000,
+            echo: None,
+        });
+        assert_eq!((g.room, g.offered()), (102_000, offer));
+        assert_eq!(g.window(80_000), 22_000);
     }
 }

@@ -99,7 +99,7 @@ impl Receiver {
         // A relay's window says what its buffer has room for.
         let grows = profile.receive_window_grows && !config.manual_read;
         let growth = grows.then(|| Box::new(WindowGrowth::new(config.buffer, profile.receive_rtt)));
-        let first = growth.as_ref().map_or(config.buffer, |g| g.window());
+        let first = growth.as_ref().map_or(config.buffer, |g| g.offered());
         let linux_delay = profile
             .delayed_ack
             .limit()
@@ -401,7 +401,7 @@ impl Receiver {
     /// True if the window that is offered grew.
     fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) -> bool {
         let Some(growth) = &mut self.growth else { return false };
-        let before = growth.window();
+        let before = growth.offered();
         let stamped =
             self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
         let echo = stamped.then(|| {
@@ -410,8 +410,10 @@ impl Receiver {
         });
         let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
-        growth.on_data(&Arrived { now, len, next, highest, ahead, echo });
-        growth.window() > before
+        // What has just come is charged afterwards, as in `tcp_data_queue_ofo`.
+        let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 });
+        growth.on_data(&Arrived { now, len, next, highest, ahead, held, echo });
+        growth.offered() > before
     }
 
     /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293,

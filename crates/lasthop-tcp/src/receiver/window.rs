@@ -10,7 +10,7 @@ impl Receiver {
     #[inline]
     pub(super) fn window(&self) -> u64 {
         let room = self.window_limit.min(self.config.buffer.saturating_sub(self.unread));
-        self.growth.as_ref().map_or(room, |g| room.min(g.window()))
+        self.growth.as_ref().map_or(room, |g| room.min(g.window(self.ahead.bytes())))
     }
 
     /// The application reads `bytes` (manual reading). If the window opens by enough, an ACK is
