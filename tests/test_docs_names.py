@@ -37,6 +37,7 @@ NS3_RULES = (
 #: Options of other programs -> the file that defines them.
 OTHER_OPTIONS = {
     "--check": "tools/make_traces.py",
+    "--memory": "bench/growth.py",
     "--schemes": "bench/speed.py",
     "--silent": "tools/ns3_wifi.cc",
 } | dict.fromkeys(NS3_RULES, "tools/ns3_rules.cc")

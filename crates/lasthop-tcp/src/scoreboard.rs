@@ -43,6 +43,8 @@ impl Marks {
     pub const REPORTED: Marks = Marks(32);
     /// What the link layer has reported of the copy that was sent last.
     pub const SAID: Marks = Marks(56);
+    /// RACK has considered it lost and does not look at it again until it is retransmitted.
+    pub const JUDGED: Marks = Marks(64);
 
     /// True if any of `other` is set.
     #[inline]

@@ -317,7 +317,7 @@ def _write(figure: Figure, file: Path) -> None:
 
 
 def _start(figure: Figure, file: Path) -> int | None:
-    """Begin to draw the figure into a file in a process of its own; returns its identifier.
+    """Begin to draw the figure into a file in a separate process; returns its identifier.
 
     Drawing a second format takes as long as the first. `None`: not done beside other threads, whose
     locks a copied process would never see released.

@@ -178,6 +178,10 @@ macro_rules! profile_fields {
             cubic: CubicForm,
             /// Of which segment RACK takes its round-trip time.
             rack_rtt: RackRtt,
+            /// RACK considers a transmission lost at most once: where an undo takes that back, only
+            /// the timer repairs it (Linux: `tcp_rack_detect_loss` takes it out of
+            /// `tsorted_sent_queue`, `tcp_undo_cwnd_reduction` does not put it back).
+            rack_judges_once: bool,
             /// How a receiver whose window grows estimates the round-trip time.
             receive_rtt: ReceiveRtt,
             /// What a probe waits beyond two round-trip times if more than one segment is in

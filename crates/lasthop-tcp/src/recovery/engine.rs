@@ -36,7 +36,7 @@ impl Engine {
             }
             _ => Engine::Sack(Box::new(SackRecovery::new(
                 recovery,
-                Rack::new(profile.rack_rtt, profile.probe_slack),
+                Rack::new(profile),
                 needs.rate_samples,
             ))),
         }

@@ -398,3 +398,65 @@ fn a_repeated_timeout_of_a_recovery_may_be_spurious() {
          = cwnd 10 undone 1";
     play(&format!("{loss}\n{second}"));
 }
+
+/// `tcp_rack_detect_loss` takes a segment that it marks lost out of `tsorted_sent_queue`, and
+/// `tcp_undo_cwnd_reduction` does not put it back when it clears the mark: what F-RTO's undo finds
+/// not retransmitted waits for the timer, whatever is SACKed meanwhile.
+#[test]
+fn rack_does_not_judge_again_what_an_undo_took_back() {
+    let undone = |once| {
+        format!(
+            "scheme reno
+             profile linux
+             set rack_judges_once = {once}
+             write 10
+             > 0..10000
+             +0.1 < ack 0 sack 7000-10000
+             > 0 rtx, 1000 rtx, 2000 rtx
+             = fast 1
+             timer
+             > 0 rtx
+             timer
+             > 0 rtx
+             +0.1 < ack 0 sack 7000-10000,5000-6000"
+        )
+    };
+    let once = undone(true);
+    play(&format!(
+        "{once}
+         = undone 1
+         write 3
+         > 10000..13000
+         +0.1 < ack 0 sack 10000-13000,7000-10000,5000-6000
+         > 0 rtx, 1000 rtx"
+    ));
+    let again = undone(false);
+    play(&format!(
+        "{again}
+         = undone 1
+         timer
+         > 3000 rtx"
+    ));
+}
+
+/// `tcp_enter_loss` marks what is out as lost but leaves it in `tsorted_sent_queue`: after an undo
+/// RACK finds a lost retransmission as before.
+#[test]
+fn a_copy_that_a_spurious_timeout_marked_lost_is_judged_after_the_undo() {
+    play(
+        "scheme reno
+         profile linux
+         write 10
+         > 0..10000
+         +0.1 < ack 0 sack 7000-10000
+         > 0 rtx, 1000 rtx, 2000 rtx
+         timer
+         > 0 rtx
+         timer
+         > 0 rtx
+         +0.1 < ack 0 sack 7000-10000,5000-6000
+         = undone 1
+         +0.01 < ack 1000 sack 7000-10000,5000-6000
+         > 1000 rtx",
+    );
+}

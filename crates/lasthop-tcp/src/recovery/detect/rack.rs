@@ -1,7 +1,7 @@
 //! RACK-TLP (RFC 8985): loss detection by time, and a probe for losses at the end.
 
 use super::{AckSummary, LossDetector, Losses};
-use crate::profile::RackRtt;
+use crate::profile::{Profile, RackRtt};
 use crate::scoreboard::{Marks, Scoreboard, Sent};
 use lasthop_core::ring::Ring;
 use lasthop_core::units::{Duration, Time};
@@ -13,6 +13,9 @@ const PERSIST: u32 = 16;
 /// Samples of the minimum round-trip time count at least for this time.
 const MIN_RTT_AGE: Duration = Duration::secs(10);
 
+/// Marks of segments sent once that need no judgement.
+const SETTLED: Marks = Marks::SACKED.with(Marks::LOST).with(Marks::JUDGED);
+
 /// The state of RACK for one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Rack {
@@ -22,6 +25,8 @@ pub struct Rack {
     rtt: Duration,
     /// Which segment gives it.
     rtt_of: RackRtt,
+    /// What was considered lost once is not looked at again.
+    judges_once: bool,
     /// The highest byte delivered.
     fack: u64,
     /// Something was delivered after what had been sent later.
@@ -95,10 +100,19 @@ pub fn sent_after(a: (Time, u64), b: (Time, u64)) -> bool {
 }
 
 impl Rack {
-    /// At the start of a connection; `rtt_of` says which segment gives the round-trip time,
-    /// `slack` is what the profile adds to the reordering timer.
-    pub fn new(rtt_of: RackRtt, slack: Duration) -> Rack {
-        Rack { rtt_of, slack, ..Rack::default() }
+    /// At the start of a connection.
+    pub fn new(profile: &Profile) -> Rack {
+        Rack {
+            rtt_of: profile.rack_rtt,
+            judges_once: profile.rack_judges_once,
+            slack: profile.probe_slack,
+            ..Rack::default()
+        }
+    }
+
+    /// What a transmission is marked with that it has considered lost.
+    pub fn mark_of_losses(&self) -> Marks {
+        if self.judges_once { Marks::JUDGED } else { Marks::NONE }
     }
 
     /// The segment at `seq` has just been retransmitted.
@@ -155,7 +169,7 @@ impl Rack {
         };
         let mut all_judged = true;
         while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| before(s)) {
-            let settled = sent.transmissions > 1 || sent.marks.any(Marks::SACKED.with(Marks::LOST));
+            let settled = sent.transmissions > 1 || sent.marks.any(SETTLED);
             all_judged &= settled || judge(sent);
             if all_judged {
                 self.from = sent.end();
@@ -168,9 +182,12 @@ impl Rack {
             let live = board
                 .place(r.seq)
                 .and_then(|p| board.at(p))
-                .filter(|s| s.last_sent == r.at && s.marks.any(Marks::RESENT));
+                .filter(|s| s.last_sent == r.at)
+                .filter(|s| !s.marks.any(Marks::SACKED.with(Marks::JUDGED)));
             let gone = match live {
-                Some(sent) if sent_after(newest, (sent.last_sent, sent.end())) => judge(sent),
+                // The timer marked it lost: it is judged if an undo takes that back.
+                Some(s) if s.marks.any(Marks::LOST) && !s.marks.any(Marks::RESENT) => false,
+                Some(s) if sent_after(newest, (s.last_sent, s.end())) => judge(s),
                 Some(_) => false,
                 None => true,
             };

@@ -334,6 +334,7 @@ impl SackBoard {
     pub fn lose_copy(&mut self, board: &mut Scoreboard, seq: u64) {
         if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
             self.lose(sent, true);
+            sent.marks = sent.marks.with(self.rack.mark_of_losses());
         }
     }
 
