@@ -460,3 +460,20 @@ fn a_copy_that_a_spurious_timeout_marked_lost_is_judged_after_the_undo() {
          > 1000 rtx",
     );
 }
+
+/// Each copy is judged once: a retransmission goes back to the end of `tsorted_sent_queue`.
+#[test]
+fn a_segment_that_is_lost_three_times_needs_no_timer() {
+    play(
+        "scheme reno
+         profile linux
+         write 30
+         > 0..10000
+         +0.1 < ack 0 sack 1000-7000
+         > *
+         +0.1 < ack 0 sack 1000-11000
+         > 0 rtx, 11000, 12000, 13000, 14000
+         +0.1 < ack 0 sack 1000-15000
+         > 0 rtx, 15000, 16000, 17000, 18000",
+    );
+}

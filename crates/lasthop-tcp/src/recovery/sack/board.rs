@@ -454,6 +454,7 @@ impl SackBoard {
             }
             sent.marks = sent.marks.with(Marks::RESENT);
         }
+        sent.marks = sent.marks.without(Marks::JUDGED);
         if self.by_time {
             self.rack.on_retransmitted(seq, now);
         }
