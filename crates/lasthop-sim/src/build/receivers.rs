@@ -115,12 +115,6 @@ impl<R: Observer> Builder<'_, R> {
                 let connection = &mut self.hosts.connections[c];
                 connection.compute_receiver_in_advance((last as u32, source), fast);
                 self.net.compute_in_advance(last);
-                if connection.receiver().delays_acks() {
-                    let links = self.net.links.len();
-                    let receivers = &mut self.hosts.receivers_with_timers;
-                    receivers.resize(links, Vec::new());
-                    receivers[last].push(c as u32);
-                }
             }
         }
     }

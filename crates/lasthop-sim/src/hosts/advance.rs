@@ -90,6 +90,9 @@ pub(crate) struct FutureArrivals {
     last: (u32, Source),
     /// Event source of the receiver's timer.
     timer: Source,
+    /// The entry for that timer among those of its link: when the timer is due and when it was set;
+    /// `NEVER` if there is none.
+    entry: (Time, Time),
     /// Arrivals of bytes beyond all those before, by time; so also by their bytes.
     advancing: Ring<Arrival>,
     /// Other arrivals and timers, by time.
@@ -109,6 +112,7 @@ impl FutureArrivals {
         FutureArrivals {
             last,
             timer,
+            entry: (Time::NEVER, Time::ZERO),
             advancing: Ring::default(),
             others: Ring::default(),
             fillers: 0,
@@ -127,6 +131,27 @@ impl FutureArrivals {
     #[inline]
     pub(crate) fn receiver_timer(&self) -> Source {
         self.timer
+    }
+
+    /// The receiver's timer, set at `armed`, is due at `deadline`. True if it needs an entry among
+    /// the timers of its link, because it has none at or before that time.
+    #[inline]
+    pub(crate) fn is_due_earlier(&mut self, deadline: Time, armed: Time) -> bool {
+        let earlier = deadline < self.entry.0;
+        if earlier {
+            self.entry = (deadline, armed);
+        }
+        earlier
+    }
+
+    /// The receiver's timer is not due at its entry `old`, but at `new`. True if the entry moves
+    /// there; false if the timer does not run, or if `old` was replaced by an earlier entry.
+    pub(crate) fn postpone(&mut self, old: (Time, Time), new: (Time, Time)) -> bool {
+        if self.entry != old {
+            return false;
+        }
+        self.entry = new;
+        new.0 != Time::NEVER
     }
 
     /// Set if its packets may take the fast path.

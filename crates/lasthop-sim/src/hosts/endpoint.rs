@@ -11,6 +11,7 @@ use crate::events::probe::{Content, Probe};
 use crate::events::{Kind, SenderState};
 use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::outbox::{FarEnd, Outbox, Port};
+use crate::network::ReceiverTimer;
 use crate::network::fast_path::ReceivedAck;
 
 /// A TCP connection.
@@ -317,6 +318,18 @@ impl Connection {
         (deadline, armed, self.timers + 1)
     }
 
+    /// Compares an entry for the receiver's timer, if that runs in advance, with the timer. Returns
+    /// the entry to be kept: the same one, or one at which the timer is due now; `None` if the
+    /// timer does not run, or has another entry.
+    pub(crate) fn update_receiver_timer(&mut self, entry: ReceiverTimer) -> Option<ReceiverTimer> {
+        let (deadline, armed, source) = self.receiver_timer();
+        let timer = (deadline, armed, source, entry.3);
+        if timer == entry || self.future.as_mut()?.postpone((entry.0, entry.1), (deadline, armed)) {
+            return Some(timer);
+        }
+        None
+    }
+
     /// Runs the receiver's timer in advance, with the clock set to its deadline. Its entry in the
     /// event queue moves when it comes up.
     #[inline(never)]
@@ -414,8 +427,11 @@ impl Connection {
         let result = act(&mut self.receiver, now, &mut out.port(self.to, self.sender.flow(), None));
         let (deadline, armed) = self.receiver.deadline();
         update_timer(out, self.timers + 1, deadline, armed, &mut self.receiver_entry);
-        if let Some(future) = &self.future {
-            out.net.receiver_is_due(future.link(), deadline);
+        if let Some(future) = &mut self.future
+            && future.is_due_earlier(deadline, armed)
+        {
+            let timer = (deadline, armed, future.receiver_timer(), self.sender.flow());
+            out.net.add_receiver_timer(future.link(), timer);
         }
         result
     }

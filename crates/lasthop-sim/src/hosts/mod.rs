@@ -14,6 +14,9 @@ mod outbox;
 pub mod relay;
 pub mod sessions;
 
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+
 use lasthop::leg::{LegEvent, Side};
 use lasthop::segment::{Flags, Handle, NodeId, Notice, Segment};
 use lasthop::tcp::sender::State;
@@ -22,7 +25,7 @@ use lasthop::units::Time;
 
 use crate::events::probe::Probe;
 use crate::network::fast_path::ReceivedAck;
-use crate::network::{Net, Pending};
+use crate::network::{Net, Pending, ReceiverTimer};
 use agent::Agents;
 use endpoint::{Connection, Input};
 use flow::FlowHost;
@@ -70,9 +73,6 @@ pub struct Hosts {
     pub sessions: Vec<Session>,
     /// Handovers between nodes.
     pub handovers: Vec<HandoverHost>,
-    /// By link: the connections whose receivers are behind it, are computed in advance and may
-    /// delay ACKs.
-    pub receivers_with_timers: Vec<Vec<u32>>,
     /// Start and end of the measured time.
     pub span: (Time, Time),
 }
@@ -104,20 +104,34 @@ impl Hosts {
         next: (Time, Time),
         net: &mut Net<P>,
     ) -> bool {
-        let Some(behind) = self.receivers_with_timers.get(l) else { return true };
         let arrival = (next.0, next.1, net.arrival_source(l));
         loop {
-            let timers = behind.iter().map(|&c| (self.connections[c as usize].receiver_timer(), c));
-            let first = timers.min();
-            let due = first.map_or(Time::NEVER, |(timer, _)| timer.0);
-            net.receivers_due[l] = due;
-            let Some((_, c)) = first.filter(|(timer, _)| *timer < arrival) else { return true };
+            let first = self.first_receiver_timer(l, net);
+            net.receivers_due[l] = first.map_or(Time::NEVER, |timer| timer.0);
+            let before = |&(due, set, source, _): &ReceiverTimer| (due, set, source) < arrival;
+            let Some((due, .., c)) = first.filter(before) else { return true };
             if due.0 <= net.event.time {
                 return false;
             }
             let mut out = Outbox { net: &mut *net, agents: &mut self.agents };
             self.connections[c as usize].run_receiver_timer(&mut out);
         }
+    }
+
+    /// The timer that is due first of the receivers behind the link `l`. The entries before it that
+    /// are outdated are removed, or moved to when their timers are due.
+    fn first_receiver_timer<P>(&mut self, l: usize, net: &mut Net<P>) -> Option<ReceiverTimer> {
+        while let Some(mut first) = net.receiver_timers[l].peek_mut() {
+            let Reverse(entry) = *first;
+            match self.connections[entry.3 as usize].update_receiver_timer(entry) {
+                Some(timer) if timer == entry => return Some(entry),
+                Some(timer) => *first = Reverse(timer),
+                None => {
+                    PeekMut::pop(first);
+                }
+            }
+        }
+        None
     }
 
     #[inline(always)]

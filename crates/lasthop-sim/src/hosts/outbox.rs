@@ -161,7 +161,10 @@ impl<P: Probe> Port<'_, P> {
         let net = &mut *self.net;
         future.record(&net.event, when, range, false, net.next_packet());
         let (deadline, armed) = receiver.deadline();
-        net.receiver_is_due(future.link(), deadline);
+        if future.is_due_earlier(deadline, armed) {
+            let timer = (deadline, armed, future.receiver_timer(), self.connection);
+            net.add_receiver_timer(future.link(), timer);
+        }
         if deadline < **entry {
             net.scheduler.set(future.receiver_timer(), deadline.0, armed.0);
             **entry = deadline;

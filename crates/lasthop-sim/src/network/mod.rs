@@ -10,7 +10,8 @@ mod forward;
 pub mod paths;
 mod schedule;
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use lasthop::agent::LinkEvent;
 use lasthop::link::Link;
@@ -51,6 +52,10 @@ pub(crate) enum Pending {
     /// Pass a link event of a segment to an agent.
     LinkEvent(Notification),
 }
+
+/// The timer of a receiver that is computed in advance: when it is due, when it was set, its event
+/// source, and its connection.
+pub(crate) type ReceiverTimer = (Time, Time, Source, u32);
 
 /// Links, routes, the clock, and the probe of the run.
 #[allow(
@@ -93,6 +98,9 @@ pub struct Net<P> {
     in_advance: Vec<bool>,
     /// By link: no receiver behind it that is computed in advance has a timer that is due earlier.
     pub(crate) receivers_due: Vec<Time>,
+    /// By link: for each of these timers one entry at or before the time when it is due. An entry
+    /// whose timer was cancelled or postponed remains until it is the first one.
+    pub(crate) receiver_timers: Vec<BinaryHeap<Reverse<ReceiverTimer>>>,
     /// The links among them that frames have entered by the present event.
     pub(crate) entered: Vec<u32>,
     /// Receivers are computed in advance up to this time.
@@ -119,6 +127,7 @@ impl<P: Probe> Net<P> {
             scheduler: Scheduler::new(0, &[]),
             in_advance: vec![false; links.len()],
             receivers_due: vec![Time::NEVER; links.len()],
+            receiver_timers: vec![BinaryHeap::new(); links.len()],
             entered: Vec::new(),
             until: Time::ZERO,
             fast: FastPaths::new(links.len()),
@@ -176,11 +185,12 @@ impl<P: Probe> Net<P> {
         self.in_advance[link] = true;
     }
 
-    /// The timer of a receiver behind the link `l` is due at `at`.
-    #[inline]
-    pub(crate) fn receiver_is_due(&mut self, l: u32, at: Time) {
+    /// Adds an entry for the timer of a receiver behind the link `l`.
+    #[inline(never)]
+    pub(crate) fn add_receiver_timer(&mut self, l: u32, timer: ReceiverTimer) {
         let due = &mut self.receivers_due[l as usize];
-        *due = at.min(*due);
+        *due = timer.0.min(*due);
+        self.receiver_timers[l as usize].push(Reverse(timer));
     }
 
     /// Number of segments in transit.

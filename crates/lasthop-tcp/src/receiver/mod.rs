@@ -488,11 +488,6 @@ impl Receiver {
         self.rule.is_some()
     }
 
-    /// It delays ACKs, by a timer.
-    pub fn delays_acks(&self) -> bool {
-        self.delay.is_some() || self.compression.is_some()
-    }
-
     /// It tells causes of losses apart.
     pub fn classifies(&self) -> bool {
         self.rule.as_ref().is_some_and(|rule| rule.classifies())
