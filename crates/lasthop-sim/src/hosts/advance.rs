@@ -103,6 +103,8 @@ pub(crate) struct FutureArrivals {
     refused: u64,
     /// Set if its packets may take the fast path.
     fast: Option<FastConnection>,
+    /// The last arrival of a segment on the fast path whose ACK is not delayed.
+    last_fast: Time,
 }
 
 impl FutureArrivals {
@@ -118,6 +120,7 @@ impl FutureArrivals {
             fillers: 0,
             refused: 0,
             fast,
+            last_fast: Time::ZERO,
         }
     }
 
@@ -203,6 +206,12 @@ impl FutureArrivals {
         }
     }
 
+    /// A segment on the fast path arrives at `at`, and its ACK is not delayed.
+    #[inline(always)]
+    pub(crate) fn arrives_fast(&mut self, at: Time) {
+        self.last_fast = at;
+    }
+
     /// The receiver did not take the segment that was recorded last.
     #[cold]
     pub(crate) fn refused(&mut self) {
@@ -229,9 +238,11 @@ impl FutureArrivals {
         let source = self.last.1;
         let advancing = || self.advancing.from_first(is_future).copied();
         let others = || self.others.from_first(is_future).copied();
-        let fast = || {
-            fast(Time(event.time)).map(|ack| Arrival::of_plain_ack(ack, source)).filter(is_future)
-        };
+        // Usually none: a sender that retransmits is not on the fast path. The ACKs there are those
+        // of all connections.
+        let any_fast = self.last_fast.0 >= event.time;
+        let acks = || any_fast.then(|| fast(Time(event.time))).into_iter().flatten();
+        let fast = || acks().map(|ack| Arrival::of_plain_ack(ack, source)).filter(is_future);
         // In the order of their bytes: nothing behind the first one above `end` has lower ones.
         let new = || {
             let below = |a: &Arrival| a.seq < end;

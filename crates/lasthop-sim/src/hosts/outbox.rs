@@ -139,6 +139,7 @@ impl<P: Probe> Port<'_, P> {
             self.delay_ack((at, triggered_at), (seq, seq + u64::from(len)));
             return true;
         };
+        future.arrives_fast(at);
         let ack = PlainAck {
             number: seq + u64::from(len),
             id: net.new_id(),
