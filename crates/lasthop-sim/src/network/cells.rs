@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lasthop::agent::LinkEvent;
+use lasthop::agent::{LinkEvent, Subscriptions};
 use lasthop::framing::{AnyFraming, Step};
 use lasthop::link::Link;
 use lasthop::link::cell::config::{CellConfig, Place};
@@ -177,6 +177,12 @@ impl<P: Probe> Net<P> {
         let handle = attempt.frame.handle;
         let l = self.hops[handle as usize] as usize;
         self.links[l].count_attempt(self.now, attempt, end);
+        if end.arrives && end.delivered && end.last() && !P::READS {
+            let node = self.links[l].from;
+            if !self.paths.subscriptions(node).any(Subscriptions::DELIVERED) {
+                return Some((l, handle));
+            }
+        }
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         let is_lost = end.loses();
         let reason = match (end.collided, end.received) {

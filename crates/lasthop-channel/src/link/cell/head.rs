@@ -132,6 +132,20 @@ impl Head {
     #[inline]
     pub(super) fn end_attempt(&mut self, how: Sent) -> End {
         let Sent { received, delivered, collided, readable, air_time } = how;
+        if received && delivered && !self.here && self.progress.fragments() == 1 {
+            // The usual case: a whole frame arrives, and the station has finished it.
+            return End {
+                received,
+                arrives: true,
+                arrived: true,
+                delivered,
+                collided,
+                crashed: self.crashed,
+                step: Step::Whole,
+                damaged_frames: None,
+                air_time,
+            };
+        }
         let (first, completes) =
             (self.progress.is_at_first(), self.progress.is_at_last() && !self.torn);
         let arrives = received && !self.here && completes;

@@ -517,10 +517,12 @@ impl Cell {
         let end = head.end_attempt(how);
         let step = end.step;
         reports.push(Report::Ended(attempt, end));
-        let next = Some(head.bytes()).filter(|&bytes| bytes != attempt.bytes);
         if step != Step::More {
             self.stations[i].head = None;
-        } else if let Some(bytes) = next {
+            return step;
+        }
+        let bytes = head.bytes();
+        if bytes != attempt.bytes {
             let times = self.times(i, bytes);
             self.stations[i].head.iter_mut().for_each(|h| h.set_times(times));
         }
