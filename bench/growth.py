@@ -5,7 +5,8 @@
 Prints docs/speed.md's table of growth: for each point the instructions per delivered packet (by
 callgrind) and the CPU time. Both are differences between runs of T and of 2 T, so start-up is
 excluded. bench/instructions.py holds the instructions to their baselines. With --memory, prints
-the memory of a run with 1,000 and 10,000 flows instead.
+the memory of a run with 1,000 and 10,000 flows instead. A flow of the axis `flows` has 1 Mbit/s;
+those of `competing` share 100 Mbit/s, delay ACKs and overflow the queue.
 """
 
 from __future__ import annotations
@@ -98,6 +99,10 @@ POINTS = [
     *(
         Point("flows", f"{n:,}", seconds, _last_hop(n, 20, 10_000, 10, n))
         for n, seconds in ((1, 40), (100, 0.6), (1000, 0.2))
+    ),
+    *(
+        Point("competing", f"{n:,}", 2, _last_hop(100, 20, 1000, 100, n, "rfc"))
+        for n in (100, 1000)
     ),
     *(
         Point("rate", name, seconds, _last_hop(rate, 10, 99_999, int(rate * 2.7) + 10))
