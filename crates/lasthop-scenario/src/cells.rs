@@ -203,10 +203,28 @@ fn check_air(
     Ok(())
 }
 
+/// The keys of the MAC, in the order in which a file's first mistake is reported.
 fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
+    let mac = keys.mac();
+    check_times(&mac, at, tree)?;
+    check_attempts(&mac, at, tree)?;
+    check_access(&mac, at, tree)?;
+    check_window(&mac, keys.cw_max.is_some(), at, tree)?;
+    if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
+        let message = format!(
+            "with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}",
+            mac.basic_rate
+        );
+        return Err(tree.conflict(&at.at("preamble"), message));
+    }
+    bytes_within(keys.overhead, 0..=MAX_PACKET, "overhead", at, tree)?;
+    bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
+}
+
+/// Rates, and the times before, between and after frames.
+fn check_times(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
     let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
     let conflict = |key: &str, message: String| Err(tree.conflict(&at.at(key), message));
-    let mac = keys.mac();
     for (key, rate) in [("data_rate", mac.data_rate), ("basic_rate", mac.basic_rate)] {
         if rate == Rate(0) {
             return fail(key, "a rate must be above 0".into());
@@ -241,43 +259,51 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
             ),
         );
     }
+    Ok(())
+}
+
+/// How often a frame is sent, and what tells its sender that it must be sent again.
+fn check_attempts(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
+    let at = at.at("attempts");
     if !(1..=MAX_ATTEMPTS).contains(&mac.attempts) {
-        return fail(
-            "attempts",
-            format!(
-                "must lie between 1 (each frame is sent once) and {MAX_ATTEMPTS}, found {}",
-                mac.attempts
-            ),
+        let message = format!(
+            "must lie between 1 (each frame is sent once) and {MAX_ATTEMPTS}, found {}",
+            mac.attempts
         );
+        return Err(tree.wrong(&at, message));
     }
     if mac.attempts > 1 && !mac.link_acks {
-        return conflict(
-            "attempts",
-            format!(
-                "without link ACKs nobody knows what to send again: must be 1, found {}",
-                mac.attempts
-            ),
+        let message = format!(
+            "without link ACKs nobody knows what to send again: must be 1, found {}",
+            mac.attempts
         );
+        return Err(tree.conflict(&at, message));
     }
+    Ok(())
+}
+
+/// When a station may send: the kind of access, and what goes with it.
+fn check_access(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
     if mac.access == Access::CsmaCa
         && (mac.link_acks || mac.after_collision != AfterCollision::Difs)
     {
-        return conflict(
-            "access",
-            "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with after_collision = \
-             \"difs\""
-                .into(),
-        );
+        let message = "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with \
+                       after_collision = \"difs\"";
+        return Err(tree.conflict(&at.at("access"), message));
     }
     if mac.max_deferrals == 1 || (mac.max_deferrals > 0 && mac.access != Access::CsmaCa) {
-        return conflict(
-            "max_deferrals",
-            format!(
-                "goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}",
-                mac.max_deferrals
-            ),
+        let message = format!(
+            "goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}",
+            mac.max_deferrals
         );
+        return Err(tree.conflict(&at.at("max_deferrals"), message));
     }
+    Ok(())
+}
+
+/// The contention window. `sets_max`: the file sets its upper limit, and not only the lower one.
+fn check_window(mac: &Mac, sets_max: bool, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
     if !(1..=MAX_WINDOW).contains(&mac.cw_min) {
         return fail(
             "cw_min",
@@ -285,7 +311,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         );
     }
     if !(mac.cw_min..=MAX_WINDOW).contains(&mac.cw_max) {
-        let key = if keys.cw_max.is_some() { "cw_max" } else { "cw_min" };
+        let key = if sets_max { "cw_max" } else { "cw_min" };
         return fail(
             key,
             format!(
@@ -294,17 +320,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
             ),
         );
     }
-    if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
-        return conflict(
-            "preamble",
-            format!(
-                "with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}",
-                mac.basic_rate
-            ),
-        );
-    }
-    bytes_within(keys.overhead, 0..=MAX_PACKET, "overhead", at, tree)?;
-    bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
+    Ok(())
 }
 
 /// Fills in the defaults of a cell; true if the queue was one of them.

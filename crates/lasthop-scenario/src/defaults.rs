@@ -206,60 +206,24 @@ fn default_queue(profile: ProfileName) -> u64 {
     if profile.is_ns2() { 49 } else { 250 }
 }
 
-/// The links of a `[last_hop]`.
+/// The links of a `[last_hop]`: a wired one that is never the bottleneck, and the radio link. Each
+/// of the four directions has a quarter of the round-trip time.
 fn expand(
     last_hop: LastHop,
     tree: &Tree<'_>,
     traces: &mut Traces<'_>,
     assumed: &mut Vec<String>,
 ) -> Result<Vec<LinkSpec>, ScenarioError> {
-    let at = Path::key("last_hop");
+    let Rates { down, up, fastest } = rates(&last_hop, tree, traces, assumed)?;
     let rtt = last_hop.rtt.unwrap_or(DEFAULT_RTT);
-    let quarter = DelayConfig::constant(Duration(rtt.0 / 4));
-    let start = last_hop.start.unwrap_or_default();
-    let mut read = |path: &Option<PathBuf>, key: &str| match path {
-        None => Ok(None),
-        Some(path) => traces.get(path).map(Some).map_err(|e| tree.error(&at.at(key), e)),
-    };
-    let means = [read(&last_hop.down, "down")?, read(&last_hop.up, "up")?]
-        .map(|trace| trace.map(|t| t.mean_rate().min(MAX_RATE)));
-    let mut fastest = Rate(0);
-    let directions = [
-        ("downlink", "uplink", last_hop.down, last_hop.down_rate, 0),
-        ("uplink", "downlink", last_hop.up, last_hop.up_rate, 1),
-    ];
-    let mut rates = Vec::new();
-    for (name, other, trace, rate, i) in directions {
-        let constant = match (rate.or(last_hop.rate), means[1 - i]) {
-            (Some(rate), _) => rate,
-            (None, Some(mean)) if trace.is_none() => {
-                assumed.push(format!(
-                    "{name} {mean}: no rate is given, so it has the mean of the trace of the \
-                     {other}"
-                ));
-                mean
-            }
-            (None, _) => DEFAULT_RATE,
-        };
-        fastest = fastest.max(means[i].unwrap_or(constant));
-        rates.push(match trace {
-            Some(trace) => RateConfig::Trace { trace, start: start.clone() },
-            None => RateConfig::Constant(constant),
-        });
-    }
-    let unsaid = means == [None, None] && last_hop.rate.is_none();
-    if unsaid && (last_hop.down_rate.is_none() || last_hop.up_rate.is_none()) {
-        assumed.push(format!("rate of the last hop {DEFAULT_RATE}: none is given"));
-    }
     if last_hop.rtt.is_none() {
         assumed.push(format!("round-trip time {rtt}: none is given"));
     }
-    let wired = WIRED_RATE.max(Rate(fastest.0.saturating_mul(10))).min(MAX_RATE);
-    let up = rates.pop();
-    let down = rates.pop();
+    let quarter = DelayConfig::constant(Duration(rtt.0 / 4));
+    let wired_rate = WIRED_RATE.max(Rate(fastest.0.saturating_mul(10))).min(MAX_RATE);
     let alike = down == up;
     let radio = PathSpec {
-        rate: if alike { down.clone() } else { None },
+        rate: alike.then(|| down.clone()),
         delay: Some(last_hop.delay.unwrap_or_else(|| quarter.clone())),
         queue: last_hop.queue,
         loss: last_hop.loss,
@@ -267,17 +231,15 @@ fn expand(
         outage: last_hop.outage,
         arq: last_hop.arq,
     };
-    let one_way = |rate: Option<RateConfig>| PathSpec {
-        rate: rate.filter(|_| !alike),
-        ..PathSpec::default()
-    };
+    let one_way =
+        |rate: RateConfig| PathSpec { rate: (!alike).then_some(rate), ..PathSpec::default() };
     let link = |name: &str, a: &str, b: &str| LinkSpec {
         name: Some(name.into()),
         between: vec![a.into(), b.into()],
         ..LinkSpec::default()
     };
     let wired = PathSpec {
-        rate: Some(RateConfig::Constant(wired)),
+        rate: Some(RateConfig::Constant(wired_rate)),
         delay: Some(quarter),
         queue: Some(QueueConfig::UNLIMITED),
         ..PathSpec::default()
@@ -292,6 +254,62 @@ fn expand(
             ..link("radio", "bs", "phone")
         },
     ])
+}
+
+/// Rates of a last hop.
+struct Rates {
+    down: RateConfig,
+    up: RateConfig,
+    /// The higher one, of a trace its mean.
+    fastest: Rate,
+}
+
+/// The rates of a `[last_hop]`. A direction without a rate has the mean of the other direction's
+/// trace, if there is one; `assumed` gets what the file does not say.
+fn rates(
+    last_hop: &LastHop,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+    assumed: &mut Vec<String>,
+) -> Result<Rates, ScenarioError> {
+    let mut mean = |path: &Option<PathBuf>, key: &str| match path {
+        None => Ok(None),
+        Some(path) => match traces.get(path) {
+            Ok(trace) => Ok(Some(trace.mean_rate().min(MAX_RATE))),
+            Err(e) => Err(tree.error(&Path::key("last_hop").at(key), e)),
+        },
+    };
+    let means = [mean(&last_hop.down, "down")?, mean(&last_hop.up, "up")?];
+    let mut fastest = Rate(0);
+    let mut rate_of = |name: &str, other: &str, trace: &Option<PathBuf>, rate, i: usize| {
+        let constant = match (rate, means[1 - i]) {
+            (Some(rate), _) => rate,
+            (None, Some(mean)) if trace.is_none() => {
+                assumed.push(format!(
+                    "{name} {mean}: no rate is given, so it has the mean of the trace of the \
+                     {other}"
+                ));
+                mean
+            }
+            (None, _) => DEFAULT_RATE,
+        };
+        fastest = fastest.max(means[i].unwrap_or(constant));
+        match trace {
+            Some(trace) => RateConfig::Trace {
+                trace: trace.clone(),
+                start: last_hop.start.clone().unwrap_or_default(),
+            },
+            None => RateConfig::Constant(constant),
+        }
+    };
+    let (down_rate, up_rate) =
+        (last_hop.down_rate.or(last_hop.rate), last_hop.up_rate.or(last_hop.rate));
+    let down = rate_of("downlink", "uplink", &last_hop.down, down_rate, 0);
+    let up = rate_of("uplink", "downlink", &last_hop.up, up_rate, 1);
+    if means == [None, None] && (down_rate.is_none() || up_rate.is_none()) {
+        assumed.push(format!("rate of the last hop {DEFAULT_RATE}: none is given"));
+    }
+    Ok(Rates { down, up, fastest })
 }
 
 fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) {

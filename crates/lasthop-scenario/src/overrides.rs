@@ -434,6 +434,7 @@ fn file_name(option: &str, path: &std::path::Path) -> Result<String, ScenarioErr
     })
 }
 
+/// The options for the radio link: the one with `radio = true`, or a scenario's only cell.
 fn radio_link<'a>(
     tree: &mut Tree<'a>,
     overrides: &'a Overrides,
@@ -442,57 +443,16 @@ fn radio_link<'a>(
     let options = &overrides.last_hop;
     let file: File = tree.read(schema)?;
     check(&file, tree)?;
-    let given = [
-        ("--down", options.down.is_some()),
-        ("--up", options.up.is_some()),
-        ("--rate", options.rate.is_some()),
-        ("--loss", options.loss.is_some()),
-        ("--queue", options.queue.is_some()),
-    ];
-    if let ([_], false, false) = (
-        &file.cell[..],
-        file.link.iter().any(|l| l.radio),
-        options.down.is_some() || options.up.is_some(),
-    ) {
-        for (option, key, text) in [
-            ("--rate", "data_rate", &options.rate),
-            ("--loss", "loss", &options.loss),
-            ("--queue", "queue", &options.queue),
-        ] {
-            if let Some(text) = text {
-                let value = tree.value(option, text)?;
-                let cell = member(tree.root(), "cell", "1", &value)
-                    .map_err(|e| ScenarioError::of_option(option, e))?;
-                let table = table_mut(cell).ok_or_else(|| {
-                    ScenarioError::of_option(option, cannot("the cell is not a table"))
-                })?;
-                set_cell(table, &[key], value).map_err(|e| ScenarioError::of_option(option, e))?;
-            }
+    let has_radio = file.link.iter().any(|l| l.radio);
+    if file.cell.len() == 1 && !has_radio && options.down.is_none() && options.up.is_none() {
+        set_only_cell(tree, options)?;
+        if options.rtt.is_none() {
+            return Ok(());
         }
-        return match &options.rtt {
-            None => Ok(()),
-            Some(_) => spread_rtt(
-                tree,
-                overrides,
-                &resolve(&fill(file, overrides, tree, traces)?, tree, traces)?,
-            ),
-        };
+        let network = resolve(&fill(file, overrides, tree, traces)?, tree, traces)?;
+        return spread_rtt(tree, overrides, &network);
     }
-    let mut radio = (0..file.link.len()).filter(|&i| file.link[i].radio);
-    let radio = match (radio.next(), radio.next(), given.iter().find(|g| g.1)) {
-        (Some(i), None, _) => i,
-        (_, _, None) => 0,
-        (found, _, Some((option, _))) => {
-            let found = if found.is_some() { "several" } else { "none" };
-            return Err(ScenarioError::of_option(
-                option,
-                cannot(format!(
-                    "needs one link with radio = true, and the scenario has {found}; use --set \
-                     link.NAME.… or --set cell.NAME.… instead"
-                )),
-            ));
-        }
-    };
+    let radio = index_of_radio_link(&file, options)?;
     for (option, key, text) in [
         ("--rate", "rate", &options.rate),
         ("--loss", "loss", &options.loss),
@@ -518,6 +478,52 @@ fn radio_link<'a>(
         }
     }
     spread_rtt(tree, overrides, &network)
+}
+
+/// Rate, loss and queue of the first cell.
+fn set_only_cell<'a>(
+    tree: &mut Tree<'a>,
+    options: &'a LastHopOptions,
+) -> Result<(), ScenarioError> {
+    for (option, key, text) in [
+        ("--rate", "data_rate", &options.rate),
+        ("--loss", "loss", &options.loss),
+        ("--queue", "queue", &options.queue),
+    ] {
+        if let Some(text) = text {
+            let value = tree.value(option, text)?;
+            let of_option = |kind| ScenarioError::of_option(option, kind);
+            let cell = member(tree.root(), "cell", "1", &value).map_err(of_option)?;
+            let table =
+                table_mut(cell).ok_or_else(|| of_option(cannot("the cell is not a table")))?;
+            set_cell(table, &[key], value).map_err(of_option)?;
+        }
+    }
+    Ok(())
+}
+
+/// The only link with `radio = true`. Any link will do if no option is about the radio link.
+fn index_of_radio_link(file: &File, options: &LastHopOptions) -> Result<usize, ScenarioError> {
+    let given = [
+        ("--down", options.down.is_some()),
+        ("--up", options.up.is_some()),
+        ("--rate", options.rate.is_some()),
+        ("--loss", options.loss.is_some()),
+        ("--queue", options.queue.is_some()),
+    ];
+    let mut radio = (0..file.link.len()).filter(|&i| file.link[i].radio);
+    match (radio.next(), radio.next(), given.iter().find(|g| g.1)) {
+        (Some(i), None, _) => Ok(i),
+        (_, _, None) => Ok(0),
+        (found, _, Some((option, _))) => {
+            let found = if found.is_some() { "several" } else { "none" };
+            let words = format!(
+                "needs one link with radio = true, and the scenario has {found}; use --set \
+                 link.NAME.… or --set cell.NAME.… instead"
+            );
+            Err(ScenarioError::of_option(option, cannot(words)))
+        }
+    }
 }
 
 /// Splits a round-trip time evenly over the links of the paths; cells have no delay.

@@ -11,7 +11,7 @@ use crate::clients;
 use crate::defaults::{Filled, Traces};
 use crate::endpoints::NodeNames;
 use crate::errors::{ErrorKind, ScenarioError};
-use crate::file::{FlowSpec, HandoverState, LinkSpec, PathSpec};
+use crate::file::{File, FlowSpec, HandoverSpec, HandoverState, LinkSpec, PathSpec};
 use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::routes::Arcs;
 use crate::sessions;
@@ -65,51 +65,61 @@ pub fn resolve(
     for (i, cell) in file.cell.iter().enumerate() {
         cells::add(&mut network, cell, i);
     }
-    let known: Vec<&String> = file
-        .link
-        .iter()
-        .flat_map(|l| &l.between)
-        .chain(file.cell.iter().flat_map(|c| &c.members))
-        .collect();
-    let linked: HashSet<&String> = known.iter().copied().collect();
-    if let Some(i) = file.node.iter().position(|node| !linked.contains(&node.name)) {
-        let name = file.node[i].name.clone();
-        let kind = ErrorKind::NotLinked { name, known: known.into_iter().cloned().collect() };
-        return Err(tree.error(&Path::key("node").at(i), kind));
-    }
+    check_linked(file, tree)?;
     add_routes(&mut network, &file.flow);
     for (i, flow) in file.flow.iter().enumerate() {
         add_flows(&mut network, flow, i, filled, tree, traces)?;
     }
     for (i, spec) in file.handover.iter().enumerate() {
-        let at = Path::key("handover").at(i);
-        let Some(node) = network.node(&spec.node) else {
-            return Err(tree.error(&at.at("node"), no_such_node(&network, &spec.node)));
-        };
-        if spec.rate == Rate(0) {
-            return Err(tree.wrong(&at.at("rate"), "a rate must be above 0"));
-        }
-        if network.flows.iter().any(|f| f.from == node || f.to == node) {
-            return Err(tree.conflict(
-                &at.at("node"),
-                format!(
-                    "flows begin or end at `{}`; a handover is between nodes in the middle",
-                    spec.node
-                ),
-            ));
-        }
-        network.handovers.push(Handover {
-            node,
-            at: spec.at,
-            rate: spec.rate,
-            delay: spec.delay,
-            moved: spec.state == HandoverState::Moved,
-        });
+        add_handover(&mut network, spec, i, tree)?;
     }
     if let Some(name) = duplicate_name(&network) {
         return Err(tree.error(&Path::key("flow"), ErrorKind::DuplicateName { what: "flow", name }));
     }
     Ok(network)
+}
+
+/// Each node is at a link or in a cell.
+fn check_linked(file: &File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let ends = file.link.iter().flat_map(|l| &l.between);
+    let known: Vec<&String> = ends.chain(file.cell.iter().flat_map(|c| &c.members)).collect();
+    let linked: HashSet<&String> = known.iter().copied().collect();
+    let Some(i) = file.node.iter().position(|node| !linked.contains(&node.name)) else {
+        return Ok(());
+    };
+    let name = file.node[i].name.clone();
+    let kind = ErrorKind::NotLinked { name, known: known.into_iter().cloned().collect() };
+    Err(tree.error(&Path::key("node").at(i), kind))
+}
+
+fn add_handover(
+    network: &mut Network,
+    spec: &HandoverSpec,
+    i: usize,
+    tree: &Tree<'_>,
+) -> Result<(), ScenarioError> {
+    let at = Path::key("handover").at(i);
+    let Some(node) = network.node(&spec.node) else {
+        return Err(tree.error(&at.at("node"), no_such_node(network, &spec.node)));
+    };
+    if spec.rate == Rate(0) {
+        return Err(tree.wrong(&at.at("rate"), "a rate must be above 0"));
+    }
+    if network.flows.iter().any(|f| f.from == node || f.to == node) {
+        let message = format!(
+            "flows begin or end at `{}`; a handover is between nodes in the middle",
+            spec.node
+        );
+        return Err(tree.conflict(&at.at("node"), message));
+    }
+    network.handovers.push(Handover {
+        node,
+        at: spec.at,
+        rate: spec.rate,
+        delay: spec.delay,
+        moved: spec.state == HandoverState::Moved,
+    });
+    Ok(())
 }
 
 /// Adds the routes, and a link for each pair of members of a cell that a flow uses.
