@@ -252,41 +252,8 @@ impl Verifier {
         }
         let measured = u64::from(e.t >= self.measure_from);
         match e.kind {
-            Kind::Enqueued => {
-                let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
-                self.check(route == Some(l as u32), || {
-                    format!(
-                        "packet {id} leaves node {node} on link {l}, but its route is {route:?}"
-                    )
-                });
-                self.moved("enters a link", segment, Place::Node(node), Some(Place::Link(l)));
-                self.links[l].offered += measured;
-                let overhead = self.links[l].config.overhead;
-                match &mut self.links[l].queue {
-                    None => self.offered = Some((l, *segment, e.value as u64)),
-                    Some(queue) => {
-                        let verdict =
-                            queue.enqueued(segment, segment.size + overhead, e.t, e.value as u64);
-                        self.on_link(l, id, verdict);
-                    }
-                }
-            }
-            Kind::DroppedAtQueue => {
-                if let Some(queue) = &mut self.links[l].queue {
-                    let verdict = queue.dropped(id, e.reason);
-                    self.on_link(l, id, verdict);
-                    self.moved("is dropped", segment, Place::Link(l), None);
-                    self.counts.refused += 1;
-                    self.links[l].refused += measured;
-                } else {
-                    self.check(e.reason == drop_reason::FULL, || {
-                        format!(
-                            "packet {id} is dropped by the DropTail queue of link {l}: {}",
-                            e.reason
-                        )
-                    });
-                }
-            }
+            Kind::Enqueued => self.enters_link(l, e, segment),
+            Kind::DroppedAtQueue => self.dropped_at_link(l, e, segment),
             Kind::Marked => {
                 self.links[l].marked += measured;
                 let recorded = self.packets.get_mut(&id);
@@ -329,6 +296,42 @@ impl Verifier {
                 self.on_link(l, id, verdict);
             }
             _ => {}
+        }
+    }
+
+    /// A frame is offered to the link that its route names; its queue takes it or refuses it.
+    fn enters_link(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
+        let (id, node) = (segment.id, e.node);
+        let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
+        self.check(route == Some(l as u32), || {
+            format!("packet {id} leaves node {node} on link {l}, but its route is {route:?}")
+        });
+        self.moved("enters a link", segment, Place::Node(node), Some(Place::Link(l)));
+        self.links[l].offered += u64::from(e.t >= self.measure_from);
+        let overhead = self.links[l].config.overhead;
+        match &mut self.links[l].queue {
+            None => self.offered = Some((l, *segment, e.value as u64)),
+            Some(queue) => {
+                let verdict = queue.enqueued(segment, segment.size + overhead, e.t, e.value as u64);
+                self.on_link(l, id, verdict);
+            }
+        }
+    }
+
+    /// A queue drops a frame. A DropTail queue does so only because it is full, and reports it
+    /// before the frame counts as offered.
+    fn dropped_at_link(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
+        let id = segment.id;
+        if let Some(queue) = &mut self.links[l].queue {
+            let verdict = queue.dropped(id, e.reason);
+            self.on_link(l, id, verdict);
+            self.moved("is dropped", segment, Place::Link(l), None);
+            self.counts.refused += 1;
+            self.links[l].refused += u64::from(e.t >= self.measure_from);
+        } else {
+            self.check(e.reason == drop_reason::FULL, || {
+                format!("packet {id} is dropped by the DropTail queue of link {l}: {}", e.reason)
+            });
         }
     }
 
