@@ -246,17 +246,7 @@ impl Receiver {
             return (before, 0);
         }
         if segment.flags.has(Flags::SYN) {
-            self.open = true;
-            self.usual = self.delay.is_none()
-                && !self.config.manual_read
-                && self.fin_at.is_none()
-                && self.rule.is_none()
-                && self.growth.is_none();
-            self.ts_recent = segment.ts_value;
-            if let Some(acks) = &mut self.linux_acks {
-                acks.on_syn(now);
-            }
-            self.send_ack(now, Flags::SYN, out);
+            self.on_syn(now, segment, out);
             return (before, 0);
         }
         if !self.open {
@@ -294,15 +284,7 @@ impl Receiver {
         let fin_is_ahead = self.fin_at.is_some_and(|f| f > end);
         let clean = start == before && self.ahead.is_empty() && !fin_is_ahead;
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
-        // A FIN without data has no bytes that a SACK block could report.
-        let taken = if start < end {
-            self.ahead.take(start, end, before)
-        } else {
-            Taken { next: before, duplicate: None }
-        };
-        self.rcv_nxt = taken.next;
-        self.duplicate = taken.duplicate.filter(|_| self.dsack);
-        self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
+        self.take(start, end);
         let grew = self.grow_window(now, segment, start > before);
         let wait = self.ack_wait(now, segment, clean, grew, ranges);
         if self.config.manual_read {
@@ -323,6 +305,34 @@ impl Receiver {
             _ => self.ack_now(now, out),
         }
         (before, self.rcv_nxt - before)
+    }
+
+    /// Takes in the bytes from `start` to `end`, and notes which of them it already had.
+    fn take(&mut self, start: u64, end: u64) {
+        // A FIN without data has no bytes that a SACK block could report.
+        let taken = if start < end {
+            self.ahead.take(start, end, self.rcv_nxt)
+        } else {
+            Taken { next: self.rcv_nxt, duplicate: None }
+        };
+        self.rcv_nxt = taken.next;
+        self.duplicate = taken.duplicate.filter(|_| self.dsack);
+        self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
+    }
+
+    /// The connection begins, or the sender has not got the answer.
+    fn on_syn(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        self.open = true;
+        self.usual = self.delay.is_none()
+            && !self.config.manual_read
+            && self.fin_at.is_none()
+            && self.rule.is_none()
+            && self.growth.is_none();
+        self.ts_recent = segment.ts_value;
+        if let Some(acks) = &mut self.linux_acks {
+            acks.on_syn(now);
+        }
+        self.send_ack(now, Flags::SYN, out);
     }
 
     /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at

@@ -104,27 +104,8 @@ impl SackRecovery {
         let waiting_before = self.board.waiting();
         self.find_losses(stream, now);
         let found = self.board.waiting() > waiting_before;
-        let mut was = self.phase;
-        let mut lost_within = false;
-        if was != Phase::Open && stream.snd_una() >= self.recovery_point {
-            self.end_episode(stream, now);
-            lost_within = self.has_lost_data(stream);
-        }
-        self.end_cwr(stream, stream.snd_una());
-        let mut probe = ProbeAnswer::None;
-        if self.board.rack().probing() {
-            probe = self.board.rack_mut().probe_answer(
-                segment.ack,
-                duplicate.map(|d| d.end),
-                !advanced && blocks.is_empty(),
-            );
-        }
-        let due = self.reductions_due(stream, probe).max(u32::from(lost_within));
-        let confirmed = due == 0 && self.hint_was_congestion(stream);
-        for _ in 0..due + u32::from(confirmed) {
-            self.begin_recovery(stream, now, segment, &arrival, out);
-            was = Phase::Recovery;
-        }
+        let probe = self.answer_of_probe(segment, duplicate, !advanced && blocks.is_empty());
+        let was = self.change_phase(stream, now, segment, &arrival, probe, out);
         let processed = Processed { arrival, rtt, pipe_before, was, grows };
         self.inform_rule(stream, now, segment, &processed);
         if self.recovery.prr_dupacks {
@@ -141,6 +122,47 @@ impl SackRecovery {
         if advanced || arrival.sacked > 0 {
             self.plan_probe(stream, now);
         }
+    }
+
+    /// What the ACK says about a tail loss probe that is under way. `bare`: a duplicate ACK without
+    /// blocks.
+    fn answer_of_probe(
+        &mut self,
+        segment: &Segment,
+        duplicate: Option<Block>,
+        bare: bool,
+    ) -> ProbeAnswer {
+        if !self.board.rack().probing() {
+            return ProbeAnswer::None;
+        }
+        self.board.rack_mut().probe_answer(segment.ack, duplicate.map(|d| d.end), bare)
+    }
+
+    /// Ends the episode that the ACK completes, and begins the recoveries that are due. Returns the
+    /// phase in which the window rule gets the ACK.
+    fn change_phase<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        arrival: &Arrival,
+        probe: ProbeAnswer,
+        out: &mut impl Output,
+    ) -> Phase {
+        let was = self.phase;
+        let mut lost_within = false;
+        if was != Phase::Open && stream.snd_una() >= self.recovery_point {
+            self.end_episode(stream, now);
+            lost_within = self.has_lost_data(stream);
+        }
+        self.end_cwr(stream, stream.snd_una());
+        let due = self.reductions_due(stream, probe).max(u32::from(lost_within));
+        let confirmed = due == 0 && self.hint_was_congestion(stream);
+        let count = due + u32::from(confirmed);
+        for _ in 0..count {
+            self.begin_recovery(stream, now, segment, arrival, out);
+        }
+        if count > 0 { Phase::Recovery } else { was }
     }
 
     /// An ACK that was overtaken: its number and its window are old, but what its blocks report is
