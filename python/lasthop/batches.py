@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import extras, quantities
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import experiment, plan, pool
+from lasthop.experiments.experiment import Figure
 from lasthop.experiments.plan import Scheme
 from lasthop.experiments.python_values import (
     ScenarioDict,
@@ -70,36 +71,15 @@ def compare(
     if out is not None:
         extras.require("tables", "plots")
     from lasthop import _native
-    from lasthop.experiments import comparison, provenance, store
+    from lasthop.experiments import comparison, store
     from lasthop.plotting import styles
     from lasthop.reproduction import figures as engine
 
     styles.check(style)
     styles.check_formats(formats)
-    where = plan.source(
-        file,
-        text=text,
-        settings=setting_pairs(settings),
-        last_hop=last_hop,
-        varied=list(vary or ()),
-        flows=flows,
+    described, the_plan = _planned(
+        file, text, schemes, also, seeds, vary, settings, last_hop, flows
     )
-    plan.load(where)  # reports errors with their position in the file
-    named = Path(file) if isinstance(file, (str, Path)) and file else Path("scenario")
-    described = experiment.read(named, text=where.text)
-    wanted = described.experiment
-    varied = {k: axis_texts(k, v) for k, v in vary.items()} if vary else dict(wanted.vary)
-    the_plan = plan.plan(
-        where,
-        [*(wanted.schemes if schemes is None else schemes), *also],
-        seeds if seeds is not None else wanted.seeds or experiment.DEFAULT_SEEDS,
-        varied,
-        own=wanted.settings,
-        version=_native.version(),
-        build=provenance.build_id(),
-    )
-    if schemes is None:
-        plan.check_needs(the_plan, wanted.settings)
     plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
     modified = bool(schemes is not None or also or vary or settings or last_hop or flows)
     shown = engine.InComparison(described, the_plan, chart, modified, series=series)
@@ -122,6 +102,50 @@ def compare(
                 words = command or ["lasthop.compare", given]
                 result.write(out, words, figure=figure, style=style, formats=formats)
     return result
+
+
+def _planned(
+    file: str | Path | ScenarioDict | None,
+    text: str | None,
+    schemes: Sequence[Scheme] | None,
+    also: Sequence[Scheme],
+    seeds: int | None,
+    vary: Mapping[str, Sequence[object]] | None,
+    settings: Settings,
+    last_hop: Mapping[str, object] | None,
+    flows: Mapping[str, Any] | None,
+) -> tuple[Figure, plan.Plan]:
+    """The experiment of a scenario file, and the runs that the arguments of `compare` make of it.
+
+    An argument that is given replaces what the file has.
+    """
+    from lasthop import _native
+    from lasthop.experiments import provenance
+
+    where = plan.source(
+        file,
+        text=text,
+        settings=setting_pairs(settings),
+        last_hop=last_hop,
+        varied=list(vary or ()),
+        flows=flows,
+    )
+    plan.load(where)  # reports errors with their position in the file
+    named = Path(file) if isinstance(file, (str, Path)) and file else Path("scenario")
+    described = experiment.read(named, text=where.text)
+    wanted = described.experiment
+    the_plan = plan.plan(
+        where,
+        [*(wanted.schemes if schemes is None else schemes), *also],
+        seeds if seeds is not None else wanted.seeds or experiment.DEFAULT_SEEDS,
+        {k: axis_texts(k, v) for k, v in vary.items()} if vary else dict(wanted.vary),
+        own=wanted.settings,
+        version=_native.version(),
+        build=provenance.build_id(),
+    )
+    if schemes is None:
+        plan.check_needs(the_plan, wanted.settings)
+    return described, the_plan
 
 
 def sweep(
