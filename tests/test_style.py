@@ -1,7 +1,8 @@
 """Words, names and line lengths of code, docs, help and messages.
 
 Readers know the terms of the RFCs. Words that only this project used are listed here, so that they
-do not come back.
+do not come back. Each public trait shows how it is implemented or used, in an example that the
+doctests run.
 """
 
 from __future__ import annotations
@@ -200,6 +201,42 @@ def test_style(kind: str) -> None:
 def test_file_names() -> None:
     found = [file for file in files() if Path(file).name in FILE_NAMES]
     assert not found, [f"{file}: {FILE_NAMES[Path(file).name]}" for file in found]
+
+
+#: A public trait, and the comments and attributes before it.
+PUBLIC_TRAIT = re.compile(
+    r"(?P<head>(?:^[ \t]*(?://|#\[).*\n)*)^[ \t]*pub (?:unsafe )?trait (?P<name>\w+)", re.MULTILINE
+)
+#: An example that is compiled and run: its fence has no word, such as `text` or `ignore`.
+EXAMPLE = re.compile(r"/// # Examples\n(?:(?!.*```).*\n)*[ \t]*/// ```\n")
+
+
+def traits_without_examples(text: str) -> list[str]:
+    """The public traits of a Rust file whose docs have no example that is run."""
+    return [m["name"] for m in PUBLIC_TRAIT.finditer(text) if not EXAMPLE.search(m["head"])]
+
+
+def test_public_traits_have_examples() -> None:
+    sources = [file for file in files() if re.fullmatch(r"crates/[^/]+/src/.+\.rs", file)]
+    assert sum(len(PUBLIC_TRAIT.findall(text_of(file))) for file in sources) > 20
+    found = [
+        f"{file}: {name}" for file in sources for name in traits_without_examples(text_of(file))
+    ]
+    assert not found, "no `# Examples`:\n" + "\n".join(found)
+
+
+def test_traits_without_examples_are_found() -> None:
+    example = (
+        "/// A box.\n///\n/// # Examples\n///\n/// How:\n///\n/// ```\n/// let x = 1;\n/// ```\n"
+    )
+    trait = "pub trait Machine: Send {\n"
+    assert traits_without_examples(example + "#[allow(x)]\n" + trait) == []
+    assert traits_without_examples("/// A box.\n" + trait) == ["Machine"]
+    assert traits_without_examples(example + "pub struct Other;\n\n" + trait) == ["Machine"]
+    assert traits_without_examples(
+        example.replace("```\n/// let", "```ignore\n/// let") + trait
+    ) == ["Machine"]
+    assert traits_without_examples("pub(crate) " + trait.removeprefix("pub ")) == []
 
 
 def test_allowed_lines_exist() -> None:

@@ -177,6 +177,36 @@ impl Subscriptions {
 }
 
 /// The state of its node that an agent may read.
+///
+/// # Examples
+///
+/// The view of a node with 20 packets in the queue of its radio link, the limit of that queue:
+///
+/// ```
+/// use lasthop_core::agent::{NodeView, QueueState};
+/// use lasthop_core::segment::Direction;
+/// use lasthop_core::units::Rate;
+///
+/// struct FullRadioQueue;
+///
+/// impl NodeView for FullRadioQueue {
+///     fn queue(&self, direction: Direction) -> QueueState {
+///         match direction {
+///             Direction::Downlink => QueueState { packets: 20, bytes: 20_800, full: true },
+///             Direction::Uplink => QueueState::default(),
+///         }
+///     }
+///
+///     fn rate(&self, _: Direction) -> Option<Rate> {
+///         Some(Rate(2_000_000))
+///     }
+/// }
+///
+/// let view = FullRadioQueue;
+/// assert!(view.queue(Direction::Downlink).full);
+/// // The node has one link in each direction, so that all flows have its rate.
+/// assert_eq!(view.rate_of(3, Direction::Uplink), Some(Rate(2_000_000)));
+/// ```
 pub trait NodeView {
     /// Length of the link queue in this direction, and whether it is full.
     fn queue(&self, direction: Direction) -> QueueState;

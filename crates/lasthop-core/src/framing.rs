@@ -144,6 +144,35 @@ impl Progress {
 }
 
 /// Fragmentation of the frames of a flow.
+///
+/// # Examples
+///
+/// Two halves, each of which may be sent twice:
+///
+/// ```
+/// use lasthop_core::framing::{Cut, Framing, Progress, Step};
+/// use lasthop_core::segment::Segment;
+///
+/// struct Halves;
+///
+/// impl Framing for Halves {
+///     fn cut(&self, segment: &Segment) -> Cut {
+///         Cut::equal(segment.size, 2)
+///     }
+///
+///     fn budget(&self, fragments: u32, _attempts: u32) -> u32 {
+///         2 * fragments
+///     }
+/// }
+///
+/// let segment = Segment { size: 1041, ..Segment::default() };
+/// let cut = Halves.cut(&segment);
+/// let mut frame = Progress::new(cut, Halves.budget(cut.fragments(), 1));
+/// assert_eq!((frame.bytes(), frame.step(false)), (521, Step::More));
+/// // The second half is lost, and sent again in the next slot.
+/// assert_eq!((frame.bytes(), frame.step(true)), (520, Step::More));
+/// assert_eq!((frame.bytes(), frame.step(false)), (520, Step::Whole));
+/// ```
 pub trait Framing: Send {
     /// The fragments of a data segment in sending order.
     fn cut(&self, segment: &Segment) -> Cut;

@@ -43,7 +43,80 @@ pub struct Capabilities {
 ///
 /// No operation fails: a host limits what cannot be carried out (`transfer` returns the number of
 /// bytes moved), and refuses a scheme that needs an operation which its legs do not support
-/// ([`Relay::needs`]) before the run. [`Relay`] has an example.
+/// ([`Relay::needs`]) before the run.
+///
+/// # Examples
+///
+/// Two legs for the test of a relay, which only count bytes, and a relay that moves all that it can
+/// read:
+///
+/// ```
+/// use lasthop_core::leg::{Capabilities, LegEvent, Relay, Side, SplitConnection};
+/// use lasthop_core::units::{Duration, Time};
+///
+/// #[derive(Default)]
+/// struct Counting {
+///     readable: u64,
+///     moved: u64,
+///     ended: bool,
+/// }
+///
+/// impl SplitConnection for Counting {
+///     fn capabilities(&self) -> Capabilities {
+///         Capabilities { window: false, receive_window: false, acknowledge: false, hold: false }
+///     }
+///     fn readable(&self) -> u64 {
+///         self.readable
+///     }
+///     fn unacknowledged(&self) -> u64 {
+///         self.moved
+///     }
+///     fn in_flight(&self) -> u64 {
+///         self.moved
+///     }
+///     fn segment(&self) -> (u32, u32) {
+///         (1000, 1040)
+///     }
+///     fn round_trip(&self, _: Side) -> Option<Duration> {
+///         None
+///     }
+///     fn transfer(&mut self, bytes: u64) -> u64 {
+///         let moved = bytes.min(self.readable);
+///         (self.readable, self.moved) = (self.readable - moved, self.moved + moved);
+///         moved
+///     }
+///     fn half_close(&mut self) {
+///         self.ended = true;
+///     }
+///     // A relay whose `needs` these legs do not meet is refused, so the others are not called.
+///     fn set_receive_window(&mut self, _: u64) {}
+///     fn acknowledge_up_to(&mut self, _: u64) {}
+///     fn close_window(&mut self, _: u64) {}
+///     fn open_window(&mut self, _: u64) {}
+///     fn wake(&mut self, _: Time) {}
+///     fn set_window(&mut self, _: u64) {}
+///     fn hold(&mut self) {}
+///     fn resume(&mut self, _: u64) {}
+///     fn reset(&mut self, _: Side) {}
+/// }
+///
+/// struct MoveAll;
+///
+/// impl Relay for MoveAll {
+///     fn on_event(&mut self, _: Time, event: LegEvent, legs: &mut dyn SplitConnection) {
+///         match event {
+///             LegEvent::Readable => drop(legs.transfer(legs.readable())),
+///             LegEvent::HalfClosed => legs.half_close(),
+///             _ => {}
+///         }
+///     }
+/// }
+///
+/// let mut legs = Counting { readable: 3000, ..Counting::default() };
+/// MoveAll.on_event(Time::ZERO, LegEvent::Readable, &mut legs);
+/// MoveAll.on_event(Time::ZERO, LegEvent::HalfClosed, &mut legs);
+/// assert_eq!((legs.readable(), legs.unacknowledged(), legs.ended), (0, 3000, true));
+/// ```
 pub trait SplitConnection {
     /// The operations that these legs support.
     fn capabilities(&self) -> Capabilities;

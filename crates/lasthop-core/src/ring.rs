@@ -145,6 +145,37 @@ impl<T: Copy + Default> Ring<T> {
 }
 
 /// A range of the byte stream.
+///
+/// # Examples
+///
+/// A ring of ranges finds the one that contains an offset:
+///
+/// ```
+/// use lasthop_core::ring::{Ring, Span};
+///
+/// #[derive(Clone, Copy, Default)]
+/// struct Sent {
+///     seq: u64,
+///     len: u32,
+/// }
+///
+/// impl Span for Sent {
+///     fn start(&self) -> u64 {
+///         self.seq
+///     }
+///
+///     fn end(&self) -> u64 {
+///         self.seq + u64::from(self.len)
+///     }
+/// }
+///
+/// let mut ring = Ring::default();
+/// for (seq, len) in [(0, 1000), (1000, 1000), (2000, 500)] {
+///     ring.push(Sent { seq, len });
+/// }
+/// assert_eq!(ring.place_of(1999), Some(1));
+/// assert_eq!(ring.place_of(2500), None);
+/// ```
 pub trait Span {
     /// Stream offset of the first byte.
     fn start(&self) -> u64;

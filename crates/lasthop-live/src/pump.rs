@@ -27,6 +27,35 @@ const REST: Duration = Duration::from_micros(60);
 pub const SAMPLE: Duration = Duration::from_millis(100);
 
 /// Sees the packets at the two ends, for captures.
+///
+/// # Examples
+///
+/// Counts the packets that leave at each end:
+///
+/// ```
+/// use std::io;
+///
+/// use lasthop::units::Time;
+/// use lasthop_live::chain::End;
+/// use lasthop_live::pump::Watcher;
+///
+/// /// At the server and at the mobile.
+/// #[derive(Default)]
+/// struct Delivered([u64; 2]);
+///
+/// impl Watcher for Delivered {
+///     fn packet(&mut self, _: Time, end: End, enters: bool, _: &[u8]) -> io::Result<()> {
+///         self.0[usize::from(end == End::Mobile)] += u64::from(!enters);
+///         Ok(())
+///     }
+/// }
+///
+/// // The pump makes these calls, also at the end of each packet's way through the chain.
+/// let mut watcher = Delivered::default();
+/// watcher.packet(Time(0), End::Server, true, b"a packet").unwrap();
+/// watcher.packet(Time(40_000_000), End::Mobile, false, b"a packet").unwrap();
+/// assert_eq!(watcher.0, [0, 1]);
+/// ```
 pub trait Watcher {
     /// A packet enters (`true`) or leaves the chain at `end`.
     ///

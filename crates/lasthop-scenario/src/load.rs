@@ -18,6 +18,32 @@ use crate::resolve::resolve;
 use crate::tree::Tree;
 
 /// Access to files. The core has no I/O; the host implements this trait.
+///
+/// # Examples
+///
+/// A folder in memory with one trace, the times in ms at which a packet of 1500 bytes can be sent:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::io::{self, Read};
+/// use std::path::Path;
+///
+/// use lasthop_scenario::{Files, Overrides, load};
+///
+/// struct Memory(HashMap<&'static str, &'static str>);
+///
+/// impl Files for Memory {
+///     fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
+///         let text = path.to_str().and_then(|p| self.0.get(p)).ok_or(io::ErrorKind::NotFound)?;
+///         Ok(Box::new(text.as_bytes()))
+///     }
+/// }
+///
+/// let files = Memory(HashMap::from([("lte.down", "1\n3\n3\n10\n")]));
+/// let text = |trace| format!("last_hop = {{ down = '{trace}', up = '{trace}', rtt = '40 ms' }}");
+/// assert!(load(&text("lte.down"), None, &Overrides::default(), &files).is_ok());
+/// assert!(load(&text("lte.up"), None, &Overrides::default(), &files).is_err());
+/// ```
 pub trait Files {
     /// Opens a file. A relative path is relative to the current folder.
     ///

@@ -18,7 +18,7 @@ use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Duration, Quantity, Rate, Share, Size};
 
 /// A value with a short form and a table form.
-pub trait Form: Sized {
+pub(crate) trait Form: Sized {
     /// The table form.
     type Table: DeserializeOwned;
     /// The accepted forms, for messages.

@@ -21,6 +21,36 @@ pub enum NoticeResponse {
 }
 
 /// The response of one sender to notices.
+///
+/// # Examples
+///
+/// A sender that is held while its last hop is down, for a minute at most:
+///
+/// ```
+/// use lasthop_core::segment::{Notice, NoticeKind};
+/// use lasthop_core::units::{Duration, Time};
+/// use lasthop_tcp::notice_rule::{NoticeResponse, NoticeRule};
+///
+/// #[derive(Debug)]
+/// struct HoldWhileDown;
+///
+/// impl NoticeRule for HoldWhileDown {
+///     fn on_notice(&mut self, now: Time, notice: &Notice) -> NoticeResponse {
+///         match (notice.kind, notice.value) {
+///             (NoticeKind::Link, 0) => NoticeResponse::Hold { until: now + Duration::secs(60) },
+///             (NoticeKind::Link, _) => NoticeResponse::Resume,
+///             _ => NoticeResponse::Ignore,
+///         }
+///     }
+/// }
+///
+/// let now = Time::ZERO + Duration::secs(3);
+/// let down = Notice { kind: NoticeKind::Link, flow: 0, value: 0, stamp: now };
+/// let until = Time::ZERO + Duration::secs(63);
+/// assert_eq!(HoldWhileDown.on_notice(now, &down), NoticeResponse::Hold { until });
+/// let up = Notice { value: 1, ..down };
+/// assert_eq!(HoldWhileDown.on_notice(now, &up), NoticeResponse::Resume);
+/// ```
 pub trait NoticeRule: fmt::Debug + Send {
     /// A notice for the flow of the sender.
     fn on_notice(&mut self, now: Time, notice: &Notice) -> NoticeResponse;

@@ -139,6 +139,47 @@ pub trait QueueDiscipline: Send {
 
 /// The settings of a queue discipline: the keys of its table in a scenario file, with their doc
 /// comments and defaults.
+///
+/// # Examples
+///
+/// A queue of one frame, which drops all that arrive while that one waits:
+///
+/// ```
+/// use lasthop_channel::queue::{
+///     DropTail, Frame, LinkFacts, Outcome, QueueDiscipline, QueueSettings, drop_reason,
+/// };
+/// use lasthop_channel::sample::Sample;
+/// use lasthop_core::segment::Segment;
+/// use lasthop_core::units::{QueueLimit, Rate, Time};
+///
+/// struct OneFrame;
+///
+/// impl QueueSettings for OneFrame {
+///     type Queue = DropTail;
+///
+///     fn build(&self, limit: Option<QueueLimit>, _link: &LinkFacts<'_>) -> DropTail {
+///         DropTail::new(limit)
+///     }
+///
+///     fn default_limit() -> Option<QueueLimit> {
+///         Some(QueueLimit::Packets(1))
+///     }
+///
+///     fn sample(_: &mut Sample<'_>) -> Self {
+///         OneFrame
+///     }
+/// }
+///
+/// let link = LinkFacts { name: "bs>phone", seed: 1, rate: Rate(2_000_000), full_frame: 1054 };
+/// let mut queue = OneFrame.build(OneFrame::default_limit(), &link);
+/// let segment = Segment { size: 1040, ..Segment::default() };
+/// let mut outcomes = vec![];
+/// for handle in [1, 2] {
+///     let frame = Frame::new(handle, &segment, 14, Time::ZERO);
+///     queue.enqueue(Time::ZERO, frame, &mut outcomes);
+/// }
+/// assert_eq!(outcomes, [Outcome::Dropped { handle: 2, reason: drop_reason::FULL }]);
+/// ```
 pub trait QueueSettings: Sized {
     /// The queue.
     type Queue: QueueDiscipline;

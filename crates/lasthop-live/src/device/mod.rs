@@ -25,6 +25,53 @@ pub enum Sent {
 }
 
 /// A device for IP packets of at most [`MTU`] bytes. No call blocks. `now` is the pump's clock.
+///
+/// # Examples
+///
+/// A device that returns each packet to the end that sent it:
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use std::io;
+/// use std::os::fd::BorrowedFd;
+///
+/// use lasthop::units::Time;
+/// use lasthop_live::device::{Device, Sent};
+///
+/// #[derive(Default)]
+/// struct Echo {
+///     waiting: VecDeque<Vec<u8>>,
+///     last: Vec<u8>,
+/// }
+///
+/// impl Device for Echo {
+///     fn read(&mut self, _: Time) -> io::Result<Option<&[u8]>> {
+///         let Some(packet) = self.waiting.pop_front() else { return Ok(None) };
+///         self.last = packet;
+///         Ok(Some(&self.last))
+///     }
+///
+///     fn write(&mut self, _: Time, packet: &[u8]) -> Sent {
+///         self.waiting.push_back(packet.to_vec());
+///         Sent::Sent
+///     }
+///
+///     fn fd(&self) -> Option<BorrowedFd<'_>> {
+///         None
+///     }
+///
+///     /// Without a file descriptor, the pump waits until this time.
+///     fn next(&self) -> Time {
+///         if self.waiting.is_empty() { Time::NEVER } else { Time::ZERO }
+///     }
+/// }
+///
+/// let mut device = Echo::default();
+/// assert_eq!(device.write(Time::ZERO, b"a packet"), Sent::Sent);
+/// assert_eq!(device.next(), Time::ZERO);
+/// assert_eq!(device.read(Time::ZERO).unwrap(), Some(&b"a packet"[..]));
+/// assert!(device.read(Time::ZERO).unwrap().is_none());
+/// ```
 pub trait Device {
     /// Reads one packet; `None` if there is none now.
     ///

@@ -28,6 +28,39 @@ impl Default for SchemeChoice {
 }
 
 /// The schemes that a host has besides those of the catalogue, such as classes in Python.
+///
+/// # Examples
+///
+/// A host that has a name for settings that it uses often:
+///
+/// ```
+/// use lasthop_schemes::catalogue::{ForeignSchemes, SchemeChoice};
+/// use serde_json::{Map, Value};
+///
+/// struct Presets;
+///
+/// impl ForeignSchemes for Presets {
+///     fn find(
+///         &self,
+///         name: &str,
+///         settings: &Map<String, Value>,
+///     ) -> Option<Result<SchemeChoice, String>> {
+///         if name != "patient" {
+///             return None;
+///         }
+///         if !settings.is_empty() {
+///             return Some(Err("scheme \"patient\" has no settings".into()));
+///         }
+///         Some(SchemeChoice::parse("packet-control:dupack_threshold=12"))
+///     }
+/// }
+///
+/// let choice = SchemeChoice::parse_with("patient", &Presets).unwrap();
+/// assert_eq!(choice.scheme.name(), "packet-control");
+/// assert!(SchemeChoice::parse_with("patient:factor=2", &Presets).is_err());
+/// // Schemes of the catalogue are found as without a host.
+/// assert!(SchemeChoice::parse_with("newreno", &Presets).is_ok());
+/// ```
 pub trait ForeignSchemes {
     /// The scheme with this name and these settings; `None` if the host has none of this name. Its
     /// label is used if the text gives none.

@@ -169,6 +169,49 @@ pub struct SenderState {
 }
 
 /// Receives the events of a run.
+///
+/// # Examples
+///
+/// The largest congestion window of a run, in segments of 1000 bytes. `on_sender` gets the state of
+/// a sender after each input, `on_event` the events of packets and links:
+///
+/// ```
+/// use std::sync::atomic::AtomicBool;
+///
+/// use lasthop::scenario::{Overrides, load};
+/// use lasthop_sim::events::{Event, Observer, SenderState};
+///
+/// #[derive(Default)]
+/// struct LargestWindow {
+///     segments: f64,
+///     events: u64,
+/// }
+///
+/// impl Observer for LargestWindow {
+///     fn on_event(&mut self, _: &Event<'_>) {
+///         self.events += 1;
+///     }
+///
+///     fn on_sender(&mut self, state: &SenderState) {
+///         self.segments = self.segments.max(state.window.cwnd / 1000.0);
+///     }
+/// }
+///
+/// # use lasthop::scenario::Files;
+/// # struct NoFiles;
+/// # impl Files for NoFiles {
+/// #     fn open(&self, _: &std::path::Path) -> std::io::Result<Box<dyn std::io::Read>> {
+/// #         Err(std::io::ErrorKind::NotFound.into())
+/// #     }
+/// # }
+/// let text = "duration = '5 s'\nlast_hop = { rate = '2 Mbps', rtt = '100 ms' }";
+/// let scenario = load(text, None, &Overrides::default(), &NoFiles).unwrap();
+/// let mut largest = LargestWindow::default();
+/// // A pair of observers is an observer; `()` reads nothing.
+/// let observers = (&mut largest, ());
+/// lasthop_sim::run(&scenario.network, 1, observers, &AtomicBool::new(false)).unwrap();
+/// assert!(largest.segments > 10.0 && largest.events > 0);
+/// ```
 pub trait Observer {
     /// False for `()`: events are then not even computed.
     const ACTIVE: bool = true;

@@ -99,6 +99,38 @@ pub fn reason_name(reason: SendReason) -> &'static str {
 /// Receives everything that happens in a run, in order of time. All methods are empty by default.
 ///
 /// Connections and flows are given by their index.
+///
+/// # Examples
+///
+/// A measurement implements the methods of the events that it subscribes to. This one adds up what
+/// was lost on the air:
+///
+/// ```
+/// use lasthop::segment::Segment;
+/// use lasthop::units::Time;
+/// use lasthop_sim::events::probe::{Fate, Probe};
+///
+/// #[derive(Default)]
+/// struct AirLosses {
+///     bytes: u64,
+/// }
+///
+/// impl Probe for AirLosses {
+///     fn lost(&mut self, _now: Time, _at: Time, segment: &Segment, fate: Fate) {
+///         if fate == Fate::LostOnAir {
+///             self.bytes += u64::from(segment.size);
+///         }
+///     }
+/// }
+///
+/// // The network makes such calls.
+/// let mut losses = AirLosses::default();
+/// let segment = Segment { size: 1040, ..Segment::default() };
+/// losses.lost(Time(0), Time(5_000_000), &segment, Fate::LostOnAir);
+/// losses.lost(Time(0), Time(0), &segment, Fate::Refused);
+/// losses.completed(Time(6_000_000), 0);
+/// assert_eq!(losses.bytes, 1040);
+/// ```
 #[allow(unused_variables, reason = "the names of the parameters document the default methods")]
 pub trait Probe {
     /// True if somebody reads [`Self::seen`], [`Self::node_view`] and [`Self::state`]. Otherwise

@@ -21,6 +21,50 @@ pub struct Frame<'a> {
 
 /// The settings of a loss model: the keys of its table in a scenario file, with their doc comments
 /// and defaults.
+///
+/// # Examples
+///
+/// The settings of a model that loses every n-th frame, and its state machine:
+///
+/// ```
+/// use lasthop_channel::air::loss::{Frame, FrameLoss, LossModel};
+/// use lasthop_core::segment::Segment;
+/// use lasthop_core::units::Time;
+///
+/// struct EveryNth {
+///     n: u64,
+/// }
+///
+/// impl LossModel for EveryNth {
+///     type Process = EveryNthProcess;
+///
+///     fn process(&self, _seed: u64, _name: &str) -> Result<EveryNthProcess, String> {
+///         if self.n == 0 {
+///             return Err("n must be at least 1, found 0".into());
+///         }
+///         Ok(EveryNthProcess(self.n))
+///     }
+/// }
+///
+/// struct EveryNthProcess(u64);
+///
+/// impl FrameLoss for EveryNthProcess {
+///     fn lost(&mut self, frame: &Frame) -> bool {
+///         (frame.ordinal + 1).is_multiple_of(self.0)
+///     }
+///
+///     fn is_random(&self) -> bool {
+///         false
+///     }
+/// }
+///
+/// let mut process = EveryNth { n: 3 }.process(1, "server>phone").unwrap();
+/// let segment = Segment::default();
+/// let frame =
+///     |ordinal| Frame { start: Time::ZERO, ordinal, bytes: 1054, mss: 1000, segment: &segment };
+/// assert_eq!([0, 1, 2, 3].map(|i| process.lost(&frame(i))), [false, false, true, false]);
+/// assert!(EveryNth { n: 0 }.process(1, "server>phone").is_err());
+/// ```
 pub trait LossModel: Sized {
     /// The state machine of the model. If it is large, a box of it.
     type Process: FrameLoss;
@@ -61,6 +105,33 @@ pub trait LossModel: Sized {
 }
 
 /// Decides for each frame whether it is lost.
+///
+/// # Examples
+///
+/// With the settings and the seed of a built-in model:
+///
+/// ```
+/// use lasthop_channel::air::loss::{Frame, FrameLoss, LossConfig, LossProcess};
+/// use lasthop_core::segment::Segment;
+/// use lasthop_core::units::{Share, Time};
+///
+/// let config = LossConfig::uniform(Share(0.25));
+/// let mut process = LossProcess::new(&config, 1, "server>phone").unwrap();
+/// assert!(process.is_random());
+/// let segment = Segment::default();
+/// let lost = (0..10_000)
+///     .map(|ordinal| Frame {
+///         start: Time(ordinal * 1_000_000),
+///         ordinal,
+///         bytes: 1054,
+///         mss: 1000,
+///         segment: &segment,
+///     })
+///     .filter(|frame| process.lost(frame))
+///     .count();
+/// // 2500 are expected, with a standard deviation of 43.
+/// assert!((2300..2700).contains(&lost), "{lost}");
+/// ```
 pub trait FrameLoss {
     /// True if this frame is lost. Call it once for each frame, in order of start.
     fn lost(&mut self, frame: &Frame) -> bool;

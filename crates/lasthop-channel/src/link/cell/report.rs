@@ -7,6 +7,55 @@ use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::{Duration, Time};
 
 /// The host's information about a frame.
+///
+/// # Examples
+///
+/// A cell of an access point (0) and a station (1), and a host with one segment for it:
+///
+/// ```
+/// use lasthop_channel::air::config::LossConfig;
+/// use lasthop_channel::link::cell::config::{CellConfig, StationConfig};
+/// use lasthop_channel::link::cell::mac::{Mac, MacName};
+/// use lasthop_channel::link::cell::{Cell, Freight, Report};
+/// use lasthop_channel::queue::{Frame, QueueConfig};
+/// use lasthop_core::segment::{Handle, Segment};
+/// use lasthop_core::units::{QueueLimit, Time};
+///
+/// struct OneSegment(Segment);
+///
+/// impl Freight for OneSegment {
+///     fn segment(&self, _: Handle) -> &Segment {
+///         &self.0
+///     }
+///
+///     fn receiver(&self, station: usize, _: Handle) -> usize {
+///         1 - station
+///     }
+/// }
+///
+/// let station = |node| StationConfig {
+///     node,
+///     queue: QueueConfig::drop_tail(QueueLimit::Packets(50)),
+///     overhead: 0,
+///     down: LossConfig::None,
+///     up: LossConfig::None,
+///     outages: vec![],
+/// };
+/// let mac = Mac::named(MacName::Dot11b);
+/// let config = CellConfig { name: "cell".into(), mac, stations: vec![station(0), station(1)] };
+/// let names = ["ap".to_string(), "phone".to_string()];
+/// let mut cell = Cell::new(&config, &names, 1, 1000).unwrap();
+///
+/// let host = OneSegment(Segment { len: 1000, size: 1040, ..Segment::default() });
+/// let (mut reports, mut outcomes) = (vec![], vec![]);
+/// let frame = Frame::new(7, &host.0, 34, Time::ZERO);
+/// cell.offer(Time::ZERO, 0, frame, &host, &mut outcomes);
+/// let end = cell.next_event().0;
+/// cell.fire(end, &host, &mut reports, &mut outcomes);
+/// let [Report::Ended(attempt, result)] = reports[..] else { panic!("{reports:?}") };
+/// assert_eq!((attempt.frame.handle, attempt.to), (7, 1));
+/// assert!(result.arrives);
+/// ```
 pub trait Freight {
     /// The segment behind a handle.
     fn segment(&self, handle: Handle) -> &Segment;

@@ -16,6 +16,33 @@ use lasthop_core::units::Time;
 
 /// The state machine of a detector. Only what a detector needs beyond [`LossDetector`] is
 /// implemented; the rest does nothing.
+///
+/// # Examples
+///
+/// A detector that considers a segment lost as soon as any later one is SACKed, as a value of a
+/// scheme's recovery:
+///
+/// ```
+/// use lasthop_tcp::recovery::detect::{AckSummary, LossDetector, Losses};
+/// use lasthop_tcp::recovery::{DetectorEntry, Recovery, RecoveryKind, SchemeDetector};
+/// use lasthop_tcp::scoreboard::Scoreboard;
+///
+/// #[derive(Debug)]
+/// struct Impatient;
+///
+/// impl LossDetector for Impatient {
+///     fn on_ack(&mut self, _: &Scoreboard, ack: &AckSummary, losses: &mut Losses) {
+///         losses.below = ack.high_sacked;
+///     }
+/// }
+///
+/// impl SchemeDetector for Impatient {}
+///
+/// static DETECTOR: DetectorEntry = DetectorEntry::new("impatient", |_| Box::new(Impatient));
+///
+/// let recovery = Recovery::of(RecoveryKind::Scheme(&DETECTOR));
+/// assert_eq!(recovery.to_string(), "impatient");
+/// ```
 pub trait SchemeDetector: LossDetector + fmt::Debug + Send {
     /// As `on_ack`, while hints of the link layer matter.
     fn on_ack_with_hints(
