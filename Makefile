@@ -70,9 +70,10 @@ test-long: build $(VENV)/.docs ## the tests that take minutes too
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
 	$(BIN)/python -m pytest tests/test_live*.py
 
-lint: build ## formatting, lints, types, licences, sources and use of dependencies
+lint: build ## formatting, lints, docs of the crates, types, licences, sources and use of dependencies
 	$(FORMAT) --check {} +
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	$(BIN)/ruff format --check python tests tools bench
 	$(BIN)/ruff check python tests tools bench
 	$(BIN)/mypy
