@@ -22,8 +22,8 @@ def test_with_offload_a_cell_agrees_with_linux(name: str) -> None:
 @pytest.mark.parametrize("name", ["40-3-50", "40-4-50"])
 def test_loss_of_whole_frames_is_what_parts_loss_by_segment_from_linux(name: str) -> None:
     cell = SINGLE[name]
-    # Runs of these cells differ by a factor of ten.
-    assert cell.ours(199, offload=True) == pytest.approx(cell.theirs, rel=0.1)
+    # Runs of these cells differ by a factor of ten: the median of 199 seeds by a tenth.
+    assert cell.ours(399, offload=True) == pytest.approx(cell.theirs, rel=0.1)
     assert cell.ours(SEEDS, offload=False) < 0.7 * cell.theirs
 
 

@@ -391,7 +391,7 @@ PREPARED = {
     "lasthop check baseline.json": BASELINE,
     "lasthop check baseline.json --gate 'goodput >= 0.98' --gate 'delay <= 1.05' --junit "
     "check.xml": BASELINE,
-    "lasthop report results --out report.html": (
+    "lasthop report results": (
         "rm -r results; lasthop compare cell.toml --schemes reno,snoop --seeds 2 --set"
         " duration=2s --out results"
     ),

@@ -63,7 +63,7 @@
 //! Linux (79 seeds), and all 35 split ones within 15 % (9 seeds); with a frame for each segment 17
 //! of the 21 (79 seeds). Since then RACK after an undo and the receive window have become those of
 //! Linux: with 19 seeds 20 and 17 of the 21 are within 10 %; the other one with offload (40 ms,
-//! 3 %, 50 Mbit/s) is 20.5 with 19 seeds and 23.4 with 79. 1 ms and 30 Mbit/s is not judged: there
+//! 3 %, 50 Mbit/s) is 20.5 with 19 seeds and 23.2 with 399. 1 ms and 30 Mbit/s is not judged: there
 //! the source lies below its own neighbours (21.7; 28.5 here).
 //!
 //! With a frame for each segment the rate collapses earlier above 2 % of loss and at 40 ms: a probe
