@@ -282,3 +282,29 @@ def test_an_interval_is_clipped(tmp_path: Path) -> None:
     for part in ("n = 12 runs", "95 %", "seeds: 1 to 12", "command: lasthop compare 'x y'"):
         assert part in caption
     assert "loss = 0.1 %, 1 %, 3 %" in caption.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_files_drawn_side_by_side_are_those_drawn_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def saved(folder: str, start: Callable[..., int | None]) -> list[bytes]:
+        monkeypatch.setattr(styles, "_start", start)
+        files = [tmp_path / folder / f"figure.{kind}" for kind in ("svg", "png", "pdf")]
+        files[0].parent.mkdir()
+        styles.save(charts.draw(compared(LOSS), Chart("line")), files)
+        assert sorted(p.name for p in files[0].parent.iterdir()) == [
+            "figure.pdf",
+            "figure.png",
+            "figure.svg",
+        ]
+        return [file.read_bytes() for file in files]
+
+    aside = styles._start
+    in_turn = saved("turn", lambda *_: None)
+    assert saved("aside", aside) == in_turn
+
+    def fails(figure: Figure, file: Path) -> int | None:
+        # A process that cannot write leaves the file to the first one.
+        return aside(figure, file.parent / "none" / file.name)
+
+    assert saved("fails", fails) == in_turn

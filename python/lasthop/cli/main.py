@@ -52,6 +52,7 @@ def run() -> None:
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
+        sys.stderr.flush()
     except OSError:
         sys.exit(status)  # the interpreter says what could not be written
     os._exit(status)
