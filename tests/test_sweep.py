@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import os
@@ -19,7 +20,7 @@ import pytest
 
 from lasthop.cli.main import main
 from lasthop.errors import InputError
-from lasthop.experiments import axes, parts, stop_rule, workers
+from lasthop.experiments import axes, parts, stop_rule, sweep, workers
 
 HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%", "--set", "duration=1s"]
 SMALL = ["sweep", *HOP, "--schemes", "reno,snoop", "--vary", "last_hop.rtt=20..60..20ms"]
@@ -470,3 +471,15 @@ def test_an_interrupt_just_before_a_chunk_is_submitted(
     for kind in (workers.Threads, workers.Processes):
         monkeypatch.setattr(kind, "submit", submit)
     assert main([*SMALL, "--out", str(tmp_path / "o"), "--quiet"]) == 130
+
+
+def test_the_last_chunks_are_short_so_that_workers_end_together() -> None:
+    for total, count in itertools.product((3.0, 22.0, 45.0, 300.0, 9000.0), (1, 2, 16)):
+        left, busy_until = total, [0.0] * count
+        while left > 0:
+            chunk = min(sweep.chunk_seconds(total, left, count), left)
+            assert chunk <= sweep.CHUNK_S[1]
+            left -= chunk
+            busy_until[busy_until.index(min(busy_until))] += chunk
+        assert max(busy_until) - min(busy_until) <= sweep.LAST_CHUNK_S
+        assert max(busy_until) <= total / count + sweep.LAST_CHUNK_S

@@ -184,11 +184,11 @@ def sweep(
     import time
 
     from lasthop.cli.progress import SweepProgress
-    from lasthop.experiments import parts, store, sweep_run, sweep_setup
+    from lasthop.experiments import store, sweep_run, sweep_setup
     from lasthop.experiments import sweep as sweeps
     from lasthop.experiments.sweep_result import SweepResult, document
 
-    parts.import_polars()
+    extras.require("tables")
     if progress not in ("auto", "json", "none"):
         raise InputError(f'progress must be "auto", "json" or "none", found {progress!r}')
     if jobs is not None and jobs < 1:

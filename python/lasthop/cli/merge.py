@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+from lasthop import extras
 from lasthop.cli import options as common
 from lasthop.cli.progress import SweepProgress
 
@@ -34,9 +35,9 @@ def add_parser(commands: Any) -> None:
 
 def merge(options: Options, _: list[str]) -> int:
     """`lasthop merge`."""
-    from lasthop.experiments import parts, store, sweep, sweep_result, sweep_run
+    from lasthop.experiments import store, sweep, sweep_result, sweep_run
 
-    parts.import_polars()
+    extras.require("tables")
     start, out = time.monotonic(), Path(options.out)
     progress = SweepProgress("none" if options.quiet else options.progress, options.quiet)
     with store.sole_writer(out):

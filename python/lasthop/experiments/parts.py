@@ -100,7 +100,6 @@ def read(
     """
     import numpy as np
 
-    polars = import_polars()
     for path in sorted((folder / FOLDER).glob("*")):
         if clean and path.name.startswith(".") and path.name.endswith(".partial"):
             path.unlink(missing_ok=True)
@@ -110,7 +109,7 @@ def read(
         if _digest(content) != path.stem:
             left_out[DAMAGED] += 1
             continue
-        frame = polars.read_parquet(io.BytesIO(content))
+        frame = import_polars().read_parquet(io.BytesIO(content))
         if not set(metrics) <= set(frame.columns):
             left_out[OTHER_INPUT] += len(frame)
             continue

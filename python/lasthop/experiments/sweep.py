@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 DESCRIPTION = "sweep.json"
-# CPU time of a chunk, in seconds: enough that its overhead is small, and little to lose.
+# CPU time of a chunk, in seconds: enough that its overhead is small, and little to lose. The last
+# chunks are shorter, so that no worker waits long for another one.
 CHUNK_S = (10.0, 60.0)
+LAST_CHUNK_S = 1.0
 # CPU time of a run without frames, for estimates.
 RUN_OVERHEAD_S = 4e-4
 
@@ -268,23 +270,36 @@ class Runs:
 
 
 class Cutter:
-    """Cuts runs into chunks of the wanted CPU time; finished chunks correct the estimates."""
+    """Cuts runs into chunks of some CPU time; finished chunks correct the estimates.
 
-    def __init__(self, the_plan: Plan, sweep: Sweep, names: Sequence[str], build: str) -> None:
+    Without `chunk_s`, the CPU time of a chunk in seconds, it depends on what is left to do.
+    """
+
+    def __init__(
+        self,
+        the_plan: Plan,
+        sweep: Sweep,
+        names: Sequence[str],
+        build: str,
+        chunk_s: float | None = None,
+    ) -> None:
         self._plan, self._sweep, self._build = the_plan, sweep, build
+        self._chunk_s = chunk_s
         self._names = names  # schemes as on the command line, in the order of the labels
         self._scale = 1.0
         self._number = itertools.count(1)
         self._costs = [self._cost(c) for c in the_plan.cases]
+        # What is to do, and what of it is in no chunk yet; to be multiplied by the scale.
+        self._total = self._left = 0.0
 
     @staticmethod
     def _cost(case: plan.Case) -> float:
         rate = plan.PYTHON_FRAMES_PER_SECOND if case.python_rule else plan.FRAMES_PER_SECOND
         return RUN_OVERHEAD_S + case.scenario.estimated_frames / rate
 
-    def seconds(self, runs: Sequence[Run]) -> float:
-        """Estimated CPU time of runs."""
-        return self._scale * sum(self._costs[case] for case, _ in runs)
+    def begin(self, runs: Sequence[Run]) -> None:
+        """These are the runs that `cut` will get."""
+        self._total = self._left = sum(self._costs[case] for case, _ in runs)
 
     def learn(self, chunk: Chunk, cpu_s: float) -> None:
         """Correct the estimate by a finished chunk."""
@@ -292,13 +307,17 @@ class Cutter:
         if expected > 0 and cpu_s > 0:
             self._scale = 0.5 * self._scale + 0.5 * cpu_s / expected
 
-    def cut(self, runs: list[Run], wanted_s: float) -> Chunk:
+    def cut(self, runs: list[Run], workers: int) -> Chunk:
         """Remove the next chunk from `runs`, which are in reverse order."""
+        wanted_s = self._chunk_s or chunk_seconds(
+            self._scale * self._total, self._scale * self._left, workers
+        )
         spent, taken = 0.0, dict[int, list[int]]()
-        while runs and (not taken or spent < wanted_s):
+        while runs and (not taken or self._scale * spent < wanted_s):
             case, seed = runs.pop()
             taken.setdefault(case, []).append(seed)
-            spent += self._scale * self._costs[case]
+            spent += self._costs[case]
+        self._left -= spent
         works = tuple(self._work(case, tuple(seeds)) for case, seeds in taken.items())
         return Chunk(next(self._number), self._build, self._sweep.metrics, works)
 
@@ -398,12 +417,15 @@ def _table(runs: Runs) -> Any:
     )
 
 
-def chunk_seconds(total_s: float, workers: int) -> float:
-    """CPU time of a chunk: so that each worker gets several, within the limits of `CHUNK_S`."""
+def chunk_seconds(total_s: float, left_s: float, workers: int) -> float:
+    """CPU time of the next chunk, in seconds; `left_s` of `total_s` are in no chunk yet.
+
+    Each worker gets several chunks, within the limits of `CHUNK_S`; those at the end are shorter.
+    """
     even = max(total_s / workers, 1e-9)
-    if even < 2 * CHUNK_S[0]:  # too little work for several chunks of full length
-        return even / 2
-    return min(max(even / 8, CHUNK_S[0]), CHUNK_S[1])
+    whole = min(max(even / 8, CHUNK_S[0]), CHUNK_S[1])
+    # With too little work for several chunks of full length, each worker gets a few short ones.
+    return min(whole, even / 2, max(left_s / workers / 2, LAST_CHUNK_S))
 
 
 def ids_differ(one: Sweep, other: Sweep) -> str:

@@ -43,11 +43,8 @@ class Progress(Observer, Protocol):
 class Runner:
     """Gives chunks to workers until no run of a sweep is missing."""
 
-    def __init__(
-        self, folder: Path, runs: Runs, cutter: Cutter, chunk_s: float | None, observer: Observer
-    ) -> None:
-        self._folder, self._runs, self._cutter = folder, runs, cutter
-        self._chunk_s, self._observer = chunk_s, observer
+    def __init__(self, folder: Path, runs: Runs, cutter: Cutter, observer: Observer) -> None:
+        self._folder, self._runs, self._cutter, self._observer = folder, runs, cutter, observer
         self._flying: dict[Future[Finished], Chunk] = {}
         self._again: list[Chunk] = []
         self._deaths: dict[int, int] = {}
@@ -71,16 +68,16 @@ class Runner:
         total = len(self._runs.values) + len(self._runs.failed) + len(pending)
         if not pending or self._stopped:
             return False
-        seconds = self._chunk_s or sweep.chunk_seconds(
-            self._cutter.seconds(pending), workers.slots()
-        )
+        self._cutter.begin(pending)
         self._observer.progress(total - len(pending), total, len(self._runs.failed))
         while pending or self._again or self._flying:
             # One chunk more than slots waits, so that no worker does.
             while not self._stopped and len(self._flying) <= workers.slots():
                 if not pending and not self._again:
                     break
-                chunk = self._again.pop() if self._again else self._cutter.cut(pending, seconds)
+                chunk = (
+                    self._again.pop() if self._again else self._cutter.cut(pending, workers.slots())
+                )
                 try:
                     self._flying[workers.submit(chunk)] = chunk
                 except RuntimeError:
@@ -139,10 +136,10 @@ def do_missing(
 ) -> bool:
     """Do the missing runs in processes, threads or on a Dask cluster; false after an interrupt."""
     build = runs.sweep.about["build"]
-    cutter = Cutter(prepared.plan, prepared.sweep, prepared.schemes, build)
+    cutter = Cutter(prepared.plan, prepared.sweep, prepared.schemes, build, chunk_s)
     workers = _workers(prepared, build, jobs, dask)
     try:
-        complete = Runner(folder, runs, cutter, chunk_s, shown).run(workers)
+        complete = Runner(folder, runs, cutter, shown).run(workers)
     except Abandoned:
         raise Abandoned(
             f"{len(runs.values)} runs are saved in {folder}; repeat the command to continue"
