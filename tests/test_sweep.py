@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -308,6 +308,23 @@ def test_an_interrupt_keeps_finished_runs(whole: Path, tmp_path: Path) -> None:
     assert f"runs are saved in {out}; repeat the command to continue" in stderr
     assert main([*words, "--quiet"]) == 0
     assert tables(out) == tables(whole)
+
+
+def test_an_interrupt_while_tables_are_written_names_the_finished_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    words = [*SMALL, "--seeds", "2", "--out", str(out), "--jobs", "1", "--quiet"]
+    with monkeypatch.context() as patch:
+        patch.setattr("lasthop.experiments.sweep.write_tables", interrupted)
+        assert main(words) == 130
+    found = capsys.readouterr().err
+    assert f"interrupted; 12 runs are saved in {out}; repeat the command to continue" in found
+    assert main(words) == 0
+    assert (out / "table.csv").exists()
 
 
 def test_a_dead_worker_loses_only_its_chunk(whole: Path, tmp_path: Path) -> None:

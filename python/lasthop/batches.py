@@ -24,6 +24,7 @@ from lasthop.experiments.python_values import (
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.sweep import Runs
     from lasthop.experiments.sweep_result import SweepResult
     from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.figures import FigureResult, Reproduction
@@ -179,7 +180,8 @@ def sweep(
     repeated.
 
     Ctrl-C ends the sweep early: `interrupted` of the result is then true, and the same call does
-    what is missing. Raises `InputError` for wrong input.
+    what is missing; while tables are written, it raises KeyboardInterrupt. Raises `InputError` for
+    wrong input.
     """
     import time
 
@@ -210,7 +212,7 @@ def sweep(
         chunk_s = quantities.seconds(value_text("duration", chunk), "--chunk")
     folder, runs = Path(out), sweeps.Runs(prepared.sweep)
     shown = SweepProgress("none" if quiet else progress, quiet)
-    with store.sole_writer(folder):
+    with store.sole_writer(folder), _saved_runs(folder, runs):
         start = time.monotonic()
         sweep_run.take_over(folder, runs, shown.note)
         sweeps.write_description(folder, prepared.sweep)
@@ -225,6 +227,19 @@ def sweep(
         case = prepared.sweep.cases[run[0]]
         print(f"lasthop: run {run[1]} of {case.label} failed: {error}", file=sys.stderr)
     return SweepResult(folder, data, not complete, files)
+
+
+@contextmanager
+def _saved_runs(folder: Path, runs: Runs) -> Iterator[None]:
+    """On an interrupt beside the simulations, such as while tables are written, report the runs."""
+    try:
+        yield
+    except Abandoned:
+        raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"{len(runs.values)} runs are saved in {folder}; repeat the command to continue"
+        ) from None
 
 
 @contextmanager

@@ -144,6 +144,9 @@ def do_missing(
         raise Abandoned(
             f"{len(runs.values)} runs are saved in {folder}; repeat the command to continue"
         ) from None
+    except BaseException:
+        workers.stop()
+        raise
     finally:
         shown.end()
     workers.close()
