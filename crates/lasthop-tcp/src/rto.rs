@@ -42,14 +42,22 @@ struct RoundTripMaximum {
     largest: i64,
     /// What the timeout has over SRTT (`rttvar_us`).
     deviation: i64,
-    /// The round trip ends with a sample of what was sent later.
-    since: Time,
+    /// The round trip ends when everything up to here, all sent by its beginning, is acknowledged.
+    end: u64,
+}
+
+/// Up to where data were acknowledged and sent when a sample was taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bytes {
+    /// The first byte that is not acknowledged.
+    pub snd_una: u64,
+    /// The first byte that is not sent.
+    pub snd_nxt: u64,
 }
 
 impl RoundTripMaximum {
-    /// A sample that is `error` above SRTT, of a segment sent at `sent`; `floor` is what the
-    /// deviation never falls below.
-    fn sample(&mut self, error: i64, sent: Time, now: Time, floor: i64) {
+    /// A sample that is `error` above SRTT; `floor` is what the deviation never falls below.
+    fn sample(&mut self, error: i64, bytes: Bytes, floor: i64) {
         let mut change = error.abs() - self.smoothed / 4;
         if error < 0 && change > 0 {
             change /= 8;
@@ -57,9 +65,9 @@ impl RoundTripMaximum {
         self.smoothed += change;
         self.largest = self.largest.max(self.smoothed);
         self.deviation = self.deviation.max(self.largest);
-        if sent > self.since {
+        if bytes.snd_una > self.end {
             self.deviation -= (self.deviation - self.largest).max(0) / 4;
-            (self.largest, self.since) = (floor, now);
+            (self.largest, self.end) = (floor, bytes.snd_nxt);
         }
     }
 }
@@ -88,20 +96,20 @@ impl RtoEstimator {
     }
 
     /// A valid sample: the round-trip time of a segment sent at `sent`. `exact` if it came from a
-    /// timestamp.
-    pub fn sample(&mut self, rtt: Duration, sent: Time, exact: bool) {
+    /// timestamp; `bytes` as the ACK that gave it left them.
+    pub fn sample(&mut self, rtt: Duration, sent: Time, exact: bool, bytes: Bytes) {
         match self.kind {
-            ClockKind::Rfc => self.sample_rfc(rtt, sent),
+            ClockKind::Rfc => self.sample_rfc(rtt, bytes),
             ClockKind::Ns2Ticks => self.sample_ticks(rtt, sent, exact),
         }
         self.update();
     }
 
     /// RFC 6298, sections 2.2 and 2.3: the deviation uses the old SRTT.
-    fn sample_rfc(&mut self, rtt: Duration, sent: Time) {
+    fn sample_rfc(&mut self, rtt: Duration, bytes: Bytes) {
         let r = rtt.0 as i64;
         if self.maximum.is_some() {
-            return self.sample_maximum(rtt, sent);
+            return self.sample_maximum(r, bytes);
         }
         let e = match self.estimate {
             None => Estimate { srtt: r, rttvar: r / 2 },
@@ -116,8 +124,8 @@ impl RtoEstimator {
         self.estimate = Some(e);
     }
 
-    fn sample_maximum(&mut self, rtt: Duration, sent: Time) {
-        let (r, now, floor) = (rtt.0 as i64, sent + rtt, self.min.0 as i64);
+    fn sample_maximum(&mut self, r: i64, bytes: Bytes) {
+        let floor = self.min.0 as i64;
         let Some(maximum) = &mut self.maximum else { return };
         let srtt = match self.estimate {
             None => {
@@ -126,12 +134,12 @@ impl RtoEstimator {
                     smoothed: 2 * r,
                     largest: first,
                     deviation: first,
-                    since: now,
+                    end: bytes.snd_nxt,
                 };
                 r
             }
             Some(e) => {
-                maximum.sample(r - e.srtt, sent, now, floor);
+                maximum.sample(r - e.srtt, bytes, floor);
                 e.srtt + (r - e.srtt) / 8
             }
         };
@@ -285,13 +293,13 @@ mod tests {
     fn first_and_second_sample_of_rfc_6298() {
         let mut r = rfc();
         assert_eq!(r.rto(), Duration::secs(1));
-        r.sample(Duration::millis(800), Time::ZERO, true);
+        r.sample(Duration::millis(800), Time::ZERO, true, Bytes::default());
         assert_eq!(
             (r.srtt(), r.rttvar()),
             (Some(Duration::millis(800)), Some(Duration::millis(400)))
         );
         assert_eq!(r.rto(), Duration::millis(2400));
-        r.sample(Duration::millis(1600), Time::ZERO, true);
+        r.sample(Duration::millis(1600), Time::ZERO, true, Bytes::default());
         // rttvar = 3/4 * 400 + 1/4 * |800 - 1600|, srtt = 7/8 * 800 + 1/8 * 1600
         assert_eq!(
             (r.srtt(), r.rttvar()),
@@ -302,23 +310,25 @@ mod tests {
     /// Linux, 100 ms at first: 200 ms of deviation. 180 ms raise four times the mean deviation, 200
     /// ms, by 80 - 50 = 30 ms; samples of 100 ms in the same round trip leave the timeout's part as
     /// it is, though the smoothed deviation falls; the next round trip takes it down by a quarter
-    /// of the way.
+    /// of the way. A round trip ends when all that was sent at its beginning is acknowledged.
     #[test]
     fn the_largest_deviation_of_a_round_trip_counts() {
         let mut r = RtoEstimator::new(&Profile::named(ProfileName::Linux), Duration::ZERO);
-        let at = |ms: u64| Time(ms * 1_000_000);
-        r.sample(Duration::millis(100), at(0), true);
-        assert_eq!(r.rto(), Duration::millis(300));
-        r.sample(Duration::millis(180), at(50), true);
-        assert_eq!((r.srtt(), r.rto()), (Some(Duration::millis(110)), Duration::millis(340)));
+        let mut sample = |ms: u64, snd_una: u64, snd_nxt: u64| {
+            r.sample(Duration::millis(ms), Time::ZERO, true, Bytes { snd_una, snd_nxt });
+            (r.srtt(), r.rto())
+        };
+        let first = (Some(Duration::millis(100)), Duration::millis(300));
+        assert_eq!(sample(100, 1000, 9000), first);
+        let second = (Some(Duration::millis(110)), Duration::millis(340));
+        assert_eq!(sample(180, 5000, 12_000), second);
         for _ in 0..40 {
-            r.sample(Duration::millis(110), at(60), true);
+            assert_eq!(sample(110, 9000, 20_000), second, "within the round trip");
         }
-        assert_eq!(r.rto(), Duration::millis(340), "within the round trip");
-        r.sample(Duration::millis(110), at(300), true);
-        assert_eq!(r.rto(), Duration::millis(340), "its maximum was 230 ms, and ends here");
-        r.sample(Duration::millis(110), at(500), true);
-        assert_eq!(r.rto(), Duration::micros(332_500), "230 - (230 - 200) / 4");
+        assert_eq!(sample(110, 9001, 20_000), second, "its maximum was 230 ms, and ends here");
+        assert_eq!(sample(110, 20_000, 30_000), second);
+        let lower = Duration::micros(332_500);
+        assert_eq!(sample(110, 20_001, 30_000).1, lower, "230 - (230 - 200) / 4");
     }
 
     #[test]
@@ -341,12 +351,12 @@ mod tests {
     fn ns2_counts_in_ticks() {
         let mut r = ns2();
         assert_eq!(r.rto(), Duration::secs(3));
-        r.sample(Duration::micros(100_704), Time::ZERO, false);
+        r.sample(Duration::micros(100_704), Time::ZERO, false, Bytes::default());
         assert_eq!(r.srtt(), Some(Duration::millis(100)));
         assert_eq!(r.rto(), Duration::millis(300));
         // the phase of the clock decides whether one tick more is counted
         let mut late = ns2();
-        late.sample(Duration::micros(100_704), Time(9_500_000), false);
+        late.sample(Duration::micros(100_704), Time(9_500_000), false, Bytes::default());
         assert_eq!(late.srtt(), Some(Duration::millis(110)));
     }
 
@@ -355,7 +365,7 @@ mod tests {
     #[test]
     fn after_a_spurious_timeout_the_estimates_start_anew() {
         let mut r = rfc();
-        r.sample(Duration::millis(800), Time::ZERO, true);
+        r.sample(Duration::millis(800), Time::ZERO, true, Bytes::default());
         let before = r.remembered().unwrap();
         assert_eq!(before, (Duration::millis(802), Duration::millis(400)));
         r.back_off();
@@ -386,7 +396,7 @@ mod tests {
         ) {
             let mut r = if ticks { ns2() } else { rfc() };
             for s in samples {
-                r.sample(Duration(s), Time(s / 3), false);
+                r.sample(Duration(s), Time(s / 3), false, Bytes::default());
                 let srtt = r.srtt().unwrap().min(Duration::secs(60));
                 prop_assert!(r.rto() + Duration::millis(1) >= srtt);
                 prop_assert!(r.rttvar().is_some());

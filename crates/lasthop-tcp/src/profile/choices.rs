@@ -50,6 +50,34 @@ pub enum RackRtt {
     Latest,
 }
 
+/// Which segment gives a sender that recovers by SACK its round-trip time. None does that was
+/// retransmitted; if there is no other, a timestamp does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RttSample {
+    /// The one sent last of those that the ACK newly covers or SACKs.
+    #[default]
+    Latest,
+    /// The first that the ACK newly covers, unless one of them was retransmitted; otherwise the
+    /// first that it SACKs. The window rule and RACK's minimum get that of the last one (Linux
+    /// `tcp_clean_rtx_queue`, `tcp_ack_update_rtt`).
+    First,
+}
+
+/// What restarts the retransmission timer of a sender that recovers by SACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RtoRestart {
+    /// New data acknowledged (RFC 6298, rule 5.3), and the beginning of a recovery.
+    #[default]
+    Acknowledged,
+    /// Also a retransmission of the first segment, and SACK blocks for what was sent before that.
+    /// While RACK's timer runs, or a tail loss probe is planned behind new data, the timeout counts
+    /// from that segment's last sending (Linux `tcp_xmit_retransmit_queue`, `tcp_rearm_rto`,
+    /// `tcp_schedule_loss_probe`).
+    FirstSegment,
+}
+
 /// How a receiver whose window grows estimates the round-trip time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

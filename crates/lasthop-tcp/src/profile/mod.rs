@@ -176,12 +176,26 @@ macro_rules! profile_fields {
             prr_base: HalvingBase,
             /// How CUBIC computes its window.
             cubic: CubicForm,
+            /// Which segment gives a sender that recovers by SACK its round-trip time.
+            rtt_sample: RttSample,
+            /// What restarts the retransmission timer of a sender that recovers by SACK.
+            rto_restart: RtoRestart,
             /// Of which segment RACK takes its round-trip time.
             rack_rtt: RackRtt,
+            /// How long RACK's minimum of the round-trip time counts, at least (Linux
+            /// `tcp_min_rtt_wlen`).
+            min_rtt_window: Duration,
             /// RACK considers a transmission lost at most once: where an undo takes that back, only
             /// the timer repairs it (Linux: `tcp_rack_detect_loss` takes it out of
             /// `tsorted_sent_queue`, `tcp_undo_cwnd_reduction` does not put it back).
             rack_judges_once: bool,
+            /// A timeout does not reduce ssthresh if the window of data was reduced already and, after
+            /// a timeout, nothing has been acknowledged since (Linux `tcp_enter_loss`).
+            timeout_keeps_ssthresh: bool,
+            /// A reduction that a D-SACK may undo is undone, too, by an ACK of new data that echoes a
+            /// timestamp from before the first retransmission, within a recovery only if no
+            /// retransmission is in flight (Linux `tcp_packet_delayed`).
+            timestamp_undo: bool,
             /// How a receiver whose window grows estimates the round-trip time.
             receive_rtt: ReceiveRtt,
             /// What a probe waits beyond two round-trip times if more than one segment is in

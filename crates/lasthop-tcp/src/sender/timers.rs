@@ -2,7 +2,7 @@
 //! (pacing, recovery, a held sender); with the estimates that they are derived from.
 
 use crate::profile::Profile;
-use crate::rto::RtoEstimator;
+use crate::rto::{Bytes, RtoEstimator};
 use lasthop_core::units::{Duration, Time};
 
 /// Deadlines and round-trip times of one connection.
@@ -212,14 +212,14 @@ impl Timers {
 
     /// A round-trip time sample of a segment sent at `sent`; `exact` if a timestamp gave it.
     #[inline]
-    pub fn sample_rtt(&mut self, rtt: Duration, sent: Time, exact: bool, snd_una: u64) {
+    pub fn sample_rtt(&mut self, rtt: Duration, sent: Time, exact: bool, bytes: Bytes) {
         self.last_rtt = Some(rtt);
         if sent < self.rtt_from {
             return;
         }
-        match self.reseed.take_if(|(above, _)| snd_una > *above) {
+        match self.reseed.take_if(|(above, _)| bytes.snd_una > *above) {
             Some((_, previous)) => self.rto.reseed(previous, rtt),
-            None => self.rto.sample(rtt, sent, exact),
+            None => self.rto.sample(rtt, sent, exact, bytes),
         }
     }
 

@@ -353,25 +353,27 @@ fn probes_of_a_closed_window_back_off_at_once() {
 }
 
 /// `tcp_process_loss` with FLAG_ORIG_SACK_ACKED: the first ACK after a timeout that acknowledges a
-/// segment sent once restores the window, here that of an outage whose packets were delayed.
-/// RFC 5682 waits for the second ACK.
+/// segment sent once restores the window, here that of an outage whose packets were delayed, and
+/// opens it by eight segments (`tcp_may_raise_cwnd`). RFC 5682 waits for the second ACK.
 #[test]
 fn the_first_ack_shows_that_a_timeout_was_spurious() {
-    let outage = "write endless
-         > 0..10000
-         timer                 # the tail loss probe
-         > 10000
-         timer
-         > 0 rtx
-         = cwnd 1 undone 0
-         +0.3 < ack 8000 of 7000";
-    play(&format!(
-        "scheme reno
-         profile linux
-         {outage}
-         > *
-         = cwnd 10 undone 1"
-    ));
+    for timestamp_undo in [false, true] {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set timestamp_undo = {timestamp_undo}
+             write endless
+             > 0..10000
+             timer                 # the tail loss probe
+             > 10000
+             timer
+             > 0 rtx
+             = cwnd 1 undone 0
+             +0.3 < ack 8000
+             > *
+             = cwnd 18 undone 1"
+        ));
+    }
 }
 
 /// `tcp_enter_loss`: F-RTO begins with the second timeout in a row if the first one interrupted a

@@ -1,7 +1,7 @@
 //! RACK-TLP (RFC 8985): loss detection by time, and a probe for losses at the end.
 
 use super::{AckSummary, LossDetector, Losses};
-use crate::profile::{Profile, RackRtt};
+use crate::profile::{Profile, RackRtt, RttSample};
 use crate::scoreboard::{Marks, Scoreboard, Sent};
 use lasthop_core::ring::Ring;
 use lasthop_core::units::{Duration, Time};
@@ -10,8 +10,6 @@ use lasthop_core::units::{Duration, Time};
 const DELAYED_ACK: Duration = Duration::millis(200);
 /// Recoveries for which a widened reordering window lasts (section 6.2, step 4).
 const PERSIST: u32 = 16;
-/// Samples of the minimum round-trip time count at least for this time.
-const MIN_RTT_AGE: Duration = Duration::secs(10);
 
 /// Marks of segments sent once that need no judgement.
 const SETTLED: Marks = Marks::SACKED.with(Marks::LOST).with(Marks::JUDGED);
@@ -38,6 +36,8 @@ pub struct Rack {
     /// No second widening before this byte is acknowledged.
     dsack_round: Option<u64>,
     min_rtt: MinRtt,
+    /// The minimum takes the samples that [`Self::note_rtt`] gets, not each segment delivered.
+    samples_noted: bool,
     probe: Option<Probe>,
     /// What the profile adds to the reordering timer.
     slack: Duration,
@@ -72,9 +72,10 @@ pub enum ProbeAnswer {
     RepairedLoss,
 }
 
-/// The smallest round-trip time of the last ten to twenty seconds.
+/// The smallest round-trip time of the last `age`, and of up to as much before.
 #[derive(Clone, Copy, Debug, Default)]
 struct MinRtt {
+    age: Duration,
     now: Option<Duration>,
     before: Option<Duration>,
     since: Time,
@@ -82,7 +83,7 @@ struct MinRtt {
 
 impl MinRtt {
     fn sample(&mut self, now: Time, rtt: Duration) {
-        if now - self.since > MIN_RTT_AGE {
+        if now - self.since > self.age {
             (self.before, self.now, self.since) = (self.now, None, now);
         }
         self.now = Some(self.now.map_or(rtt, |m| m.min(rtt)));
@@ -104,6 +105,8 @@ impl Rack {
     pub fn new(profile: &Profile) -> Rack {
         Rack {
             rtt_of: profile.rack_rtt,
+            min_rtt: MinRtt { age: profile.min_rtt_window, ..MinRtt::default() },
+            samples_noted: profile.rtt_sample == RttSample::First,
             judges_once: profile.rack_judges_once,
             slack: profile.probe_slack,
             ..Rack::default()
@@ -224,7 +227,9 @@ impl Rack {
         let again = sent.transmissions > 1;
         let rtt = now - sent.last_sent;
         if !again {
-            self.min_rtt.sample(now, rtt);
+            if !self.samples_noted {
+                self.min_rtt.sample(now, rtt);
+            }
             if sent.end() < self.fack {
                 self.reordering_seen = true;
                 self.reordering = self.reordering.max(self.fack - sent.seq);
@@ -242,9 +247,22 @@ impl Rack {
         }
     }
 
-    /// The smallest round-trip time of the last ten to twenty seconds.
+    /// A round-trip time for the minimum (Linux `tcp_update_rtt_min`).
+    pub fn note_rtt(&mut self, now: Time, rtt: Duration) {
+        self.min_rtt.sample(now, rtt);
+    }
+
+    /// The smallest round-trip time of the profile's `min_rtt_window` or a little more.
     pub fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt.get()
+    }
+
+    /// A segment that looked lost was late (Linux `tcp_check_sack_reordering`).
+    pub fn note_late(&mut self, seq: u64) {
+        if seq < self.fack {
+            self.reordering_seen = true;
+            self.reordering = self.reordering.max(self.fack - seq);
+        }
     }
 
     /// The largest reordering seen, in bytes from the start of the late segment to the highest one
@@ -361,6 +379,7 @@ impl LossDetector for Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::ProfileName;
     use crate::scoreboard::Marks;
 
     fn sent(seq: u64, at_ms: u64, transmissions: u16) -> Sent {
@@ -376,13 +395,17 @@ mod tests {
         }
     }
 
+    fn rfc() -> Rack {
+        Rack::new(&Profile::named(ProfileName::Rfc))
+    }
+
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::millis(ms)
     }
 
     #[test]
     fn the_window_is_zero_until_reordering_is_seen_and_then_a_quarter() {
-        let mut r = Rack::default();
+        let mut r = rfc();
         r.on_delivered(at(100), &sent(0, 0, 1), false);
         let window = |r: &Rack, recovery, sacked| {
             r.reordering_window(recovery, sacked, 3, Some(Duration::millis(100)))
@@ -398,7 +421,7 @@ mod tests {
 
     #[test]
     fn duplicates_widen_the_window_once_a_round_up_to_srtt_for_sixteen_recoveries() {
-        let mut r = Rack { reordering_seen: true, ..Rack::default() };
+        let mut r = Rack { reordering_seen: true, ..rfc() };
         r.on_delivered(at(100), &sent(0, 0, 1), false);
         r.on_dsack(1000, 9000);
         r.on_dsack(2000, 9500);
@@ -416,7 +439,7 @@ mod tests {
 
     #[test]
     fn the_answer_to_an_earlier_copy_is_no_sample() {
-        let mut r = Rack::default();
+        let mut r = rfc();
         r.on_delivered(at(100), &sent(0, 0, 1), false);
         r.on_delivered(at(120), &sent(1000, 110, 2), false);
         assert_eq!(r.newest, Some((at(0), 1000)));
@@ -426,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_probe_that_repaired_a_loss_costs_a_reduction_and_one_that_was_needless_none() {
-        let mut r = Rack::default();
+        let mut r = rfc();
         r.on_probe(5000, true);
         assert_eq!(r.probe_answer(4000, None, false), ProbeAnswer::None);
         assert!(r.probing());

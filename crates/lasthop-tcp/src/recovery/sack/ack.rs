@@ -14,7 +14,6 @@ use crate::recovery::spurious::evidence::{Evidence, Verdict};
 use crate::scoreboard::{Marks, Sent};
 use crate::sender::config::Output;
 use crate::sender::stream::Stream;
-use crate::timestamps::timestamp;
 use crate::window::WindowRule;
 use lasthop_core::segment::{Block, Flags, Options, Segment};
 use lasthop_core::units::{Duration, Time};
@@ -22,6 +21,7 @@ use lasthop_core::units::{Duration, Time};
 /// An ACK while it is processed.
 struct Processed {
     arrival: Arrival,
+    /// The round-trip time that the window rule gets.
     rtt: Option<Duration>,
     /// The pipe before it.
     pipe_before: u64,
@@ -93,16 +93,23 @@ impl SackRecovery {
                 self.retransmit_taken_back(stream, now, out);
             }
         }
-        let rtt = sample(stream, now, segment, &arrival);
+        let rtt = self.sample(stream, now, segment, &arrival);
         if let Some(d) = duplicate {
             self.on_duplicate_report(stream, now, d);
+        }
+        if advanced {
+            self.timeouts = 0;
+            self.undo_if_delayed(stream, now, &arrival);
         }
         let (mut verdict, mut grows) = (Verdict::Usual, true);
         if self.concerns_additions(segment) && (same_window || advanced || arrival.sacked > 0) {
             (verdict, grows) = self.inform_additions(stream, now, segment, &arrival);
         }
-        let waiting_before = self.board.waiting();
-        self.find_losses(stream, now);
+        let (waiting_before, reordering_timer) =
+            (self.board.waiting(), self.board.rack().deadline());
+        if !self.only_new {
+            self.find_losses(stream, now);
+        }
         let found = self.board.waiting() > waiting_before;
         let probe = self.answer_of_probe(segment, duplicate, !advanced && blocks.is_empty());
         let was = self.change_phase(stream, now, segment, &arrival, probe, out);
@@ -113,14 +120,28 @@ impl SackRecovery {
         } else {
             self.apply_prr(stream, arrival.delivered, advanced && !found);
         }
+        self.restart_rto(stream, now, &arrival, reordering_timer);
         if advanced {
-            stream.rearm_after_ack(now);
             stream.check_done();
         }
         self.act_on(stream, now, verdict, out);
+        let before = stream.snd_max();
         self.send_by_pipe(stream, now, out);
+        self.only_new = false;
+        if self.phase == Phase::Open && self.board.sacked() == 0 {
+            self.forget_copies(stream);
+        }
         if advanced || arrival.sacked > 0 {
-            self.plan_probe(stream, now);
+            self.plan_probe(stream, now, stream.snd_max() > before);
+        }
+    }
+
+    /// No loss is known: a later recovery has a first retransmission of its own (Linux
+    /// `tcp_try_to_open`), unless one is still in flight.
+    fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
+        let copy = |sent: &Sent| sent.marks.any(Marks::RESENT);
+        if self.first_copy.is_some() && !stream.board().iter().any(copy) {
+            self.first_copy = None;
         }
     }
 
@@ -152,7 +173,11 @@ impl SackRecovery {
         let was = self.phase;
         let mut lost_within = false;
         if was != Phase::Open && stream.snd_una() >= self.recovery_point {
-            self.end_episode(stream, now);
+            if was == Phase::Recovery && self.is_delayed(stream, arrival) {
+                self.undo_at_end(stream, now);
+            } else {
+                self.end_episode(stream, now);
+            }
             lost_within = self.has_lost_data(stream);
         }
         self.end_cwr(stream, stream.snd_una());
@@ -191,7 +216,7 @@ impl SackRecovery {
         }
         self.send_by_pipe(stream, now, out);
         if arrival.sacked > 0 {
-            self.plan_probe(stream, now);
+            self.plan_probe(stream, now, false);
         }
     }
 
@@ -474,7 +499,9 @@ impl SackRecovery {
                 self.board.lose_first(stream.board_mut());
             }
         }
-        (verdict, verdict != Verdict::Spurious && !ended)
+        // Linux `tcp_may_raise_cwnd`: an ACK that undoes a timeout opens the window, too.
+        let grows = verdict != Verdict::Spurious || self.recovery.restores_all();
+        (verdict, grows && !ended)
     }
 
     /// F-RTO: two new segments, or the usual recovery because the timeout was not spurious (RFC
@@ -515,8 +542,12 @@ impl SackRecovery {
         if !every && ((arrival.acked == 0 && arrival.delivered == 0) || self.is_reducing()) {
             return;
         }
-        // Not that of the one segment being timed, which may have been SACKed long ago.
-        let rtt = if every { arrival.rtt.or(rtt.filter(|_| arrival.echo.is_some())) } else { *rtt };
+        let mut rtt = *rtt;
+        if every && stream.profile().clock == ClockKind::Ns2Ticks {
+            // Not that of the one segment being timed, which may have been SACKed long ago.
+            let latest = arrival.latest_sent().map(|sent| now - sent);
+            rtt = latest.or(rtt.filter(|_| arrival.echo.is_some()));
+        }
         let mut ack = stream.report(now, segment, arrival.acked, rtt, *was != Phase::Open);
         (ack.delivered, ack.flight, ack.prior_flight) =
             (arrival.delivered, self.pipe(stream.flight()), *pipe_before);
@@ -543,28 +574,4 @@ impl SackRecovery {
             stream.congestion_mut().on_ack(&ack);
         }
     }
-}
-
-/// A round-trip time sample: of a segment sent once, otherwise of the timestamp. ns-2's clock times
-/// one segment at a time.
-fn sample<W: WindowRule>(
-    stream: &mut Stream<W>,
-    now: Time,
-    segment: &Segment,
-    arrival: &Arrival,
-) -> Option<Duration> {
-    if stream.profile().clock == ClockKind::Ns2Ticks {
-        return if arrival.acked > 0 { stream.sample(now, segment) } else { None };
-    }
-    let stamped = || {
-        arrival
-            .echo
-            .filter(|_| arrival.acked > 0)
-            .map(|echo| Duration::micros(u64::from(timestamp(now).wrapping_sub(echo))))
-    };
-    let rtt = arrival.rtt.or_else(stamped)?;
-    stream.sample_rtt(rtt, now - rtt, true);
-    stream.timers_mut().end_back_off();
-    stream.timers_mut().stop_timing();
-    Some(rtt)
 }

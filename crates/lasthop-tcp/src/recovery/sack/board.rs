@@ -27,10 +27,45 @@ pub struct Arrival {
     pub sacked: u64,
     /// The lowest end of a segment delivered that was sent once.
     pub fresh_end: Option<u64>,
-    /// Round-trip time of the segment sent last among those that were sent once.
-    pub rtt: Option<Duration>,
+    /// Of what it newly acknowledges, and of what it newly SACKs: when segments that were sent once
+    /// left.
+    pub acked_once: Departures,
+    pub sacked_once: Departures,
+    /// It acknowledges a segment that was retransmitted.
+    pub acked_again: bool,
     /// When the one sent last of the segments delivered was sent, and its offset.
     pub newest: Option<(Time, u64)>,
+}
+
+impl Arrival {
+    /// When the one sent last left, of those newly delivered that were sent once.
+    #[inline]
+    pub fn latest_sent(&self) -> Option<Time> {
+        self.acked_once.last().max(self.sacked_once.last())
+    }
+}
+
+/// When segments left, in the order of their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Departures {
+    /// The first of them; `None` if there are none.
+    pub first: Option<Time>,
+    /// The latest of them.
+    pub latest: Time,
+}
+
+impl Departures {
+    #[inline]
+    fn add(&mut self, at: Time) {
+        self.first = self.first.or(Some(at));
+        self.latest = self.latest.max(at);
+    }
+
+    /// The latest of them, if there are any.
+    #[inline]
+    pub fn last(&self) -> Option<Time> {
+        self.first.map(|_| self.latest)
+    }
 }
 
 /// The state of loss recovery beside the scoreboard.
@@ -138,11 +173,15 @@ impl SackBoard {
         delivered: &mut impl FnMut(&Sent),
     ) {
         arrival.acked += bytes(sent);
+        arrival.acked_again |= sent.transmissions > 1;
         if sent.marks.any(Marks::SACKED) {
             self.sacked -= bytes(sent);
             self.sacked_segments = self.sacked_segments.saturating_sub(1);
         } else {
             self.forget(sent);
+            if sent.transmissions == 1 {
+                arrival.acked_once.add(sent.last_sent);
+            }
             self.deliver(sent, arrival);
             delivered(sent);
         }
@@ -151,9 +190,7 @@ impl SackBoard {
     #[inline]
     fn deliver(&mut self, sent: &Sent, arrival: &mut Arrival) {
         arrival.delivered += bytes(sent);
-        let rtt = arrival.now - sent.last_sent;
         if sent.transmissions == 1 {
-            arrival.rtt = Some(arrival.rtt.map_or(rtt, |r| r.min(rtt)));
             arrival.fresh_end =
                 Some(arrival.fresh_end.map_or(sent.end(), |end| end.min(sent.end())));
         }
@@ -223,6 +260,9 @@ impl SackBoard {
                     self.sacked_segments += 1;
                     arrival.sacked += bytes(&before);
                     self.forget(&before);
+                    if before.transmissions == 1 {
+                        arrival.sacked_once.add(before.last_sent);
+                    }
                     self.deliver(&before, arrival);
                     delivered(&before, at);
                 }

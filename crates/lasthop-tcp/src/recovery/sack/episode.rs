@@ -5,11 +5,16 @@ use super::{Phase, SackRecovery};
 use crate::profile::HalvingBase;
 use crate::recovery::prr::Prr;
 use crate::recovery::spurious::dsack::Undo;
+use crate::scoreboard::{Marks, Sent};
 use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
+use crate::timestamps::timestamp;
 use crate::window::{LossClass, LossKind, Window, WindowRule};
 use lasthop_core::segment::{Block, Flags, Segment};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Duration, Time};
+
+/// Nanoseconds of a tick of Linux's timestamp clock.
+const MILLISECOND: u64 = 1_000_000;
 
 #[allow(
     clippy::multiple_inherent_impl,
@@ -33,6 +38,24 @@ impl SackRecovery {
         // left.
         let within_window = self.reduces_for_each_loss();
         stream.reduce(now, kind, flags, pipe, within_window, out);
+    }
+
+    /// The same for a timeout. If it `keeps` ssthresh, an undo restores the window from before the
+    /// first reduction.
+    pub(super) fn reduce_by_timeout<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        pipe: u64,
+        keeps: bool,
+        out: &mut impl Output,
+    ) {
+        if !keeps {
+            return self.reduce(stream, now, LossKind::Timeout, Flags::NONE, Some(pipe), out);
+        }
+        let ssthresh = stream.window().ssthresh;
+        stream.reduce(now, LossKind::Timeout, Flags::NONE, Some(pipe), false, out);
+        stream.congestion_mut().set_ssthresh(ssthresh);
     }
 
     /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by
@@ -235,6 +258,61 @@ impl SackRecovery {
         }
         if let Some(undo) = self.undo.take_if(|undo| undo.on_duplicate(duplicate)) {
             self.undo(stream, now, &undo.before());
+        }
+    }
+
+    /// An ACK of new data echoes the stamp of something sent before the first retransmission (Linux
+    /// `tcp_packet_delayed`, in milliseconds), so that the last reduction may have been spurious.
+    pub(super) fn is_delayed<W: WindowRule>(&self, stream: &Stream<W>, arrival: &Arrival) -> bool {
+        if !stream.profile().timestamp_undo
+            || !self.recovery.dsack_undo
+            || self.undo.is_none()
+            || arrival.acked == 0
+        {
+            return false;
+        }
+        let Some(copy) = self.first_copy else { return true };
+        arrival.echo.is_some_and(|echo| {
+            let age = Duration::micros(u64::from(timestamp(arrival.now).wrapping_sub(echo)));
+            let sent = Time(arrival.now.0.saturating_sub(age.0));
+            sent.0 / MILLISECOND < copy.0 / MILLISECOND
+        })
+    }
+
+    /// Such an ACK before the end of the recovery, or after a timeout: the reduction is undone, in a
+    /// recovery only if no retransmission is in flight; otherwise only new data are sent
+    /// (`tcp_try_undo_partial`, `tcp_try_undo_loss`).
+    pub(super) fn undo_if_delayed<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        arrival: &Arrival,
+    ) {
+        let una = stream.snd_una();
+        let ends = self.phase == Phase::Recovery && una >= self.recovery_point;
+        if self.phase == Phase::Open || ends || !self.is_delayed(stream, arrival) {
+            return;
+        }
+        if self.phase == Phase::Recovery {
+            self.board.rack_mut().note_late(una - arrival.acked);
+            let copy = |sent: &Sent| sent.marks.any(Marks::RESENT);
+            if stream.board().iter().any(copy) {
+                self.only_new = true;
+                return;
+            }
+        }
+        if let Some(undo) = self.undo.take() {
+            self.undo(stream, now, &undo.before());
+        }
+    }
+
+    /// Such an ACK at the end of the recovery: what else is lost remains so
+    /// (`tcp_try_undo_recovery`).
+    pub(super) fn undo_at_end<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        (self.phase, self.prr) = (Phase::Open, None);
+        if let Some(undo) = self.undo.take() {
+            stream.counters_mut().undone += 1;
+            stream.congestion_mut().on_undo(&undo.before(), now);
         }
     }
 

@@ -8,6 +8,7 @@
 mod ack;
 pub mod board;
 mod episode;
+mod rtt;
 mod send;
 mod timers;
 
@@ -58,6 +59,12 @@ pub struct SackRecovery {
     cwr_until: Option<u64>,
     /// The last reduction.
     undo: Option<Undo>,
+    /// The first retransmission since no loss was known.
+    first_copy: Option<Time>,
+    /// Timeouts since an ACK acknowledged new data.
+    timeouts: u32,
+    /// Only new data are sent on this ACK.
+    only_new: bool,
     /// When a tail loss probe is due.
     probe_deadline: Time,
     /// What the detector has found, from ACK to ACK the same memory.
@@ -89,6 +96,9 @@ impl SackRecovery {
             prr: None,
             cwr_until: None,
             undo: None,
+            first_copy: None,
+            timeouts: 0,
+            only_new: false,
             losses: Losses::default(),
             probe_deadline: Time::NEVER,
             reductions_due: 0,

@@ -1,6 +1,8 @@
 //! Sending by the pipe: what is lost first, then new data, then what may be lost.
 
 use super::{Phase, SackRecovery};
+use crate::profile::RtoRestart;
+use crate::recovery::detect::LossDetector;
 use crate::scoreboard::{Marks, Sent};
 use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
@@ -26,7 +28,7 @@ impl SackRecovery {
         let before = stream.snd_max();
         self.send_by_pipe(stream, now, out);
         if stream.snd_max() > before {
-            self.plan_probe(stream, now);
+            self.plan_probe(stream, now, true);
         }
         self.set_timers(stream, now);
     }
@@ -60,7 +62,9 @@ impl SackRecovery {
         };
         loop {
             let room = self.room(stream);
-            if let Some(seq) = self.board.first_waiting(stream.board()) {
+            let waiting =
+                if self.only_new { None } else { self.board.first_waiting(stream.board()) };
+            if let Some(seq) = waiting {
                 let bytes = stream.board().get(seq).map_or(mss, |b| b.end() - b.seq);
                 if room < mss.min(bytes) || !stream.congestion_mut().paced(now) {
                     break;
@@ -202,6 +206,11 @@ impl SackRecovery {
         if let Some(prr) = &mut self.prr {
             prr.on_sent(sent.end() - sent.seq);
         }
+        let restarts = stream.profile().rto_restart == RtoRestart::FirstSegment
+            && self.board.rack().deadline() == Time::NEVER;
+        if restarts && seq == stream.snd_una() {
+            stream.timers_mut().arm(now);
+        }
     }
 
     /// The segment at `seq` has just been retransmitted.
@@ -221,6 +230,7 @@ impl SackRecovery {
         if self.phase == Phase::Open {
             return;
         }
+        self.first_copy = self.first_copy.or(Some(now));
         if let Some(undo) = &mut self.undo {
             undo.on_retransmitted();
         }

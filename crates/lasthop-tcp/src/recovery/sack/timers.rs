@@ -2,13 +2,14 @@
 
 use super::board::Arrival;
 use super::{Phase, SackRecovery};
+use crate::profile::RtoRestart;
 use crate::recovery::config::RecoveryKind;
 use crate::recovery::detect::LossDetector;
 use crate::recovery::spurious::dsack::Undo;
 use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
-use crate::window::{LossKind, WindowRule};
-use lasthop_core::segment::{Flags, Segment};
+use crate::window::WindowRule;
+use lasthop_core::segment::Segment;
 use lasthop_core::units::Time;
 
 #[allow(
@@ -30,7 +31,11 @@ impl SackRecovery {
             stream.timers_mut().arm(now);
             return self.on_aux_timer(stream, now, out);
         }
-        self.undo = Some(Undo::new(stream.window(), stream.snd_una()));
+        let keeps = stream.profile().timeout_keeps_ssthresh && self.reduced_already(stream);
+        if !keeps {
+            self.undo = Some(Undo::new(stream.window(), stream.snd_una()));
+        }
+        self.timeouts += 1;
         stream.counters_mut().timeouts += 1;
         self.end_deferral();
         let threshold = stream.profile().dupack_threshold;
@@ -49,7 +54,7 @@ impl SackRecovery {
         }
         self.board.lose_all(stream.board_mut(), now, overdue_only);
         self.report_losses(stream, now);
-        self.reduce(stream, now, LossKind::Timeout, Flags::NONE, Some(pipe), out);
+        self.reduce_by_timeout(stream, now, pipe, keeps, out);
         if let Some(a) = &mut self.additions {
             a.spurious_mut().enter_f_rto(self.phase != Phase::Open, stream.snd_max());
         }
@@ -67,6 +72,17 @@ impl SackRecovery {
         self.retransmit_first(stream, now, SendReason::Timeout, out);
         self.send_by_pipe(stream, now, out);
         self.set_timers(stream, now);
+    }
+
+    /// The window of data in flight was reduced already, and nothing has been acknowledged since the
+    /// timeout if that was one.
+    fn reduced_already<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
+        let within = stream.snd_una() < self.recovery_point;
+        match self.phase {
+            Phase::Open => self.in_cwr(),
+            Phase::Recovery => within,
+            Phase::Loss => within && self.timeouts > 0,
+        }
     }
 
     /// The deadline of RACK, of a deferred response, of the pacer or of a tail loss probe has come.
@@ -90,7 +106,7 @@ impl SackRecovery {
             let before = stream.snd_max();
             self.send_by_pipe(stream, now, out);
             if stream.snd_max() > before {
-                self.plan_probe(stream, now);
+                self.plan_probe(stream, now, true);
             }
         }
         if now >= self.probe_deadline {
@@ -137,15 +153,25 @@ impl SackRecovery {
     }
 
     /// RFC 8985, section 7.2: a probe is planned when nothing else would reveal a loss at the end.
-    pub(super) fn plan_probe<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time) {
+    /// `sent`: new data have just been sent, not only acknowledged.
+    pub(super) fn plan_probe<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        sent: bool,
+    ) {
         self.probe_deadline = Time::NEVER;
         let flight = stream.flight();
         if self.recovery.kind != RecoveryKind::Rack
             || self.phase != Phase::Open
             || self.board.sacked() > 0
             || flight == 0
-            || self.board.rack().probing()
         {
+            return;
+        }
+        let by_first = stream.profile().rto_restart == RtoRestart::FirstSegment;
+        let probing = self.board.rack().probing();
+        if probing && !by_first {
             return;
         }
         let wait = self.board.rack().probe_timeout(
@@ -153,7 +179,21 @@ impl SackRecovery {
             flight <= u64::from(stream.mss()),
             stream.profile().probe_slack,
         );
-        self.probe_deadline = (now + wait).min(stream.timers().rto_deadline());
+        let rto = stream.timers().rto().rto();
+        let of_first = stream.board().at(0).map(|first| first.last_sent + rto);
+        let timeout = match of_first.filter(|_| by_first && sent) {
+            Some(due) if due > now => due,
+            Some(_) => Time::NEVER,
+            None => stream.timers().rto_deadline(),
+        };
+        let due = (now + wait).min(timeout);
+        if probing {
+            // Linux `tcp_send_loss_probe` sends no second one, and sets the timer.
+            let at = of_first.unwrap_or(due).max(due);
+            stream.timers_mut().arm_at(now, at - now);
+        } else {
+            self.probe_deadline = due;
+        }
     }
 
     /// RFC 8985, section 7.3: new data if there are any, otherwise the last segment once more.

@@ -3,6 +3,7 @@
 
 use super::Stream;
 use crate::profile::{CwndLimitedBy, GrowthBase, HalvingBase};
+use crate::rto::Bytes;
 use crate::sender::config::Output;
 use crate::timestamps::timestamp;
 use crate::window::{Ack, Loss, LossClass, LossKind, Stamps, WindowRule};
@@ -122,7 +123,8 @@ impl<W: WindowRule> Stream<W> {
     /// A round-trip time sample of a segment sent at `sent`; `exact` if a timestamp gave it.
     #[inline]
     pub fn sample_rtt(&mut self, rtt: Duration, sent: Time, exact: bool) {
-        self.timers.sample_rtt(rtt, sent, exact, self.snd_una);
+        let bytes = Bytes { snd_una: self.snd_una, snd_nxt: self.snd_nxt };
+        self.timers.sample_rtt(rtt, sent, exact, bytes);
     }
 
     /// The window in use: cwnd and its inflation, not above the receive window. A window that is
