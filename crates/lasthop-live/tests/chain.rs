@@ -175,7 +175,7 @@ fn compare_sender(text: &str, seed: u64) {
     let App::Transfer { size } = flow.app else { panic!("a transfer") };
     let from = SocketAddrV4::new([10, 0, 0, 1].into(), 5000);
     let to = SocketAddrV4::new([10, 9, 0, 2].into(), 80);
-    let mut sender = OwnSender::new(flow, size, from, to);
+    let mut sender = OwnSender::new(flow, seed, size, from, to);
     let mut sent = Vec::new();
     let mut read = |sender: &mut OwnSender, now: Time| {
         while let Some(packet) = sender.read(now).unwrap() {

@@ -130,7 +130,7 @@ pub fn link(
     let sender = own_sender.zip(network.flows.first()).map(|((port, bytes), flow)| {
         let (server, mobile) = host::ends();
         let address = |ip| SocketAddrV4::new(ip, port);
-        OwnSender::new(flow, bytes, address(server.v4), address(mobile.v4))
+        OwnSender::new(flow, seed, bytes, address(server.v4), address(mobile.v4))
     });
     let done = match sender {
         None => host::run(chain, &commands, capture, watch).map(|done| (done, None)),

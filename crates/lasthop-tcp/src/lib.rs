@@ -20,5 +20,6 @@ pub mod recovery;
 pub mod rto;
 pub mod scoreboard;
 pub mod sender;
+pub mod ticks;
 pub mod timestamps;
 pub mod window;

@@ -25,6 +25,8 @@ CLOSED = b"\x07"
 CWND, ACKED = 80, 120
 #: Socket option: number of a connection that no other one of this machine has (asm/socket.h).
 SO_COOKIE = 57
+#: Bytes that the sender's kernel may hold, as far as net.core.wmem_max allows.
+SEND_BUFFER = 8 << 20
 #: Files: the receiver accepts connections; what the sender reports.
 LISTENING, REPORT = "listening", "sender.json"
 
@@ -40,6 +42,8 @@ def send(
             time.sleep(0.001)
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+    # The sender of the simulation has all data at once.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     start = time.monotonic()
     connection.connect((address, port))
     sampler = threading.Thread(target=sample, args=(connection, size, folder, interval, start))

@@ -14,6 +14,7 @@ use lasthop::scenario::network::Flow;
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop::tcp::sender::{Output, SendReason, Sender, SenderConfig, SenderCounters};
+use lasthop::tcp::ticks::clock_phase;
 use lasthop::units::{Duration, Time};
 use lasthop_wire::options::{OptionBytes, TcpOption};
 use lasthop_wire::render::TTL;
@@ -54,8 +55,14 @@ pub struct SenderReport {
 
 impl OwnSender {
     /// The sender of a flow, with its scheme and profile, for a transfer of `bytes` from one
-    /// address to another.
-    pub fn new(flow: &Flow, bytes: u64, from: SocketAddrV4, to: SocketAddrV4) -> OwnSender {
+    /// address to another. Its clock is that of the simulation with this `seed`.
+    pub fn new(
+        flow: &Flow,
+        seed: u64,
+        bytes: u64,
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+    ) -> OwnSender {
         let part = flow.scheme.sender(&flow.profile);
         let profile = part.profile(&flow.profile);
         let config = SenderConfig {
@@ -66,7 +73,7 @@ impl OwnSender {
             receive_window: flow.receive_window.bytes(flow.segment),
             recovery: part.recovery,
             needs: part.needs,
-            clock_phase: Duration::ZERO,
+            clock_phase: clock_phase(&profile, seed, 0),
         };
         let side = |address, isn| Side { address, isn, window_scale: 0 };
         let wire = Wire {

@@ -1,14 +1,14 @@
 //! Flows: their applications, connections and relays.
 
 use lasthop::leg::Relay;
-use lasthop::random::Stream;
 use lasthop::role::Role;
 use lasthop::scenario::network::{Flow, Network};
 use lasthop::schemes::catalogue::SenderPart;
 use lasthop::segment::{Flags, NodeId, Payload, Segment};
-use lasthop::tcp::profile::{ClockKind, Profile};
+use lasthop::tcp::profile::Profile;
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig};
+use lasthop::tcp::ticks::clock_phase;
 use lasthop::traffic::{App, AppState};
 use lasthop::units::{Duration, Time};
 
@@ -172,7 +172,7 @@ impl<R: Observer> Builder<'_, R> {
             receive_window: half.receive_window,
             recovery: part.recovery,
             needs: part.needs,
-            clock_phase: self.clock_phase(&profile, index),
+            clock_phase: clock_phase(&profile, self.seed, index),
         };
         let sender = Sender::new(config, &profile, part.window());
         let receiver = Receiver::new(
@@ -196,17 +196,6 @@ impl<R: Observer> Builder<'_, R> {
         self.net.paths.add(Path { flow: f, from, to, agents: Vec::new(), framing: None });
         self.net.probes.add_connection(f, half.written_when_sent);
         index
-    }
-
-    /// The phase of the clock of a sender in ns-2: a random share of a tick.
-    fn clock_phase(&self, profile: &Profile, connection: u32) -> Duration {
-        match profile.clock {
-            ClockKind::Rfc => Duration::ZERO,
-            ClockKind::Ns2Ticks => {
-                let share = Stream::new(self.seed, "clock phase").uniform(u64::from(connection));
-                Duration((share * profile.clock_granularity.0 as f64) as u64)
-            }
-        }
     }
 }
 

@@ -118,6 +118,9 @@ macro_rules! profile_fields {
             clock: ClockKind,
             /// Clock granularity G, or the tick of ns-2.
             clock_granularity: Duration,
+            /// A tick of the sender's timers: they expire at the end of one, late (Linux with
+            /// CONFIG_HZ=250: 4 ms); 0: they are exact.
+            timer_tick: Duration,
             /// When a window that the receiver closes makes the sender persist: no timeouts, only
             /// probes (RFC 9293 section 3.8.6.1).
             persist: PersistRule,

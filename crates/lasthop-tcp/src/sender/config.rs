@@ -79,7 +79,8 @@ pub struct SenderConfig {
     pub recovery: Recovery,
     /// What the window rule needs.
     pub needs: Needs,
-    /// Phase of ns-2's clock.
+    /// Where the clock stands at time zero, for its ticks
+    /// ([`clock_phase`](crate::ticks::clock_phase)).
     pub clock_phase: Duration,
 }
 

@@ -3,12 +3,14 @@
 
 use crate::profile::Profile;
 use crate::rto::{Bytes, RtoEstimator};
+use crate::ticks::Ticks;
 use lasthop_core::units::{Duration, Time};
 
 /// Deadlines and round-trip times of one connection.
 #[derive(Clone, Debug)]
 pub struct Timers {
     rto: RtoEstimator,
+    ticks: Ticks,
     /// The one segment being timed: (its end, when it was sent).
     timing: Option<(u64, Time)>,
     /// The retransmission timer or the zero-window probe, and when it was set.
@@ -34,6 +36,7 @@ impl Timers {
     pub fn new(profile: &Profile, clock_phase: Duration) -> Timers {
         Timers {
             rto: RtoEstimator::new(profile, clock_phase),
+            ticks: Ticks::new(profile, clock_phase),
             timing: None,
             deadline: Time::NEVER,
             armed: Time::ZERO,
@@ -51,6 +54,12 @@ impl Timers {
     #[inline]
     pub fn rto(&self) -> &RtoEstimator {
         &self.rto
+    }
+
+    /// When timers expire.
+    #[inline]
+    pub fn ticks(&self) -> Ticks {
+        self.ticks
     }
 
     /// Doubles the retransmission timeout.
@@ -94,7 +103,7 @@ impl Timers {
     /// Sets the deadline `wait` from now, and leaves open which timer it is.
     #[inline]
     pub fn arm_at(&mut self, now: Time, wait: Duration) {
-        self.deadline = now + wait;
+        self.deadline = self.ticks.expiry(now, wait);
         self.armed = now;
     }
 

@@ -188,3 +188,21 @@ fn a_partial_ack_of_a_late_segment_retransmits_nothing_or_undoes() {
          = undone 1",
     );
 }
+
+/// The kernel's timers count ticks of 4 ms and expire behind a whole one (`calc_index`): RACK's, set
+/// for 27 ms, after 32.
+#[test]
+fn timers_expire_at_ticks() {
+    play(
+        "scheme rack
+         profile linux
+         set timer_tick = \"4 ms\"
+         set timestamps = false
+         write 4
+         > 0..4000
+         +0.1 < ack 0 sack 3000-4000
+         = deadline 0.032
+         +0.032 timer
+         > 0 rtx",
+    );
+}

@@ -238,7 +238,7 @@ impl Player {
         let ecn = on(peer.has('E') && own.has('E'));
         let keys = format!(
             "profile = \"linux\"\ntimestamps = false\nsack = {sack}\necn = {ecn}\nidle_restart = \
-             \"{idle}\"\n"
+             \"{idle}\"\ntimer_tick = \"0 s\"\n"
         );
         let keys: ProfileKeys = toml::from_str(&keys).expect("keys of [tcp]");
         let given = keys.profile();

@@ -2,7 +2,7 @@
 //!
 //! The connection is set up before the script begins: the SYN's answer comes after 100 ms, and
 //! nothing has been written. Segments have 1000 bytes; offsets are bytes, windows segments, times
-//! seconds. A line does or expects one thing:
+//! seconds. Timers are exact unless the script sets `timer_tick`. A line does or expects one thing:
 //!
 //! | line | meaning |
 //! | --- | --- |
@@ -143,7 +143,10 @@ impl Player {
         }
         let keys: ProfileKeys = toml::from_str(&format!("profile = \"{profile}\"\n{keys}"))
             .map_err(|e| e.to_string())?;
-        let given = keys.profile();
+        let mut given = keys.profile();
+        if !head.iter().any(|(_, line)| line.contains("timer_tick")) {
+            given.timer_tick = Duration::ZERO;
+        }
         let part = SchemeChoice::parse(scheme)?.sender(&given);
         let profile = part.profile(&given);
         let config = SenderConfig {

@@ -3,6 +3,7 @@
 use super::{AckSummary, LossDetector, Losses};
 use crate::profile::{Profile, RackRtt, RttSample};
 use crate::scoreboard::{Marks, Scoreboard, Sent};
+use crate::ticks::Ticks;
 use lasthop_core::ring::Ring;
 use lasthop_core::units::{Duration, Time};
 
@@ -255,6 +256,11 @@ impl Rack {
     /// The smallest round-trip time of the profile's `min_rtt_window` or a little more.
     pub fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt.get()
+    }
+
+    /// The reordering timer, set at `now`, expires at the end of a tick.
+    pub fn expire_with(&mut self, ticks: Ticks, now: Time) {
+        self.deadline = self.deadline.map(|due| ticks.expiry(now, due.max(now) - now));
     }
 
     /// A segment that looked lost was late (Linux `tcp_check_sack_reordering`).

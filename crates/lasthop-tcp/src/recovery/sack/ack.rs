@@ -369,6 +369,10 @@ impl SackRecovery {
         }
         self.board.lose_found(stream.board_mut(), &losses);
         self.losses = losses;
+        let ticks = stream.timers().ticks();
+        if !ticks.are_exact() {
+            self.board.rack_mut().expire_with(ticks, now);
+        }
     }
 
     #[inline(always)]

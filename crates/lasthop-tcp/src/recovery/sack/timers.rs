@@ -192,7 +192,7 @@ impl SackRecovery {
             let at = of_first.unwrap_or(due).max(due);
             stream.timers_mut().arm_at(now, at - now);
         } else {
-            self.probe_deadline = due;
+            self.probe_deadline = stream.timers().ticks().expiry(now, due - now);
         }
     }
 
