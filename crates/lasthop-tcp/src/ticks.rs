@@ -44,8 +44,8 @@ impl Ticks {
     }
 
     /// When a timer expires that is set for `wait` from now: the wait is rounded up to ticks, and
-    /// the wheel of timers to the end of a tick, of eight from 63 ticks on, of 64 from 504 on (Linux
-    /// `usecs_to_jiffies`, `calc_index`).
+    /// the wheel of timers to the end of a tick, of eight from 63 ticks on, of 64 from 504 on
+    /// (Linux `usecs_to_jiffies`, `calc_index`).
     #[inline]
     pub fn expiry(&self, now: Time, wait: Duration) -> Time {
         if self.length == 0 || wait == Duration::ZERO {

@@ -192,11 +192,11 @@ macro_rules! profile_fields {
             /// the timer repairs it (Linux: `tcp_rack_detect_loss` takes it out of
             /// `tsorted_sent_queue`, `tcp_undo_cwnd_reduction` does not put it back).
             rack_judges_once: bool,
-            /// A timeout does not reduce ssthresh if the window of data was reduced already and, after
-            /// a timeout, nothing has been acknowledged since (Linux `tcp_enter_loss`).
+            /// A timeout does not reduce ssthresh if the window of data was reduced already and,
+            /// after a timeout, nothing has been acknowledged since (Linux `tcp_enter_loss`).
             timeout_keeps_ssthresh: bool,
-            /// A reduction that a D-SACK may undo is undone, too, by an ACK of new data that echoes a
-            /// timestamp from before the first retransmission, within a recovery only if no
+            /// A reduction that a D-SACK may undo is undone, too, by an ACK of new data that echoes
+            /// a timestamp from before the first retransmission, within a recovery only if no
             /// retransmission is in flight (Linux `tcp_packet_delayed`).
             timestamp_undo: bool,
             /// How a receiver whose window grows estimates the round-trip time.

@@ -22,8 +22,8 @@ fn the_first_segment_acknowledged_is_timed() {
     }
 }
 
-/// `FLAG_RETRANS_DATA_ACKED`: an ACK that covers a retransmission times nothing else either; without
-/// timestamps there is no sample.
+/// `FLAG_RETRANS_DATA_ACKED`: an ACK that covers a retransmission times nothing else either;
+/// without timestamps there is no sample.
 #[test]
 fn an_ack_of_a_retransmission_is_no_sample() {
     for (rule, srtt) in [("first", "0.1"), ("latest", "0.11")] {
@@ -107,9 +107,9 @@ fn a_probe_behind_new_data_waits_no_longer_than_the_first_segments_timeout() {
     }
 }
 
-/// `tcp_send_loss_probe`: while a probe is under way no second one is sent, but its timer is set, to
-/// two round-trip times of 155.4 ms and 2 ms. When it expires the timeout of the first segment has
-/// passed.
+/// `tcp_send_loss_probe`: while a probe is under way no second one is sent, but its timer is set,
+/// to two round-trip times of 155.4 ms and 2 ms. When it expires the timeout of the first segment
+/// has passed.
 #[test]
 fn behind_a_probe_the_timeout_of_the_first_segment_counts() {
     for (rule, left) in [("first-segment", "0.3128125"), ("acknowledged", "0.68865625")] {
@@ -172,8 +172,9 @@ fn a_recovery_whose_segment_was_only_late_is_undone_at_its_end() {
     script(false, "9000", "undone 0 ssthresh 5");
 }
 
-/// The same in the midst of a recovery (`tcp_try_undo_partial`): while a retransmission is in flight
-/// nothing is marked lost or sent again, only new data; with none in flight the reduction is undone.
+/// The same in the midst of a recovery (`tcp_try_undo_partial`): while a retransmission is in
+/// flight nothing is marked lost or sent again, only new data; with none in flight the reduction is
+/// undone.
 #[test]
 fn a_partial_ack_of_a_late_segment_retransmits_nothing_or_undoes() {
     play(
@@ -189,8 +190,8 @@ fn a_partial_ack_of_a_late_segment_retransmits_nothing_or_undoes() {
     );
 }
 
-/// The kernel's timers count ticks of 4 ms and expire behind a whole one (`calc_index`): RACK's, set
-/// for 27 ms, after 32.
+/// The kernel's timers count ticks of 4 ms and expire behind a whole one (`calc_index`): RACK's,
+/// set for 27 ms, after 32.
 #[test]
 fn timers_expire_at_ticks() {
     play(
@@ -204,5 +205,24 @@ fn timers_expire_at_ticks() {
          = deadline 0.032
          +0.032 timer
          > 0 rtx",
+    );
+}
+
+/// `tcp_timeout_mark_lost`, `tcp_enter_loss`: what was sent less than a round-trip time ago is not
+/// lost yet, and cwnd has room for it and one segment more.
+#[test]
+fn a_timeout_leaves_room_for_what_was_sent_recently() {
+    play(
+        "scheme reno
+         profile linux
+         write 10
+         > 0..10000
+         +0.1 < ack 0 sack 1000-10000
+         > 0 rtx
+         +0.25 write 2
+         > 10000, 11000
+         timer
+         > 0 rtx
+         = cwnd 3 timeouts 1",
     );
 }

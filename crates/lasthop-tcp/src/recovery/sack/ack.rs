@@ -136,8 +136,8 @@ impl SackRecovery {
         }
     }
 
-    /// No loss is known: a later recovery has a first retransmission of its own (Linux
-    /// `tcp_try_to_open`), unless one is still in flight.
+    /// No loss is known: what is retransmitted later is the first copy again, unless one is still
+    /// in flight (Linux `tcp_try_to_open`).
     fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
         let copy = |sent: &Sent| sent.marks.any(Marks::RESENT);
         if self.first_copy.is_some() && !stream.board().iter().any(copy) {

@@ -50,12 +50,19 @@ impl SackRecovery {
         keeps: bool,
         out: &mut impl Output,
     ) {
-        if !keeps {
-            return self.reduce(stream, now, LossKind::Timeout, Flags::NONE, Some(pipe), out);
-        }
         let ssthresh = stream.window().ssthresh;
-        stream.reduce(now, LossKind::Timeout, Flags::NONE, Some(pipe), false, out);
-        stream.congestion_mut().set_ssthresh(ssthresh);
+        if keeps {
+            stream.reduce(now, LossKind::Timeout, Flags::NONE, Some(pipe), false, out);
+            stream.congestion_mut().set_ssthresh(ssthresh);
+        } else {
+            self.reduce(stream, now, LossKind::Timeout, Flags::NONE, Some(pipe), out);
+        }
+        if stream.profile().whole_segments && !stream.congestion().steers_recovery() {
+            // Linux `tcp_enter_loss`: room for one segment beside those sent too recently.
+            let recent = self.pipe(stream.flight()) as f64;
+            let cwnd = stream.window().cwnd + recent;
+            stream.congestion_mut().set_cwnd(cwnd);
+        }
     }
 
     /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by
@@ -279,8 +286,8 @@ impl SackRecovery {
         })
     }
 
-    /// Such an ACK before the end of the recovery, or after a timeout: the reduction is undone, in a
-    /// recovery only if no retransmission is in flight; otherwise only new data are sent
+    /// Such an ACK before the end of the recovery, or after a timeout: the reduction is undone, in
+    /// a recovery only if no retransmission is in flight; otherwise only new data are sent
     /// (`tcp_try_undo_partial`, `tcp_try_undo_loss`).
     pub(super) fn undo_if_delayed<W: WindowRule>(
         &mut self,

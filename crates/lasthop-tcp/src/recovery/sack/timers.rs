@@ -74,8 +74,8 @@ impl SackRecovery {
         self.set_timers(stream, now);
     }
 
-    /// The window of data in flight was reduced already, and nothing has been acknowledged since the
-    /// timeout if that was one.
+    /// The window of data in flight was reduced already, and nothing has been acknowledged since
+    /// the timeout if that was one.
     fn reduced_already<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
         let within = stream.snd_una() < self.recovery_point;
         match self.phase {
