@@ -256,7 +256,7 @@ def test_a_timer_can_send() -> None:
             window.cwnd = 1e6
 
     # After a loss this rule would keep a window of one segment.
-    flow = run(Waits, **{"last_hop.loss": "0 %"}).data["flows"][0]
+    flow = run(Waits, 1, **{"last_hop.loss": "0 %"}).data["flows"][0]
     assert 500_000 < flow["delivered_bytes"] < 1_250_000
 
 
