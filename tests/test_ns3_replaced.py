@@ -20,12 +20,12 @@ def rows() -> list[dict[str, str]]:
 
 def test_a_row_stands_for_a_cell_and_has_the_rules_of_its_variant() -> None:
     found = rows()
-    assert {r["variant"] for r in found} >= {"TcpVeno", "TcpWestwoodPlus", "TcpLinuxReno"}
-    for variant in {r["variant"] for r in found}:
-        own = [r for r in found if r["variant"] == variant]
-        assert {r["rules"] for r in own} == {" ".join(tool.RULES[variant])}
+    assert {(r["variant"], r["sack"] == "1") for r in found} == set(tool.RULES)
+    for variant, sack in tool.RULES:
+        own = [r for r in found if (r["variant"], r["sack"]) == (variant, str(int(sack)))]
+        assert {r["rules"] for r in own} == {" ".join(tool.RULES[variant, sack])}
         assert [[r[k] for k in ns3.CELL_KEYS] for r in own] == [
-            [r[k] for k in ns3.CELL_KEYS] for r in tool.cells(variant)
+            [r[k] for k in ns3.CELL_KEYS] for r in tool.cells(variant, sack=sack)
         ]
 
 
@@ -40,7 +40,7 @@ def test_a_row_has_the_means_of_the_runs(tmp_path: Path) -> None:
     # The goodput is a hundred times the number of the run.
     program.write_text('#!/bin/sh\necho "$5" | sed "s/--run=//; s/.*/& &00 1000 10 0.5/"\n')
     program.chmod(0o755)
-    row = tool.cells("TcpVeno")[0]
+    row = tool.cells("TcpVeno", sack=True)[0]
     found = tool.replaced(str(program), row, ("prr",), 3)
     assert (found["goodput_kbps_mean"], found["runs_ok"]) == ("200.0", "3")
     assert found["goodput_kbps_ci95"] == "248.4", "t for two degrees of freedom: 4.303"

@@ -25,17 +25,31 @@ REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
 REPLACED = ROOT / "tests/reference/ns3/replaced.csv"
 
 #: What the sockets of all variants do otherwise than the recovery here.
-SOCKET = ("flight", "flight-at-loss", "exit-ack", "two", "forget", "prr")
-#: Options of the program that put the rules of lasthop's sender in the place of ns-3's.
-RULES: dict[str, tuple[str, ...]] = {
-    "TcpNewReno": SOCKET,
-    "TcpLinuxReno": (*SOCKET, "fresh"),
-    "TcpVeno": (*SOCKET, "rounds", "few", "samples"),
-    "TcpVegas": (*SOCKET, "half", "samples"),
-    "TcpWestwoodPlus": (*SOCKET, "fresh", "samples", "cap", "interval"),
+SOCKET = ("flight", "flight-at-loss", "exit-ack", "exit-fast", "forget", "prr", "karn")
+#: By variant and SACK: options of the program that put the rules of lasthop's sender in the place of ns-3's.
+RULES: dict[tuple[str, bool], tuple[str, ...]] = {
+    ("TcpNewReno", True): SOCKET,
+    ("TcpNewReno", False): (
+        "flight",
+        "flight-at-loss",
+        "exit-ack",
+        "exit-fast",
+        "clear",
+        "classic",
+        "more",
+        "guard",
+        "karn",
+    ),
+    ("TcpLinuxReno", True): (*SOCKET, "fresh", "parts"),
+    ("TcpVeno", True): (*SOCKET, "rounds", "few", "samples"),
+    ("TcpVegas", True): (*SOCKET, "half", "samples"),
+    ("TcpWestwoodPlus", True): (*SOCKET, "fresh", "samples", "cap", "interval"),
+    ("TcpCubic", True): (*SOCKET, "fresh", "samples", "curve"),
+    ("TcpBbr", True): ("forget", "all", "karn"),
 }
 COLUMNS = (
     "variant",
+    "sack",
     "rules",
     "last_hop_delay_ms",
     "loss",
@@ -49,13 +63,13 @@ COLUMNS = (
 Row = dict[str, str]
 
 
-def cells(variant: str) -> list[Row]:
-    """The rows of a variant that have losses, with SACK."""
+def cells(variant: str, *, sack: bool) -> list[Row]:
+    """The rows of a variant that have losses."""
     with REFERENCE.open(newline="") as f:
         return [
             r
             for r in csv.DictReader(f)
-            if (r["ns3_version"], r["variant"], r["sack"]) == ("3.44", variant, "1")
+            if (r["ns3_version"], r["variant"], r["sack"]) == ("3.44", variant, str(int(sack)))
             and float(r["loss"]) > 0
         ]
 
@@ -69,10 +83,17 @@ def run(program: str, row: Row, rules: tuple[str, ...], number: int) -> tuple[fl
         f"--loss={row['loss']}",
         f"--measured={row['measured_s']}",
         f"--run={number}",
+        *(["--no-sack"] if row["sack"] == "0" else []),
         *(f"--{rule}" for rule in rules),
     ]
     out = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     return tuple(map(float, out.split()[1:]))
+
+
+def mean_and_half(values: list[float]) -> tuple[str, str]:
+    """The mean and half of its 95 % interval, as the tables have them."""
+    half = t_quantile(len(values)) * statistics.stdev(values) / len(values) ** 0.5
+    return f"{statistics.fmean(values):.1f}", f"{half:.1f}"
 
 
 def replaced(program: str, row: Row, rules: tuple[str, ...], runs: int) -> Row:
@@ -80,14 +101,15 @@ def replaced(program: str, row: Row, rules: tuple[str, ...], runs: int) -> Row:
     with ThreadPoolExecutor(CORES) as pool:
         found = list(pool.map(lambda n: run(program, row, rules, n), range(1, runs + 1)))
     goodput = [f[0] for f in found]
-    half = t_quantile(runs) * statistics.stdev(goodput) / runs**0.5
+    mean, half = mean_and_half(goodput)
     values = (
         row["variant"],
+        row["sack"],
         " ".join(rules),
         *(row[k] for k in ("last_hop_delay_ms", "loss", "measured_s")),
         str(runs),
-        f"{statistics.fmean(goodput):.1f}",
-        f"{half:.1f}",
+        mean,
+        half,
         f"{statistics.fmean(f[2] / f[1] for f in found):.5f}",
         f"{statistics.fmean(f[3] for f in found):.2f}",
     )
@@ -99,22 +121,25 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("program")
-    parser.add_argument("variants", nargs="*", help=f"any of {', '.join(RULES)} (default: all)")
+    names = sorted({variant for variant, _ in RULES})
+    parser.add_argument("variants", nargs="*", help=f"any of {', '.join(names)} (default: all)")
     parser.add_argument("--runs", type=int, default=10)
     o = parser.parse_args()
     kept: list[Row] = []
     if REPLACED.exists():
         with REPLACED.open(newline="") as f:
             kept = list(csv.DictReader(f))
-    for variant in o.variants or RULES:
-        kept = [r for r in kept if r["variant"] != variant]
-        kept += [replaced(o.program, row, RULES[variant], o.runs) for row in cells(variant)]
+    for (variant, sack), rules in RULES.items():
+        if o.variants and variant not in o.variants:
+            continue
+        kept = [r for r in kept if (r["variant"], r["sack"]) != (variant, str(int(sack)))]
+        kept += [replaced(o.program, row, rules, o.runs) for row in cells(variant, sack=sack)]
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(kept)
         write_whole(REPLACED, text.getvalue())
-        print(f"{variant}: {len(cells(variant))} cells", flush=True)
+        print(f"{variant}, SACK {'on' if sack else 'off'}: {len(cells(variant, sack=sack))} cells")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@
 //               (RFC 5681, section 3.2), not what SACK leaves in the pipe
 //   --exit-ack  the ACK that ends the recovery after a timeout opens the window as others do; in
 //               ns-3 it counts only what lies above the recovery point, which usually is nothing
+//   --exit-fast the ACK that ends a fast recovery does not open the window (RFC 6675, section 5); in
+//               ns-3 it does
 //   --two       the ACK that begins a fast recovery may send two segments
 //   --forget    a retransmission that SACK reports is no longer in the pipe; in ns-3 it stays until
 //               the cumulative ACK passes it
@@ -34,10 +36,14 @@
 //               acknowledged (RFC 6582, section 3.2, step 2); in ns-3 also if just that is
 //   --guard     after the recovery from a timeout no fast recovery begins before all that was sent
 //               by then is acknowledged; in ns-3 before the timeout
+//   --karn      a timeout that was backed off stays until a segment sent once has been timed (RFC
+//               6298, section 5); in ns-3 each ACK of new data takes the back-off away
 //   --samples   a window rule gets each round-trip time, not the smoothed one
 //
 // and in single window rules:
 //
+//   --parts     LinuxReno opens its window a part of a segment with each ACK (RFC 5681, equation 3);
+//               in ns-3 a whole segment after a window's worth
 //   --rounds    Veno measures over round trips; in ns-3 over the last ACK
 //   --few       Veno halves if its last round trip had fewer than three samples (with --rounds)
 //   --half      Vegas halves FlightSize on a loss; in ns-3 it takes one segment off
@@ -83,9 +89,12 @@ using namespace ns3;
 
 namespace
 {
-bool g_flight, g_flightAtLoss, g_exitAck, g_two, g_forget, g_prr, g_fresh, g_samples;
+bool g_flight, g_flightAtLoss, g_exitAck, g_exitFast, g_two, g_forget, g_prr, g_fresh, g_samples;
 bool g_rounds, g_few, g_half, g_cap, g_interval, g_guard, g_noSack, g_trace;
-bool g_all, g_clear, g_classic, g_curve, g_more;
+bool g_all, g_clear, g_classic, g_curve, g_karn, g_more, g_parts;
+//! The timeout has been backed off, at this number of round-trip samples.
+bool g_backedOff;
+uint32_t g_samplesThen;
 std::string g_window = "NewReno";
 constexpr uint32_t SEGMENT = 1000;
 //! Counting begins here, s.
@@ -136,8 +145,8 @@ class Told : public Base
             const char* what = timeout ? "timeout" : "recovery";
             printf("%.6f %s pipe %u flight %u\n", Clock(), what, pipe, flight);
         }
-        // Without what limited transmit has sent (RFC 5681, section 3.2, step 1).
-        uint32_t atLoss = std::min(flight, s->m_cWnd.Get());
+        // Without what limited transmit has sent (RFC 5681, section 3.2, step 1): whole segments.
+        uint32_t atLoss = std::min(flight, s->m_cWnd.Get() / SEGMENT * SEGMENT);
         uint32_t of = timeout ? (g_flight ? flight : pipe) : (g_flightAtLoss ? atLoss : pipe);
         return Base::GetSsThresh(s, of);
     }
@@ -147,12 +156,17 @@ class Told : public Base
     {
         m_begins = next == TcpSocketState::CA_RECOVERY;
         m_ends = s->m_congState == TcpSocketState::CA_LOSS && next == TcpSocketState::CA_OPEN;
+        m_endsFast = s->m_congState == TcpSocketState::CA_RECOVERY && next == TcpSocketState::CA_OPEN;
         Base::CongestionStateSet(s, next);
     }
 
     void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
     {
         segments = g_fresh ? Fresh() : segments;
+        if (std::exchange(m_endsFast, false) && g_exitFast)
+        {
+            return;
+        }
         Base::IncreaseWindow(s, m_ends && g_exitAck ? std::max(segments, 1U) : segments);
         m_ends = false;
     }
@@ -167,6 +181,7 @@ class Told : public Base
 
   private:
     bool m_ends = false;
+    bool m_endsFast = false;
 };
 
 class NewReno : public Told<TcpNewReno>
@@ -180,7 +195,23 @@ class NewReno : public Told<TcpNewReno>
     }
 };
 
-class LinuxReno : public Told<TcpLinuxReno>
+class RenoInParts : public TcpLinuxReno
+{
+  public:
+    void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
+    {
+        if (!g_parts || s->m_cWnd < s->m_ssThresh)
+        {
+            TcpLinuxReno::IncreaseWindow(s, segments);
+        }
+        else if (segments > 0)
+        {
+            s->m_cWnd += std::max(1U, SEGMENT * SEGMENT / s->m_cWnd.Get());
+        }
+    }
+};
+
+class LinuxReno : public Told<RenoInParts>
 {
   public:
     static TypeId GetTypeId();
@@ -191,7 +222,20 @@ class LinuxReno : public Told<TcpLinuxReno>
     }
 };
 
-class Veno : public Told<TcpVeno>
+class VenoThatHalves : public TcpVeno
+{
+  public:
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t of) override
+    {
+        uint32_t share = TcpVeno::GetSsThresh(s, of);
+        return g_few && m_few ? std::max(2 * s->m_segmentSize, std::min(share, of / 2)) : share;
+    }
+
+  protected:
+    bool m_few = true;
+};
+
+class Veno : public Told<VenoThatHalves>
 {
   public:
     static TypeId GetTypeId();
@@ -205,7 +249,7 @@ class Veno : public Told<TcpVeno>
     {
         Time least = m_minRtt;
         uint32_t samples = m_cntRtt;
-        Told<TcpVeno>::IncreaseWindow(s, segments);
+        Told<VenoThatHalves>::IncreaseWindow(s, segments);
         if (!g_rounds)
         {
             return;
@@ -222,19 +266,20 @@ class Veno : public Told<TcpVeno>
         }
     }
 
-    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
-    {
-        uint32_t share = Told<TcpVeno>::GetSsThresh(s, pipe);
-        bool halve = g_few && m_few;
-        return halve ? std::max(2 * s->m_segmentSize, std::min(share, Flight(s) / 2)) : share;
-    }
-
   private:
     SequenceNumber32 m_end{0};
-    bool m_few = true;
 };
 
-class Vegas : public Told<TcpVegas>
+class VegasThatHalves : public TcpVegas
+{
+  public:
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t of) override
+    {
+        return g_half ? std::max(2 * s->m_segmentSize, of / 2) : TcpVegas::GetSsThresh(s, of);
+    }
+};
+
+class Vegas : public Told<VegasThatHalves>
 {
   public:
     static TypeId GetTypeId();
@@ -242,12 +287,6 @@ class Vegas : public Told<TcpVegas>
     Ptr<TcpCongestionOps> Fork() override
     {
         return CopyObject<Vegas>(this);
-    }
-
-    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
-    {
-        uint32_t theirs = Told<TcpVegas>::GetSsThresh(s, pipe);
-        return g_half ? std::max(2 * s->m_segmentSize, Flight(s) / 2) : theirs;
     }
 };
 
@@ -500,6 +539,37 @@ void State(TcpSocketState::TcpCongState_t before, TcpSocketState::TcpCongState_t
     g_timeouts += next == TcpSocketState::CA_LOSS && Clock() >= WARM_UP;
 }
 
+//! Takes back what NewAck has just done with the timeout.
+void Restore(Time timeout)
+{
+    g_socket->m_rto = timeout;
+    if (!g_socket->m_retxEvent.IsExpired())
+    {
+        g_socket->m_retxEvent.Cancel();
+        g_socket->m_retxEvent =
+            Simulator::Schedule(timeout, &TcpSocketBase::ReTxTimeout, g_socket);
+    }
+}
+
+// Called before the timeout is set.
+void Timeout(Time before, Time now)
+{
+    uint32_t samples = g_socket->m_rtt->GetNSamples();
+    if (now > before)
+    {
+        g_backedOff = g_socket->m_retxEvent.IsExpired() || (g_backedOff && samples == g_samplesThen);
+        g_samplesThen = samples;
+    }
+    else if (g_karn && g_backedOff && samples == g_samplesThen)
+    {
+        Simulator::ScheduleNow(&Restore, before);
+    }
+    else
+    {
+        g_backedOff = false;
+    }
+}
+
 void Sent(Ptr<const Packet> packet, const TcpHeader& header, Ptr<const TcpSocketBase>)
 {
     g_sent += packet->GetSize() > 0 && Clock() >= WARM_UP;
@@ -559,6 +629,7 @@ void Watch(Ptr<Node> sender)
     socket->TraceConnectWithoutContext("Rx", MakeCallback(&Acked));
     socket->TraceConnectWithoutContext("Retransmission", MakeCallback(&Resent));
     socket->TraceConnectWithoutContext("BytesInFlight", MakeCallback(&Pipe));
+    socket->TraceConnectWithoutContext("RTO", MakeCallback(&Timeout));
 }
 
 void Count()
@@ -605,16 +676,19 @@ int main(int count, char** words)
     line.AddValue("run", "RNG run number", run);
     line.AddValue("flight", "a timeout halves FlightSize", g_flight);
     line.AddValue("exit-ack", "the ACK that ends a timeout's recovery opens the window", g_exitAck);
+    line.AddValue("exit-fast", "the ACK that ends a fast recovery opens nothing", g_exitFast);
     line.AddValue("flight-at-loss", "a fast recovery reduces FlightSize", g_flightAtLoss);
     line.AddValue("prr", "PRR counts what SACK tells once", g_prr);
     line.AddValue("fresh", "window rules count each segment once", g_fresh);
     line.AddValue("samples", "window rules are told each round-trip time", g_samples);
+    line.AddValue("parts", "LinuxReno opens its window in parts of a segment", g_parts);
     line.AddValue("rounds", "Veno measures over round trips", g_rounds);
     line.AddValue("few", "Veno halves if its last round trip had less than 3 samples", g_few);
     line.AddValue("half", "Vegas halves FlightSize on a loss", g_half);
     line.AddValue("cap", "no window above the one before the recovery at its end", g_cap);
     line.AddValue("interval", "Westwood+ samples from ACK to ACK, pauses included", g_interval);
     line.AddValue("all", "all that a timeout has marked lost is sent again", g_all);
+    line.AddValue("karn", "the back-off stays until a segment sent once is timed", g_karn);
     line.AddValue("more", "a fast recovery needs more than the last one acknowledged", g_more);
     line.AddValue("clear", "without SACK, duplicate ACKs are forgotten", g_clear);
     line.AddValue("classic", "fast recovery without PRR", g_classic);

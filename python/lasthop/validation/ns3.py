@@ -92,9 +92,10 @@ def rows_of(variant: Variant) -> list[Row]:
 
 def replaced_rows(variant: Variant) -> list[Row]:
     """The rows of ns-3 with rules replaced; none if the variant was not run so."""
-    if not REPLACED.exists() or not variant.sack:
+    if not REPLACED.exists():
         return []
-    return in_order(r for r in read(REPLACED) if r["variant"] == variant.name)
+    key = (variant.name, str(int(variant.sack)))
+    return in_order(r for r in read(REPLACED) if (r["variant"], r["sack"]) == key)
 
 
 def reference(row: Row) -> Reference:
