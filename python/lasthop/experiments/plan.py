@@ -317,65 +317,34 @@ def plan(
     label -> key -> value. Stored runs of another `version` or `build` of lasthop are not reused.
     Raises `InputError` for wrong input.
     """
-    if isinstance(seeds, int):
-        if seeds < 1:
-            raise InputError(f"--seeds must be at least 1, found {seeds}")
-        seeds = range(1, seeds + 1)
+    seeds = _seed_numbers(seeds)
     if not schemes:
         raise InputError(
             "which schemes? Give --schemes S1,S2,… or `schemes` in [experiment]; `lasthop schemes`"
             " lists them"
         )
     vary = dict(vary or {})
-    points = [
-        dict(zip(vary, combination, strict=True))
-        for combination in itertools.islice(itertools.product(*vary.values()), MAX_POINTS + 1)
-    ]
-    if len(points) > MAX_POINTS:
-        raise InputError(f"--vary makes more than {MAX_POINTS} points")
+    points = _points(vary)
     base = loader(where, None)
     base_digest = _digest(version, base.filled, _input_digest(base))
-    for key, value in ((k, v) for k, given in vary.items() for v in given):
-        if value.startswith(("=", "@")) or "$" in value or not value.isprintable():
-            raise InputError(
-                f"--vary {key}: a value must not begin with = or @, nor contain $ or control"
-                f" characters, found {value!r}"
-            )
+    _check_values(vary)
     class_id: Callable[[Any], str] = cache(_class_id)
-    cases = []
+
+    def key(scenario: Scenario) -> str:
+        code = " ".join(class_id(c) for c in scenario.classes)
+        return case_key(version, build, scenario, code)
+
+    cases: list[Case] = []
     for number, point in enumerate(points):
         all_settings = where.with_settings(_settings(point))
         sources = [all_settings.for_scheme(scheme) for scheme in schemes]
         _check_scheme_settings(all_settings, sources)
-        for scheme, here in zip(schemes, sources, strict=True):
-            scenario = _load_case(loader, here, scheme, point)
-            entry = scenario.scheme
-            _check_label(entry["label"], "the label")
-            needs = (own or {}).get(entry["label"], {})
-            source = here.with_settings(list(needs.items())) if needs else here
-            if needs:
-                scenario = loader(source, scheme)
-            code = " ".join(class_id(c) for c in scenario.classes)
-            key = case_key(version, build, scenario, code)
-            python_rule = bool(scenario.classes)
-            section = (entry.get("family"), entry.get("group"))
-            cases.append(
-                Case(
-                    number,
-                    point,
-                    entry["label"],
-                    entry["name"],
-                    entry["settings"],
-                    scenario,
-                    key,
-                    python_rule,
-                    section,
-                    needs,
-                    source,
-                    scheme,
-                )
-            )
-        _check_labels_unique([c.label for c in cases[-len(schemes) :]])
+        here = [
+            _case(number, point, scheme, source, own or {}, loader, key)
+            for scheme, source in zip(schemes, sources, strict=True)
+        ]
+        _check_labels_unique([c.label for c in here])
+        cases += here
     _check_points_differ(cases, vary)
     random = any(c.random for c in cases)
     return Plan(
@@ -386,6 +355,68 @@ def plan(
         seeds if random else list(seeds[:1]),
         cases,
         random,
+    )
+
+
+def _seed_numbers(seeds: int | range) -> range:
+    if isinstance(seeds, range):
+        return seeds
+    if seeds < 1:
+        raise InputError(f"--seeds must be at least 1, found {seeds}")
+    return range(1, seeds + 1)
+
+
+def _points(vary: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """All combinations of the varied values."""
+    points = [
+        dict(zip(vary, combination, strict=True))
+        for combination in itertools.islice(itertools.product(*vary.values()), MAX_POINTS + 1)
+    ]
+    if len(points) > MAX_POINTS:
+        raise InputError(f"--vary makes more than {MAX_POINTS} points")
+    return points
+
+
+def _check_values(vary: Mapping[str, Sequence[str]]) -> None:
+    """Reject values that a spreadsheet or a figure would interpret."""
+    for key, value in ((k, v) for k, given in vary.items() for v in given):
+        if value.startswith(("=", "@")) or "$" in value or not value.isprintable():
+            raise InputError(
+                f"--vary {key}: a value must not begin with = or @, nor contain $ or control"
+                f" characters, found {value!r}"
+            )
+
+
+def _case(
+    number: int,
+    point: Mapping[str, str],
+    scheme: Scheme,
+    here: Source,
+    own: Mapping[str, Mapping[str, str]],
+    loader: Loader,
+    key: Callable[[Scenario], str],
+) -> Case:
+    """The case of a scheme at a point, whose settings `here` includes."""
+    scenario = _load_case(loader, here, scheme, point)
+    entry = scenario.scheme
+    _check_label(entry["label"], "the label")
+    needs = own.get(entry["label"], {})
+    source = here.with_settings(list(needs.items())) if needs else here
+    if needs:
+        scenario = loader(source, scheme)
+    return Case(
+        number,
+        point,
+        entry["label"],
+        entry["name"],
+        entry["settings"],
+        scenario,
+        key(scenario),
+        python_rule=bool(scenario.classes),
+        section=(entry.get("family"), entry.get("group")),
+        needs=needs,
+        source=source,
+        scheme=scheme,
     )
 
 
