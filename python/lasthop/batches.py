@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lasthop.experiments.sweep import Runs
     from lasthop.experiments.sweep_result import SweepResult
     from lasthop.plotting.chart_spec import Chart
-    from lasthop.reproduction.figures import FigureResult, Reproduction
+    from lasthop.reproduction.figures import FigureResult, Options, Reproduction
 
 
 def compare(
@@ -311,46 +311,65 @@ def reproduce(
     styles.check_formats(formats)
     chosen = experiment.load(figures)
     folder = Path(out) if out is not None else None
+    limit_s = quantities.seconds(limit, "--limit")
     options = engine.Options(also, seeds, tuple(setting_pairs(settings)), quick)
-    done: list[FigureResult] = []
-    interrupted = False
 
     def finish(result: FigureResult) -> None:
         if folder is not None:
             engine.write(result, folder, style=style, formats=formats, command=command)
         told(result)
 
-    finished: list[Future[None]] = []
     with store.sole_writer(folder) if folder is not None else nullcontext():
-        with ThreadPoolExecutor(max_workers=1) as writer:
-            for figure in chosen:
-                try:
-                    result = engine.reproduce_figure(
-                        figure,
-                        options,
-                        version=version,
-                        cancel=_native.CancelToken(),
-                        limit_s=quantities.seconds(limit, "--limit"),
-                        report=_print_first(),
-                    )
-                except Abandoned:
-                    raise
-                except KeyboardInterrupt:  # while claims are judged
-                    interrupted = True
-                    break
-                if result.comparison.interrupted:
-                    interrupted = True
-                    break
-                done.append(result)
-                finished.append(writer.submit(finish, result))
-                # A failed write ends the loop here, not after the last figure.
-                while finished and finished[0].done():
-                    finished.pop(0).result()
-        for drawn in finished:
-            drawn.result()
+        done, interrupted = _reproduced(chosen, options, version, limit_s, finish)
         if folder is not None and done:
             report.index(done, folder)
     return engine.Reproduction(done, version, interrupted)
+
+
+def _reproduced(
+    chosen: Sequence[Figure],
+    options: Options,
+    version: str,
+    limit_s: float,
+    finish: Callable[[FigureResult], None],
+) -> tuple[list[FigureResult], bool]:
+    """The results of the figures, and whether an interrupt ended them early.
+
+    Another thread calls `finish` with each result, while the next figure is simulated.
+    """
+    from lasthop import _native
+    from lasthop.reproduction import figures as engine
+
+    done: list[FigureResult] = []
+    interrupted = False
+    finished: list[Future[None]] = []
+    with ThreadPoolExecutor(max_workers=1) as writer:
+        for figure in chosen:
+            try:
+                result = engine.reproduce_figure(
+                    figure,
+                    options,
+                    version=version,
+                    cancel=_native.CancelToken(),
+                    limit_s=limit_s,
+                    report=_print_first(),
+                )
+            except Abandoned:
+                raise
+            except KeyboardInterrupt:  # while claims are judged
+                interrupted = True
+                break
+            if result.comparison.interrupted:
+                interrupted = True
+                break
+            done.append(result)
+            finished.append(writer.submit(finish, result))
+            # A failed write ends the loop here, not after the last figure.
+            while finished and finished[0].done():
+                finished.pop(0).result()
+    for drawn in finished:
+        drawn.result()
+    return done, interrupted
 
 
 __all__ = ["compare", "reproduce", "sweep", "tables_of"]
