@@ -74,22 +74,39 @@ def test_all_claims_of_janevski2009_exist() -> None:
     assert found == JANEVSKI
 
 
-def test_every_figure_of_yun2009_runs(tmp_path: Path) -> None:
-    """Two runs of each, at a fortieth of the length: enough to see that it draws and that its
-    claims can be looked at.
-    """
-    for figure in experiment.select(["yun2009"]):
-        settings = {} if figure.endswith(("fig04", "fig16", "fig16b")) else {"duration": "5 s"}
-        assert lasthop.reproduce(figure, seeds=2, settings=settings, out=tmp_path).figures[0].files
+# Settings with which the figures of a paper take little time: enough to see that they are drawn and
+# that their claims can be looked at. The last figures have their own length.
+SHORT = {"yun2009": (2, "5 s"), "noor": (1, "2 s"), "related": (1, "10 s")}
+LENGTH_OF_ITS_OWN = ("fig04", "fig16", "fig16b")
+# A figure with each kind of plot.
+DRAWN = ["yun2009/fig04", "yun2009/fig13b", "yun2009/table1", "noor/fig02", "related/split"]
 
 
-def test_every_figure_of_noor_runs(tmp_path: Path) -> None:
-    for figure in experiment.select(["noor"]):
-        assert (
-            lasthop.reproduce(figure, seeds=1, settings={"duration": "2 s"}, out=tmp_path)
-            .figures[0]
-            .files
-        )
+def reproduced(figure: str, out: Path | None) -> figures.FigureResult:
+    paper, name = figure.split("/")
+    seeds, duration = SHORT[paper]
+    own = paper == "yun2009" and name in LENGTH_OF_ITS_OWN
+    settings = {} if own else {"duration": duration}
+    return lasthop.reproduce(figure, seeds=seeds, settings=settings, out=out).figures[0]
+
+
+@pytest.mark.parametrize("paper", list(SHORT))
+def test_every_figure_of_a_paper_runs(paper: str) -> None:
+    for figure in experiment.select([paper]):
+        result = reproduced(figure, None)
+        assert len(result.verdicts) == len(result.figure.claims)
+        assert result.figure.claims or result.runs.height
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        pytest.param(f, marks=[] if f in DRAWN else [pytest.mark.long])
+        for f in experiment.select(list(SHORT))
+    ],
+)
+def test_figures_are_drawn(figure: str, tmp_path: Path) -> None:
+    assert reproduced(figure, tmp_path).files
 
 
 @pytest.mark.parametrize(
@@ -113,35 +130,34 @@ def test_a_least_effect_is_written(figure: str) -> None:
     assert [c["id"] for c in claims if c["kind"] == "order" and "least" not in c] == []
 
 
-def test_every_related_figure_runs(tmp_path: Path) -> None:
-    for figure in experiment.select(["related"]):
-        assert (
-            lasthop.reproduce(figure, seeds=1, settings={"duration": "10 s"}, out=tmp_path)
-            .figures[0]
-            .files
-        )
-
-
 def test_recorded_verdicts_name_known_figures() -> None:
     assert set(figures.read_expected(experiment.FOLDER)) <= set(experiment.all_ids())
 
 
-# These take minutes.
+def test_verdicts_of_zeng2006_are_as_recorded() -> None:
+    assert lasthop.reproduce("zeng2006").surprises() == []
+
+
+# Figures with each kind of plot; all figures of a paper take minutes.
 @pytest.mark.parametrize(
-    "paper",
+    "words",
     [
-        "zeng2006",
-        *(pytest.param(p, marks=pytest.mark.long) for p in ("janevski2009", "yun2009", "noor")),
+        ["zeng2006/fig01", "zeng2006/fig10", "zeng2006/multi-stall", "zeng2006/table1"],
+        *(
+            pytest.param([paper], marks=pytest.mark.long)
+            for paper in ("zeng2006", "janevski2009", "yun2009", "noor")
+        ),
     ],
+    ids=" ".join,
 )
-def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
-    assert main(["reproduce", paper, "--expect", "--out", str(tmp_path)]) == 0
-    for figure in experiment.select([paper]):
+def test_reproduce_as_recorded(words: list[str], tmp_path: Path) -> None:
+    assert main(["reproduce", *words, "--expect", "--out", str(tmp_path)]) == 0
+    for figure in experiment.select(words):
         for suffix in (".svg", ".png", ".md"):
             if figure != "zeng2006/fig01" or suffix != ".csv":
                 assert (tmp_path / f"{figure}{suffix}").stat().st_size > 300
     index = (tmp_path / "index.md").read_text()
-    assert all(i in index for i in experiment.select([paper]))
+    assert all(i in index for i in experiment.select(words))
     assert "<svg" not in (tmp_path / "index.html").read_text()
 
 
