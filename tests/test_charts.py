@@ -67,11 +67,18 @@ def possible(kind: str, vary: str) -> bool:
     return vary != "none" or kind not in ("line", "heatmap")
 
 
-CASES = [(k, v) for k, v in itertools.product(chart_spec.KINDS, VARIED) if possible(k, v)]
+# Many panels take seconds; the quick tests draw them in one style.
+CASES = [
+    pytest.param(kind, vary, style, marks=[pytest.mark.long] if slow else [])
+    for kind, vary, style in itertools.product(
+        chart_spec.KINDS, VARIED, ("page", "ieee-column", "slides")
+    )
+    if possible(kind, vary)
+    for slow in [vary in ("two", "three") and style != "ieee-column"]
+]
 
 
-@pytest.mark.parametrize("style", ["page", "ieee-column", "slides"])
-@pytest.mark.parametrize(("kind", "vary"), CASES)
+@pytest.mark.parametrize(("kind", "vary", "style"), CASES)
 def test_every_kind_has_a_valid_layout(kind: str, vary: str, style: str) -> None:
     with styles.use(style) as preset:
         figure = charts.draw(compared(VARIED[vary]), Chart(kind))

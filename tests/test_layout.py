@@ -78,9 +78,24 @@ def with_made_up_values(figure: experiment.Figure) -> FigureResult:
     return FigureResult(figure, result, [], False, recorder, answers=answers)
 
 
-@pytest.mark.parametrize(
-    "figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id
-)
+def kind_of_plot(figure: experiment.Figure) -> tuple[object, ...]:
+    """What the layout depends on: the paper, the kind of plot and the number of varied keys."""
+    kind = None if figure.plot is None else figure.plot.kind
+    return figure.id.split("/")[0], kind, len(figure.experiment.vary)
+
+
+def one_of_each_kind() -> list[Any]:
+    """All shipped figures; those whose kind of plot another one has are for the long tests."""
+    seen: set[tuple[object, ...]] = set()
+    found = []
+    for figure in experiment.figures(experiment.all_ids()):
+        marks = [pytest.mark.long] if kind_of_plot(figure) in seen else []
+        seen.add(kind_of_plot(figure))
+        found.append(pytest.param(figure, marks=marks, id=figure.id))
+    return found
+
+
+@pytest.mark.parametrize("figure", one_of_each_kind())
 def test_every_shipped_figure_has_a_valid_layout(figure: experiment.Figure) -> None:
     drawing = figures.draw(with_made_up_values(figure))
     assert drawing is not None
