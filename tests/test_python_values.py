@@ -211,10 +211,18 @@ VALUE = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.dictionaries(TEXT.filter(lambda k: k not in lasthop.schema()["properties"]), VALUE))
-def test_toml_gives_back_what_was_written(scenario: dict[str, Any]) -> None:
-    assert tomllib.loads(python_values.scenario_text(scenario)) == scenario
+KEYS_OF_A_FILE = set(lasthop.schema()["properties"])
+SCENARIOS = st.dictionaries(TEXT.filter(lambda k: k not in KEYS_OF_A_FILE), VALUE)
+
+
+@pytest.mark.parametrize("examples", [50, pytest.param(200, marks=pytest.mark.long)])
+def test_toml_gives_back_what_was_written(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(SCENARIOS)
+    def check(scenario: dict[str, Any]) -> None:
+        assert tomllib.loads(python_values.scenario_text(scenario)) == scenario
+
+    check()
 
 
 def test_axes_are_lists_arrays_and_ranges() -> None:

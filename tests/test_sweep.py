@@ -226,11 +226,12 @@ def test_an_altered_part_is_not_used(
 # Failures
 
 
-def test_ten_kills_while_parts_are_written(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(10, marks=pytest.mark.long)])
+def test_kills_while_parts_are_written(kills: int, whole: Path, tmp_path: Path) -> None:
     out, sizes = tmp_path / "out", []
     folder = out / "parts"
     words = [*SMALL, "--out", str(out), "--jobs", "2", "--chunk", "1us"]
-    for moment in range(10):
+    for moment in range(kills):
         before = len(parts_of(out))
         process = started(*words)
         # After one or two new parts, as soon as another part is being written.
@@ -254,7 +255,7 @@ def test_ten_kills_while_parts_are_written(whole: Path, tmp_path: Path) -> None:
             break
     print(sizes)
     assert [s[:2] for s in sizes] == sorted(s[:2] for s in sizes)
-    assert len(sizes) == 10
+    assert len(sizes) == kills
     assert any(s[2] for s in sizes), "no kill met a part that was being written"
     assert main([*words, "--quiet"]) == 0
     assert tables(out) == tables(whole)
