@@ -9,9 +9,9 @@ from typing import Any
 
 import polars
 import pytest
+from documents import validate
 
 import lasthop
-from lasthop.analysis import schemas
 from lasthop.cli.main import main
 
 HOP = ["--rate", "20Mbps", "--rtt", "40ms", "--duration", "8s"]
@@ -41,7 +41,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) ->
 
 def compared(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
     document = json.loads(printed(capsys, "compare", *words, "--json"))
-    pytest.importorskip("jsonschema").validate(document, schemas.schema("compare"))
+    validate("compare", document)
     schemes: list[dict[str, Any]] = document["points"][0]["schemes"]
     return schemes
 

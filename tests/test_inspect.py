@@ -369,7 +369,7 @@ def test_qlog_has_the_structure_of_the_draft(lossy: Inspection, tmp_path: Path) 
     assert records.pop(0) == b""
     assert all(r.endswith(b"\n") and b"\n" not in r[:-1] for r in records)
     header, *events = [json.loads(r) for r in records]
-    jsonschema.validate(header, QLOG_HEADER)
+    jsonschema.Draft202012Validator(QLOG_HEADER).validate(header)
     check = jsonschema.Draft202012Validator(QLOG_EVENT)
     for event in events:
         check.validate(event)

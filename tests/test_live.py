@@ -20,11 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from documents import validate
 
 from lasthop import _native
-from lasthop.analysis import schemas
 from lasthop.live import link as live
 from lasthop.live import validation, windows
 from lasthop.live.transfer import LISTENING, REPORT
@@ -67,7 +66,7 @@ def transfer(
     assert digest(sent) == digest(got)
     seconds, _, document = done.stdout.partition("\n")
     report = json.loads(document)
-    jsonschema.validate(report, schemas.schema("link"))
+    validate("link", report)
     return float(seconds), report
 
 
@@ -143,7 +142,7 @@ def test_the_network_outside_is_behind_a_link_without_a_server(device: str) -> N
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     found, report, port = result["found"], result["report"], result["port"]
-    jsonschema.validate(report, schemas.schema("link"))
+    validate("link", report)
     sent = hashlib.sha256(bytes([102_400 % 251]) * 300_000).hexdigest()
     tcp = ["192.0.2.7", "2001:db8::7", "100.64.0.1", "fd6c:6173:7468::1"]
     assert {a: found[a] for a in tcp} == {a: [sent, 300_000, [a, port]] for a in tcp}
@@ -519,7 +518,7 @@ def test_a_real_transfer_beside_a_simulated_one() -> None:
         timeout=60,
     )
     document = json.loads(done.stdout)
-    jsonschema.validate(document, schemas.schema("validate"))
+    validate("validate", document)
     assert any("snoop cache_packets" in line for line in document["assumed"])
     late = [x["error"] == validation.LATE for x in document["failed"]]
     assert all(late), document["failed"]

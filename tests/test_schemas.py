@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import validate
 
 from lasthop.analysis import schemas
 from lasthop.cli import command_tree
@@ -33,12 +34,6 @@ to = "phone"
 app = { kind = "transfer", size = "20 kB" }
 count = 2
 """
-
-
-def validate(name: str, document: Any) -> None:
-    schema = schemas.schema(name)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(document)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> Any:

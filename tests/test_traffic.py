@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import validate
 
 import lasthop
-from lasthop.analysis import schemas
 from lasthop.cli.main import main
 
 WEB = """title = "web"
@@ -50,7 +50,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def document(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(printed(capsys, command, *words, "--json"))
-    pytest.importorskip("jsonschema").validate(found, schemas.schema(command))
+    validate(command, found)
     return found
 
 
