@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -91,15 +92,22 @@ def code(file: Path) -> str:
     return re.sub(r"//.*", "", file.read_text().split("#[cfg(test)]\nmod tests {")[0])
 
 
+@cache
+def sources(crate: str) -> list[tuple[Path, str]]:
+    """The files of a crate and their code."""
+    files = sorted((ROOT / "crates" / crate / "src").rglob("*.rs"))
+    return [(file, code(file)) for file in files if file.name != "tests.rs"]
+
+
 def mentions(crate: str, name: str) -> list[str]:
-    found = []
-    for file in sorted((ROOT / "crates" / crate / "src").rglob("*.rs")):
-        if file.name == "tests.rs":
-            continue
-        for number, line in enumerate(code(file).splitlines(), 1):
-            if forms(name).search(line):
-                found.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
-    return found
+    pattern = forms(name)
+    return [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for file, text in sources(crate)
+        if pattern.search(text)
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
 
 
 @pytest.mark.parametrize("crate", CRATES)
