@@ -50,7 +50,9 @@ def test_links_of_notebooks_exist(name: str) -> None:
 
 
 @needs("nbconvert", "ipykernel", "pandas", "xarray", "tqdm")
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n == "first-steps" else [pytest.mark.long]) for n in SHOWN]
+)
 def test_notebooks_run(name: str, tmp_path: Path) -> None:
     shutil.copy(FOLDER / f"{name}.ipynb", tmp_path)
     words = ["nbconvert", "--to", "html", "--execute", f"{name}.ipynb"]
