@@ -149,6 +149,9 @@ def expression(words: str) -> str:
 
 def matches(file: str, rules: dict[str, str], flags: re.RegexFlag) -> Iterator[Violation]:
     text = unbroken(text_of(file))
+    # One search for all words takes a quarter of the time.
+    if not re.search("|".join(map(expression, rules)), text, flags):
+        return
     lines = text_of(file).splitlines()
     for words, instead in rules.items():
         for match in re.finditer(expression(words), text, flags):
