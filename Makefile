@@ -16,9 +16,16 @@ PGO := RUSTFLAGS="$(RUSTFLAGS) -Cprofile-use=$(PROFILE) -Cllvm-args=-no-pgo-warn
 # All files: the modules of the schemes come from a macro, which `cargo fmt` does not follow.
 FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --edition 2024
 
-DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
-# As pip does, also where PYTHONDONTWRITEBYTECODE is set: compiling takes longer than a short run.
-COMPILE := $(BIN)/python -m compileall -q python/lasthop
+# pip would compile all files of a hundred packages; Python compiles those that it imports.
+DEVELOP := PIP_COMPILE=0 VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
+# What commands import is compiled also where PYTHONDONTWRITEBYTECODE is set: compiling takes longer
+# than a short run.
+IMPORTED := jinja2 markupsafe numpy polars \
+	matplotlib mpl_toolkits contourpy cycler dateutil kiwisolver packaging PIL pyparsing _pytest
+COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
+	$(addprefix $(VENV)/lib/python*/site-packages/,$(IMPORTED))
+# The packages of the tests are compiled as they are imported.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help build build-pgo demo test test-programs test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity expected docs docs-site clean
@@ -55,20 +62,20 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 test: ## all quick tests, Rust and Python
 	$(MAKE) --jobs 2 build test-programs
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -m 'not long' --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
-	$(BIN)/python -m pytest -m 'not long' tests/test_live*.py
+	$(PYTEST) -m 'not long' --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
+	$(PYTEST) -m 'not long' tests/test_live*.py
 
 # Beside `build`, whose last steps occupy one core only.
 test-programs:
 	cargo test --workspace --no-run --quiet
 
 test-live: build ## tests of live links, which need root; part of `make test`
-	$(BIN)/python -m pytest tests/test_live*.py -rs
+	$(PYTEST) tests/test_live*.py -rs
 
 test-long: build $(VENV)/.docs ## the tests that take minutes too
 	LASTHOP_LONG_TESTS=1 cargo test --workspace --release --quiet -- --include-ignored
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
-	$(BIN)/python -m pytest tests/test_live*.py
+	$(PYTEST) --numprocesses auto --dist loadfile --ignore-glob 'tests/test_live*.py'
+	$(PYTEST) tests/test_live*.py
 
 lint: build ## formatting, lints, docs of the crates, types, licences, sources and use of dependencies
 	$(FORMAT) --check {} +
