@@ -163,7 +163,7 @@ class Told : public Base
     void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
     {
         segments = g_fresh ? Fresh() : segments;
-        if (std::exchange(m_endsFast, false) && g_exitFast)
+        if (EndsFast())
         {
             return;
         }
@@ -178,6 +178,12 @@ class Told : public Base
 
   protected:
     bool m_begins = false;
+
+    //! The ACK in progress ends a fast recovery, and so opens nothing.
+    bool EndsFast()
+    {
+        return std::exchange(m_endsFast, false) && g_exitFast;
+    }
 
   private:
     bool m_ends = false;
@@ -351,6 +357,10 @@ class Cubic : public Told<TcpCubic>
     {
         if (g_curve && s->m_cWnd >= s->m_ssThresh)
         {
+            if (EndsFast())
+            {
+                return;
+            }
             double cwnd = double(s->m_cWnd) / SEGMENT;
             double smoothed = s->m_srtt.Get().GetSeconds();
             s->m_cWnd = uint32_t(SEGMENT * Avoid(cwnd, g_fresh ? Fresh() : segments, smoothed));
