@@ -45,7 +45,7 @@ RULES: dict[tuple[str, bool], tuple[str, ...]] = {
     ("TcpVegas", True): (*SOCKET, "half", "samples"),
     ("TcpWestwoodPlus", True): (*SOCKET, "fresh", "samples", "cap", "interval"),
     ("TcpCubic", True): (*SOCKET, "fresh", "samples", "curve"),
-    ("TcpBbr", True): ("forget", "all", "karn"),
+    ("TcpBbr", True): ("flight", "flight-at-loss", "exit-ack", "two", "forget", "all"),
 }
 COLUMNS = (
     "variant",
