@@ -130,114 +130,168 @@ pub fn drive(rule: impl WindowRule, needs: Needs, steps: &[Step]) {
 /// 5681, section 3.1: after a timeout it is at most the loss window; section 3.2: after a fast
 /// retransmit it is ssthresh, at most half of the flight); ssthresh is at least two segments.
 pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, steps: &[Step]) {
-    let hooks = Hooks::of(rule.methods());
-    let asserted = |property| !exempt.contains(&property);
-    let mut w = window(2.0, f64::INFINITY);
-    let (mut now, mut una, mut max, mut srtt) = (Time::ZERO, 0u64, 2000u64, None);
-    rule.on_established(&mut w, &Start { now, flow: 1, sack: needs.sack, ..start() });
+    let every_send = Hooks::of(rule.methods()).every_send;
+    let mut sender = ModelSender {
+        exempt,
+        needs,
+        window: window(2.0, f64::INFINITY),
+        now: Time::ZERO,
+        una: 0,
+        max: 2000,
+        srtt: None,
+    };
+    let established = Start { now: sender.now, flow: 1, sack: needs.sack, ..start() };
+    rule.on_established(&mut sender.window, &established);
     for step in steps {
         match *step {
             Step::Ack { after_us, segments, rtt_us } => {
-                now += Duration::micros(after_us);
-                let bytes = (segments * 1000).min(max - una);
-                let tx_in_flight = max - una;
-                una += bytes;
-                let rtt = rtt_us.map(Duration::micros);
-                let a = Ack {
-                    now,
-                    bytes,
-                    delivered: bytes,
-                    rtt,
-                    snd_una: una,
-                    snd_max: max,
-                    flight: max - una,
-                    ..ack()
-                };
-                // If the round-trip time is known, the ACK has timestamps, and a third of that time
-                // is its one-way delay; some ACKs echo a mark.
-                let stamps = rtt_us.map(|rtt| Stamps {
-                    sent: timestamp(now).wrapping_sub(rtt as u32),
-                    received: timestamp(now).wrapping_sub(rtt as u32 / 3),
-                });
-                // A rate sample spans a round trip; it is missing if the interval is empty.
-                let interval = rtt.filter(|rtt| needs.rate_samples && *rtt > Duration::ZERO);
-                let rate = interval.map(|interval| RateSample {
-                    rate: tx_in_flight as f64 / interval.as_secs(),
-                    delivered: tx_in_flight,
-                    interval,
-                    prior_delivered: una.saturating_sub(tx_in_flight),
-                    total_delivered: una,
-                    app_limited: false,
-                    tx_in_flight,
-                    rtt,
-                    lost: 0,
-                    newly_lost: 0,
-                });
-                let a = Ack {
-                    stamps,
-                    rate,
-                    srtt: a.rtt,
-                    ece: rtt_us.is_some_and(|rtt| rtt % 16 == 1),
-                    ..a
-                };
-                srtt = a.srtt.or(srtt);
-                if bytes > 0 {
-                    rule.on_any_ack(&mut w, &a);
-                    rule.on_ack(&mut w, &a);
-                }
-                assert!(
-                    w.cwnd <= 3000.0 + una as f64 || !asserted(Exempt::Growth),
-                    "{w:?} after {una} bytes"
-                );
+                sender.now += Duration::micros(after_us);
+                sender.ack(&mut rule, segments, rtt_us);
             }
             Step::Duplicate { after_us } => {
-                now += Duration::micros(after_us);
-                rule.on_any_ack(
-                    &mut w,
-                    &Ack { now, bytes: 0, snd_una: una, snd_max: max, flight: max - una, ..ack() },
-                );
-                rule.on_dupack(&mut w, now, 1);
+                sender.now += Duration::micros(after_us);
+                sender.duplicate(&mut rule);
             }
-            Step::Report { value } => {
-                rule.on_report(&mut w, &Report { now, value, srtt, flight: max - una, mss: 1000 })
-            }
-            Step::Loss { timeout } => {
-                let before = w.cwnd;
-                let kind = if timeout { LossKind::Timeout } else { LossKind::DuplicateAcks };
-                let flight = max - una;
-                let (used, eln) = (before.min(flight as f64 + 1.0), una % 3000 == 0);
-                let said = rule.on_loss(
-                    &mut w,
-                    &Loss {
-                        now,
-                        kind,
-                        seq: una,
-                        snd_max: max,
-                        flight,
-                        window: used,
-                        eln,
-                        ..loss(1)
-                    },
-                );
-                assert!(
-                    w.cwnd <= before.max(MSS) || !asserted(Exempt::Reduction),
-                    "a loss raises cwnd from {before} to {w:?}"
-                );
-                let judged = w.ssthresh >= 2.0 * MSS
-                    && (w.ssthresh.is_finite() || said == LossClass::Wireless);
-                assert!(judged || !asserted(Exempt::Ssthresh), "{w:?} after a loss");
-            }
+            Step::Report { value } => sender.report(&mut rule, value),
+            Step::Loss { timeout } => sender.lose(&mut rule, timeout),
         }
+        let w = sender.window;
         assert!(
             w.cwnd >= MSS && w.cwnd.is_finite() && !w.ssthresh.is_nan(),
             "{w:?} after {step:?}"
         );
-        // Within the receive window.
-        while max - una + 1000 <= (w.cwnd as u64).min(1 << 20) {
-            max += 1000;
-            if hooks.every_send {
-                rule.on_sent(&mut w, now, 1000, max - una);
+        sender.send(|w, now, flight| {
+            if every_send {
+                rule.on_sent(w, now, 1000, flight);
             }
+        });
+    }
+}
+
+/// What a sender knows of its connection when it calls a window rule.
+struct ModelSender<'a> {
+    exempt: &'a [Exempt],
+    needs: Needs,
+    window: Window,
+    now: Time,
+    /// Oldest byte that is not acknowledged, and the byte that is sent next.
+    una: u64,
+    max: u64,
+    srtt: Option<Duration>,
+}
+
+impl ModelSender<'_> {
+    fn asserted(&self, property: Exempt) -> bool {
+        !self.exempt.contains(&property)
+    }
+
+    fn flight(&self) -> u64 {
+        self.max - self.una
+    }
+
+    fn ack(&mut self, rule: &mut impl WindowRule, segments: u64, rtt_us: Option<u64>) {
+        let tx_in_flight = self.flight();
+        let bytes = (segments * 1000).min(tx_in_flight);
+        self.una += bytes;
+        let rtt = rtt_us.map(Duration::micros);
+        // If the round-trip time is known, the ACK has timestamps, and a third of that time is its
+        // one-way delay; some ACKs echo a mark.
+        let stamps = rtt_us.map(|rtt| Stamps {
+            sent: timestamp(self.now).wrapping_sub(rtt as u32),
+            received: timestamp(self.now).wrapping_sub(rtt as u32 / 3),
+        });
+        let a = Ack {
+            now: self.now,
+            bytes,
+            delivered: bytes,
+            rtt,
+            srtt: rtt,
+            snd_una: self.una,
+            snd_max: self.max,
+            flight: self.flight(),
+            ece: rtt_us.is_some_and(|rtt| rtt % 16 == 1),
+            stamps,
+            rate: self.rate_sample(rtt, tx_in_flight),
+            ..ack()
+        };
+        self.srtt = rtt.or(self.srtt);
+        let w = &mut self.window;
+        if bytes > 0 {
+            rule.on_any_ack(w, &a);
+            rule.on_ack(w, &a);
+        }
+        let (w, una) = (self.window, self.una);
+        assert!(
+            w.cwnd <= 3000.0 + una as f64 || !self.asserted(Exempt::Growth),
+            "{w:?} after {una} bytes"
+        );
+    }
+
+    /// A rate sample spans a round trip; it is missing if the interval is empty.
+    fn rate_sample(&self, rtt: Option<Duration>, tx_in_flight: u64) -> Option<RateSample> {
+        let interval = rtt.filter(|rtt| self.needs.rate_samples && *rtt > Duration::ZERO)?;
+        Some(RateSample {
+            rate: tx_in_flight as f64 / interval.as_secs(),
+            delivered: tx_in_flight,
+            interval,
+            prior_delivered: self.una.saturating_sub(tx_in_flight),
+            total_delivered: self.una,
+            app_limited: false,
+            tx_in_flight,
+            rtt,
+            lost: 0,
+            newly_lost: 0,
+        })
+    }
+
+    fn duplicate(&mut self, rule: &mut impl WindowRule) {
+        let duplicate = Ack {
+            now: self.now,
+            bytes: 0,
+            snd_una: self.una,
+            snd_max: self.max,
+            flight: self.flight(),
+            ..ack()
+        };
+        rule.on_any_ack(&mut self.window, &duplicate);
+        rule.on_dupack(&mut self.window, self.now, 1);
+    }
+
+    fn report(&mut self, rule: &mut impl WindowRule, value: u32) {
+        let (now, srtt, flight) = (self.now, self.srtt, self.flight());
+        rule.on_report(&mut self.window, &Report { now, value, srtt, flight, mss: 1000 });
+    }
+
+    fn lose(&mut self, rule: &mut impl WindowRule, timeout: bool) {
+        let before = self.window.cwnd;
+        let flight = self.flight();
+        let lost = Loss {
+            now: self.now,
+            kind: if timeout { LossKind::Timeout } else { LossKind::DuplicateAcks },
+            seq: self.una,
+            snd_max: self.max,
+            flight,
+            window: before.min(flight as f64 + 1.0),
+            eln: self.una % 3000 == 0,
+            ..loss(1)
+        };
+        let class = rule.on_loss(&mut self.window, &lost);
+        let w = self.window;
+        assert!(
+            w.cwnd <= before.max(MSS) || !self.asserted(Exempt::Reduction),
+            "a loss raises cwnd from {before} to {w:?}"
+        );
+        let judged =
+            w.ssthresh >= 2.0 * MSS && (w.ssthresh.is_finite() || class == LossClass::Wireless);
+        assert!(judged || !self.asserted(Exempt::Ssthresh), "{w:?} after a loss");
+    }
+
+    /// Sends segments while cwnd and the receive window allow; `sent` gets each with the flight.
+    fn send(&mut self, mut sent: impl FnMut(&mut Window, Time, u64)) {
+        while self.flight() + 1000 <= (self.window.cwnd as u64).min(1 << 20) {
+            self.max += 1000;
+            let flight = self.flight();
+            sent(&mut self.window, self.now, flight);
         }
     }
 }
