@@ -180,13 +180,28 @@ impl CellModel {
             })?;
             return settled;
         }
+        let counted = if station.frames[i].fragments > 1 {
+            self.fragment_ended(from, i, kind, reason, number, now)
+        } else {
+            self.frame_ended(from, i, kind, reason, number, now)
+        };
+        ensure(in_turn, || "overtakes another frame of its station".into())?;
+        counted.and(settled)
+    }
+
+    /// Like [`Self::ended`], for frame `i` of the station, which is not fragmented.
+    fn frame_ended(
+        &mut self,
+        from: u32,
+        i: usize,
+        kind: Kind,
+        reason: &'static str,
+        number: f64,
+        now: Time,
+    ) -> Checked {
+        let station = &mut self.stations[from as usize];
         let frame = &mut station.frames[i];
         let limit = frame.slots;
-        if frame.fragments > 1 {
-            let counted = self.fragment_ended(from, i, kind, reason, number, now);
-            ensure(in_turn, || "overtakes another frame of its station".into())?;
-            return counted.and(settled);
-        }
         let air = self.config.mac.preamble.time() + self.config.mac.data_rate.time_for(frame.bytes);
         let mut counted = Ok(());
         // An event without a failed attempt at the same instant is an attempt in itself: a frame
@@ -224,11 +239,10 @@ impl CellModel {
                 station.frames.remove(i);
             }
         }
-        ensure(in_turn, || "overtakes another frame of its station".into())?;
-        counted.and(settled)
+        counted
     }
 
-    /// Like [`Self::ended`], for frame `i` of the station, which is fragmented. Fragments that
+    /// Like [`Self::frame_ended`], for a fragmented frame. Fragments that
     /// arrive cause no event before the last.
     fn fragment_ended(
         &mut self,
