@@ -86,15 +86,7 @@ pub fn link(
     own_sender: Option<(u16, u64)>,
     device: Option<&str>,
 ) -> PyResult<String> {
-    let device = match device {
-        None => Kind::Automatic,
-        Some("tun") => Kind::Tun,
-        Some("packet") => Kind::Packet,
-        Some(other) => {
-            let text = format!("device: expected `tun` or `packet`, found `{other}`");
-            return Err(InputError::new_err(text));
-        }
-    };
+    let device = device_kind(device)?;
     // The scheme of the flows, with the settings derived from their path.
     let run = RunContext::new(Arc::default(), false);
     let mut network = scenario.network_of(py, &run).into_owned();
@@ -106,22 +98,15 @@ pub fn link(
     let capture = Capture::new(pcap)?;
     let ends = Ends { congestion_control, sack };
     let commands = Commands { mobile: command, server, ends, device };
-    let mut failure = None;
-    let mut shown = 0;
     let delay = chain.one_way_delay();
+    let mut failure = None;
+    let mut progress = Progress { report: progress, shown: 0 };
     // The chain stays on this thread: its packets are counted without atomics.
     let watch = |counters: Option<&PumpCounters>| {
         let result = run.take_error().map_or(Ok(()), Err);
-        let result = result.and_then(|()| py.check_signals()).and_then(|()| {
-            let Some(samples) = counters.map(|c| &c.samples) else { return Ok(()) };
-            let Some(report) = &progress else { return Ok(()) };
-            if samples.len() < shown + 5 {
-                return Ok(());
-            }
-            let recent = samples.get(shown..).unwrap_or_default();
-            shown = samples.len();
-            report_progress(py, report, recent)
-        });
+        let result = result
+            .and_then(|()| py.check_signals())
+            .and_then(|()| counters.map_or(Ok(()), |c| progress.show(py, &c.samples)));
         result.map_err(|e| {
             failure = Some(e);
             io::ErrorKind::Interrupted.into()
@@ -142,28 +127,47 @@ pub fn link(
     }
     let (done, sender) = done?;
     let mut json = report(&done, delay.as_secs(), choice, seed);
-    if let (Some(SenderReport { completed, counters }), Some(report)) =
-        (sender, json.as_object_mut())
-    {
-        let sender = json!({
-            "acked_s": completed.map(Duration::as_secs),
-            "retransmissions": counters.retransmissions,
-            "fast_retransmits": counters.fast_retransmits,
-            "timeouts": counters.timeouts,
-        });
-        report.insert("own_sender".into(), sender);
+    if let (Some(sender), Some(report)) = (sender, json.as_object_mut()) {
+        report.insert("own_sender".into(), sender_report(&sender));
     }
     done.watcher.finish()?;
     Ok(json.to_string())
 }
 
-fn report_progress(py: Python<'_>, report: &Py<PyAny>, samples: &[Sample]) -> PyResult<()> {
-    let span = SAMPLE.as_secs_f64() * samples.len() as f64;
-    let bps = |direction: usize| {
-        samples.iter().map(|s| s.bytes[direction]).sum::<u64>() as f64 * 8.0 / span
-    };
-    let last = samples.last().copied().unwrap_or_default();
-    report.call1(py, (last.t, bps(0), bps(1), last.queued[0] + last.queued[1])).map(drop)
+fn device_kind(name: Option<&str>) -> PyResult<Kind> {
+    match name {
+        None => Ok(Kind::Automatic),
+        Some("tun") => Ok(Kind::Tun),
+        Some("packet") => Ok(Kind::Packet),
+        Some(other) => {
+            let text = format!("device: expected `tun` or `packet`, found `{other}`");
+            Err(InputError::new_err(text))
+        }
+    }
+}
+
+/// The callback for progress, if there is one, and the number of samples that it has had.
+struct Progress {
+    report: Option<Py<PyAny>>,
+    shown: usize,
+}
+
+impl Progress {
+    /// Passes on the samples since the last call, once there are five.
+    fn show(&mut self, py: Python<'_>, samples: &[Sample]) -> PyResult<()> {
+        let Some(report) = &self.report else { return Ok(()) };
+        if samples.len() < self.shown + 5 {
+            return Ok(());
+        }
+        let recent = samples.get(self.shown..).unwrap_or_default();
+        self.shown = samples.len();
+        let span = SAMPLE.as_secs_f64() * recent.len() as f64;
+        let bps = |direction: usize| {
+            recent.iter().map(|s| s.bytes[direction]).sum::<u64>() as f64 * 8.0 / span
+        };
+        let last = recent.last().copied().unwrap_or_default();
+        report.call1(py, (last.t, bps(0), bps(1), last.queued[0] + last.queued[1])).map(drop)
+    }
 }
 
 /// What a link has done, with the keys of a simulated run where they exist there.
@@ -174,49 +178,7 @@ fn report(
     seed: u64,
 ) -> Value {
     let Done { chain, counters, duration, .. } = done;
-    let links: Vec<Value> = chain
-        .hops()
-        .map(|hop| {
-            let (from, to) = hop.name.split_once('>').unwrap_or((&hop.name, ""));
-            json!({
-                "from": from,
-                "to": to,
-                "direction": if hop.direction == Direction::Downlink { "down" } else { "up" },
-                "offered_frames": hop.offered,
-                "delivered_frames": hop.delivered,
-                "lost_on_air": hop.lost,
-                "dropped_at_queue": hop.dropped,
-                "marked_frames": hop.marked,
-                "bytes": hop.bytes,
-            })
-        })
-        .collect();
-    let agents: Vec<Value> = chain
-        .agents()
-        .map(|stand| {
-            let decisions = stand.decisions();
-            let counters: serde_json::Map<_, _> =
-                stand.counters().into_iter().map(|(k, n)| (k.to_string(), n.into())).collect();
-            json!({
-                "scheme": scheme.map_or("", |s| &s.label),
-                "counters": counters,
-                "notices": decisions.notices,
-                "dropped": decisions.dropped,
-            })
-        })
-        .collect();
     let micros = |q: f64| counters.lateness.quantile(q).map(|ns| ns / 1e3);
-    let series: Vec<Value> = counters
-        .samples
-        .iter()
-        .map(|s| {
-            let transit = |i: usize| {
-                (s.packets[i] > 0).then(|| s.transit_ns[i] as f64 / s.packets[i] as f64 / 1e9)
-            };
-            let Sample { t, bytes, queued, .. } = s;
-            json!([t, bytes[0], bytes[1], queued[0], queued[1], transit(0), transit(1)])
-        })
-        .collect();
     json!({
         "lasthop": env!("CARGO_PKG_VERSION"),
         "scheme": scheme.map_or("none", |s| &s.label),
@@ -225,8 +187,8 @@ fn report(
         "connections": chain.connections(),
         "first_connection_s": chain.first_connection().map(|t| t.as_secs()),
         "packets": chain.packets(),
-        "links": links,
-        "agents": agents,
+        "links": link_reports(chain),
+        "agents": agent_reports(chain, scheme),
         "lateness_us": {
             "p50": micros(0.5),
             "p99": micros(0.99),
@@ -246,8 +208,58 @@ fn report(
                 "t_s", "down_bytes", "up_bytes", "down_queue", "up_queue", "down_transit_s",
                 "up_transit_s",
             ],
-            "rows": series,
+            "rows": counters.samples.iter().map(series_row).collect::<Vec<_>>(),
         },
+    })
+}
+
+fn link_reports(chain: &Chain) -> Vec<Value> {
+    let hops = chain.hops().map(|hop| {
+        let (from, to) = hop.name.split_once('>').unwrap_or((&hop.name, ""));
+        json!({
+            "from": from,
+            "to": to,
+            "direction": if hop.direction == Direction::Downlink { "down" } else { "up" },
+            "offered_frames": hop.offered,
+            "delivered_frames": hop.delivered,
+            "lost_on_air": hop.lost,
+            "dropped_at_queue": hop.dropped,
+            "marked_frames": hop.marked,
+            "bytes": hop.bytes,
+        })
+    });
+    hops.collect()
+}
+
+fn agent_reports(chain: &Chain, scheme: Option<&SchemeChoice>) -> Vec<Value> {
+    let agents = chain.agents().map(|stand| {
+        let decisions = stand.decisions();
+        let counters: serde_json::Map<_, _> =
+            stand.counters().into_iter().map(|(k, n)| (k.to_string(), n.into())).collect();
+        json!({
+            "scheme": scheme.map_or("", |s| &s.label),
+            "counters": counters,
+            "notices": decisions.notices,
+            "dropped": decisions.dropped,
+        })
+    });
+    agents.collect()
+}
+
+/// The columns of `series` at one sample.
+fn series_row(sample: &Sample) -> Value {
+    let Sample { t, bytes, packets, transit_ns, queued } = sample;
+    let transit =
+        |i: usize| (packets[i] > 0).then(|| transit_ns[i] as f64 / packets[i] as f64 / 1e9);
+    json!([t, bytes[0], bytes[1], queued[0], queued[1], transit(0), transit(1)])
+}
+
+fn sender_report(SenderReport { completed, counters }: &SenderReport) -> Value {
+    json!({
+        "acked_s": completed.map(Duration::as_secs),
+        "retransmissions": counters.retransmissions,
+        "fast_retransmits": counters.fast_retransmits,
+        "timeouts": counters.timeouts,
     })
 }
 
