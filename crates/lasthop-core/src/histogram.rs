@@ -48,17 +48,23 @@ impl Histogram {
             self.zero += weight;
             return;
         }
-        let bucket = bucket(d.0);
-        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+        match self.counts.get_mut(bucket(d.0).wrapping_sub(self.first)) {
             Some(count) => *count += weight,
-            None => self.record_outside(bucket, weight),
+            None => self.record_outside(d.0, weight),
         }
         self.sum += u128::from(d.0) * u128::from(weight);
     }
 
-    /// Adds the octaves up to that of a bucket, and its weight.
+    /// Adds the octaves up to that of a time, and its weight. Only here times beyond the longest
+    /// one have to be thought of: no bucket of theirs exists.
     #[cold]
-    fn record_outside(&mut self, bucket: usize, weight: u64) {
+    #[inline(never)]
+    fn record_outside(&mut self, ns: u64, weight: u64) {
+        let bucket = bucket(ns.min(LONGEST));
+        if let Some(count) = self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            *count += weight;
+            return;
+        }
         let octave = bucket / SUB * SUB;
         if self.counts.is_empty() {
             self.first = octave;
@@ -116,7 +122,7 @@ impl Histogram {
 /// above, each octave has SUB buckets.
 #[inline]
 fn bucket(ns: u64) -> usize {
-    let units = ns.min(LONGEST) >> (LOW_BITS - SUB_BITS);
+    let units = ns >> (LOW_BITS - SUB_BITS);
     let shift = (units | SUB as u64).ilog2() - SUB_BITS;
     shift as usize * SUB + (units >> shift) as usize
 }
