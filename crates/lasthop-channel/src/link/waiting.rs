@@ -18,19 +18,20 @@ struct Run {
     triggered_at: Time,
     /// Departure of the last frame.
     last: Time,
-    /// Time between two departures; of no meaning if the run has one frame.
+    /// Time between two departures. In a run of one frame, that since its trigger time, which is
+    /// what the next departure is apart if it is triggered by this one and takes as long.
     step: Duration,
 }
 
 /// The frames that wait, with the times when they leave the queue.
 #[derive(Clone, Debug)]
 pub(super) struct WaitingFrames {
-    frames: u64,
-    bytes: u64,
-    /// The first run; without frames if none waits.
+    /// The first run; without frames, and of no meaning, if none waits.
     run: Run,
-    /// The runs behind it.
+    /// The runs behind it, their frames and their bytes.
     behind: Ring<Run>,
+    frames_behind: u64,
+    bytes_behind: u64,
     /// There is none.
     is_one_run: bool,
 }
@@ -38,35 +39,35 @@ pub(super) struct WaitingFrames {
 impl Default for WaitingFrames {
     fn default() -> WaitingFrames {
         let (run, behind) = (Run::default(), Ring::default());
-        WaitingFrames { frames: 0, bytes: 0, run, behind, is_one_run: true }
+        WaitingFrames { run, behind, frames_behind: 0, bytes_behind: 0, is_one_run: true }
     }
 }
 
 impl WaitingFrames {
     /// Number of frames.
-    #[inline]
+    #[inline(always)]
     pub(super) fn frames(&self) -> u64 {
-        self.frames
+        u64::from(self.run.frames) + self.frames_behind
     }
 
     /// Their bytes.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        u64::from(self.run.frames) * u64::from(self.run.bytes) + self.bytes_behind
     }
 
     /// Adds a frame that leaves at `at`, by an event whose trigger time is `triggered_at`. No frame
     /// leaves later.
     #[inline(always)]
     pub(super) fn push(&mut self, at: Time, triggered_at: Time, bytes: u32) {
-        self.frames += 1;
-        self.bytes += u64::from(bytes);
         let run = &mut self.run;
-        let step = at.0.wrapping_sub(triggered_at.0);
-        let follows = run.bytes == bytes && run.last == triggered_at && run.step.0 == step;
-        if follows && self.is_one_run && run.frames > 1 {
+        let step = Duration(at.0.wrapping_sub(triggered_at.0));
+        let follows = run.bytes == bytes && run.last == triggered_at;
+        if follows && self.is_one_run && run.step == step && run.frames > 0 {
             run.frames += 1;
             run.last = at;
+        } else if run.frames == 0 {
+            *run = Run { frames: 1, bytes, first: at, triggered_at, last: at, step };
         } else {
             self.push_other(at, triggered_at, bytes);
         }
@@ -74,23 +75,26 @@ impl WaitingFrames {
 
     #[inline(never)]
     fn push_other(&mut self, at: Time, triggered_at: Time, bytes: u32) {
+        let is_behind = !self.is_one_run;
         let run = self.behind.back_mut().unwrap_or(&mut self.run);
         if run.bytes == bytes && run.last == triggered_at && run.frames > 0 {
             let step = at - triggered_at;
             if step == run.step || run.frames == 1 {
                 run.frames += 1;
                 (run.last, run.step) = (at, step);
+                self.count_behind(is_behind, bytes);
                 return;
             }
         }
-        let step = Duration::ZERO;
-        let run = Run { frames: 1, bytes, first: at, triggered_at, last: at, step };
-        if self.run.frames == 0 {
-            self.run = run;
-        } else {
-            self.behind.push(run);
-            self.is_one_run = false;
-        }
+        let step = at - triggered_at;
+        self.behind.push(Run { frames: 1, bytes, first: at, triggered_at, last: at, step });
+        self.is_one_run = false;
+        self.count_behind(true, bytes);
+    }
+
+    fn count_behind(&mut self, is_behind: bool, bytes: u32) {
+        self.frames_behind += u64::from(is_behind);
+        self.bytes_behind += if is_behind { u64::from(bytes) } else { 0 };
     }
 
     /// Removes the frames that have left by `now`, by events up to the trigger time `triggered_at`.
@@ -104,11 +108,9 @@ impl WaitingFrames {
             if run.frames == 0 || is_later(next, (now, triggered_at)) {
                 return;
             }
-            self.frames -= 1;
-            self.bytes -= u64::from(run.bytes);
             run.frames -= 1;
             (run.triggered_at, run.first) = (next.0, Time(next.0.0.wrapping_add(run.step.0)));
-            if run.frames == 0 {
+            if run.frames == 0 && !self.is_one_run {
                 self.next_run();
             }
         }
@@ -117,6 +119,8 @@ impl WaitingFrames {
     #[inline(never)]
     fn next_run(&mut self) {
         self.run = self.behind.pop().unwrap_or_default();
+        self.frames_behind -= u64::from(self.run.frames);
+        self.bytes_behind -= u64::from(self.run.frames) * u64::from(self.run.bytes);
         self.is_one_run = self.behind.is_empty();
     }
 }
