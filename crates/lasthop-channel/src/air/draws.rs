@@ -40,12 +40,18 @@ impl Draws {
         }
     }
 
+    /// The index of a frame by its ordinal on the air.
+    #[inline]
+    pub fn of_frame(frame: u64) -> u64 {
+        frame & INDEX
+    }
+
     /// The index (below 2^63) of the frame that starts now. Call it once for each frame, in order
     /// of start.
     #[inline]
     pub fn next(&mut self, start: Time, frame: u64) -> u64 {
         match self {
-            Draws::Frame => frame & INDEX,
+            Draws::Frame => Draws::of_frame(frame),
             Draws::Slot { length, slot, ordinal } => {
                 let now = start.0 / *length;
                 *ordinal = if now == *slot { *ordinal + 1 } else { 0 };

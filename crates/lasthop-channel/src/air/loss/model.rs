@@ -136,6 +136,13 @@ pub trait FrameLoss {
     /// True if this frame is lost. Call it once for each frame, in order of start.
     fn lost(&mut self, frame: &Frame) -> bool;
 
+    /// The end of a range of ordinals, from `ordinal` on, whose frames are not lost, whenever they
+    /// start and whatever they carry: [`FrameLoss::lost`] need not be called for them. `ordinal`
+    /// itself, the default, if no such frame is known.
+    fn safe_until(&self, ordinal: u64) -> u64 {
+        ordinal
+    }
+
     /// True if the first `header` bytes of the last lost frame are intact. By default a loss
     /// destroys the whole frame.
     fn header_intact(&self, _header: u32) -> bool {
@@ -156,6 +163,10 @@ impl<T: FrameLoss> FrameLoss for Box<T> {
     #[inline]
     fn lost(&mut self, frame: &Frame) -> bool {
         (**self).lost(frame)
+    }
+
+    fn safe_until(&self, ordinal: u64) -> u64 {
+        (**self).safe_until(ordinal)
     }
 
     fn header_intact(&self, header: u32) -> bool {

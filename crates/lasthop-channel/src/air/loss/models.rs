@@ -150,6 +150,16 @@ macro_rules! loss_models {
                 }
             }
 
+            /// The end of a range of ordinals, from `ordinal` on, whose frames are not lost: `lost`
+            /// need not be called for them.
+            pub fn safe_until(&self, ordinal: u64) -> u64 {
+                match self {
+                    LossProcess::None => u64::MAX,
+                    LossProcess::Uniform(p) => p.safe_until(ordinal),
+                    $(LossProcess::[<$module:camel>](p) => p.safe_until(ordinal),)*
+                }
+            }
+
             /// True if the first `header` bytes of the last lost frame are intact.
             pub fn header_intact(&self, header: u32) -> bool {
                 match self {

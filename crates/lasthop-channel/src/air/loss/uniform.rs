@@ -58,6 +58,9 @@ impl LossModel for Uniform {
     }
 }
 
+/// Draws that are made ahead of their frames.
+const AHEAD: u64 = 64;
+
 /// Each frame is lost with the same probability.
 #[derive(Clone, Debug)]
 pub struct UniformProcess {
@@ -78,6 +81,13 @@ impl FrameLoss for UniformProcess {
             self.last = (draw, frame.bytes);
         }
         lost
+    }
+
+    fn safe_until(&self, ordinal: u64) -> u64 {
+        let Draws::Frame = self.draws else { return ordinal };
+        let is_lost = |frame: &u64| self.stream.uniform(Draws::of_frame(*frame)) < self.probability;
+        let end = ordinal + AHEAD;
+        (ordinal..end).find(is_lost).unwrap_or(end)
     }
 
     fn header_intact(&self, header: u32) -> bool {
@@ -142,6 +152,25 @@ mod tests {
         assert_eq!(fates_of(1, "a>b"), fates_of(1, "a>b"));
         assert_ne!(fates_of(1, "a>b"), fates_of(1, "b>a"));
         assert_ne!(fates_of(1, "a>b"), fates_of(2, "a>b"));
+    }
+
+    /// What is safe by the draws made ahead is not lost, and the frame behind it is, unless it was
+    /// not looked at.
+    #[test]
+    fn draws_ahead_are_those_of_the_frames() {
+        let config = LossConfig::from(uniform(0.02, DrawIndex::Frame));
+        let mut process = LossProcess::new(&config, 5, "a>b").unwrap();
+        let mut lost = |i: u64| process.lost(&frame(Time(i), i, 1));
+        let fates: Vec<bool> = (0..3000).map(&mut lost).collect();
+        let mut next = 0;
+        while next + AHEAD < 3000 {
+            let end = process.safe_until(next);
+            assert!(!fates[next as usize..end as usize].contains(&true));
+            assert!(end == next + AHEAD || fates[end as usize]);
+            next = end + u64::from(end < next + AHEAD);
+        }
+        let slots = LossConfig::from(uniform(0.02, DrawIndex::Slot));
+        assert_eq!(LossProcess::new(&slots, 5, "a>b").unwrap().safe_until(7), 7);
     }
 
     #[test]
