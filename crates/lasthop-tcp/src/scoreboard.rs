@@ -105,7 +105,8 @@ impl Scoreboard {
     pub fn acknowledge(&mut self, ack: u64) -> Option<Sent> {
         let mut last = None;
         while let Some(front) = self.segments.front_mut() {
-            if front.end() > ack {
+            let end = front.end();
+            if end > ack {
                 if front.seq < ack {
                     front.len -= (ack - front.seq) as u32;
                     front.seq = ack;
@@ -113,6 +114,9 @@ impl Scoreboard {
                 break;
             }
             last = self.segments.pop();
+            if end == ack {
+                break;
+            }
         }
         last
     }

@@ -48,13 +48,13 @@ impl Ticks {
     /// (Linux `usecs_to_jiffies`, `calc_index`).
     #[inline]
     pub fn expiry(&self, now: Time, wait: Duration) -> Time {
-        if self.length == 0 || wait == Duration::ZERO {
-            return now + wait;
-        }
-        self.in_ticks(now, wait)
+        if self.length == 0 { now + wait } else { self.in_ticks(now, wait) }
     }
 
     fn in_ticks(&self, now: Time, wait: Duration) -> Time {
+        if wait == Duration::ZERO {
+            return now;
+        }
         let wait = wait.0.div_ceil(self.length);
         let shift = match wait {
             ..63 => 0,

@@ -65,9 +65,9 @@ struct IdleFastPath {
     /// Size without overhead, bytes; `NO_SIZE` if the fast path is not available.
     size: u32,
     bytes: u32,
-    /// Frames counted here and not yet in the statistics, and how many of them arrive without an
-    /// event of this link.
-    frames: u64,
+    /// Frames counted here and not yet in the statistics: those whose arrival is an event of this
+    /// link, which counts it, and the others.
+    arrivals: u64,
     passing: u64,
     /// Span in which such a frame may start.
     starts: Measured,
@@ -108,6 +108,8 @@ pub struct Link {
     mss: u32,
     measured: Measured,
     ordinal: u64,
+    /// No frame with an ordinal below this is lost, from the next one on.
+    safe_until: u64,
     last_end: Time,
     last_start: Time,
     limit: Option<QueueLimit>,
@@ -225,13 +227,14 @@ impl Link {
             mss,
             measured,
             ordinal: 0,
+            safe_until: 0,
             last_end: Time::ZERO,
             last_start: Time::ZERO,
             limit: config.queue.limit,
             idle_path: IdleFastPath {
                 size: NO_SIZE,
                 bytes: 0,
-                frames: 0,
+                arrivals: 0,
                 passing: 0,
                 starts: measured,
                 time: Duration::ZERO,
@@ -261,7 +264,7 @@ impl Link {
         if size != idle_path.size || self.last_end >= now || !idle_path.starts.holds(now) {
             return None;
         }
-        idle_path.frames += 1;
+        idle_path.arrivals += 1;
         self.last_start = now;
         self.last_end = now + idle_path.time;
         Some(self.last_end + idle_path.delay)
@@ -280,16 +283,17 @@ impl Link {
         };
         let size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
         self.idle_path =
-            IdleFastPath { size, bytes, frames: 0, passing: 0, starts, time, delay: plain.delay };
+            IdleFastPath { size, bytes, arrivals: 0, passing: 0, starts, time, delay: plain.delay };
         self.plain = Some(plain);
         plain
     }
 
     /// Adds the frames of the fast path to the statistics.
     pub fn count_idle_path(&mut self) {
-        let frames = std::mem::take(&mut self.idle_path.frames);
+        let passing = std::mem::take(&mut self.idle_path.passing);
+        let frames = passing + std::mem::take(&mut self.idle_path.arrivals);
         self.stats.offered += frames;
-        self.stats.delivered += std::mem::take(&mut self.idle_path.passing);
+        self.stats.delivered += passing;
         self.stats.bytes += frames * u64::from(self.idle_path.bytes);
         self.stats.queue_delay.record(Duration::ZERO, frames);
     }
@@ -379,22 +383,8 @@ impl Link {
     ) -> (Time, bool, bool) {
         self.last_start = now.max(self.last_end);
         self.last_end = self.last_start + time;
-        let lost = plain.loses && self.loses(bytes, segment);
+        let lost = plain.loses && self.loses_next(bytes, || *segment);
         (self.last_end + plain.delay, lost, lost)
-    }
-
-    /// True if errors destroy the next frame, which starts at `last_start`.
-    #[inline(never)]
-    fn loses(&mut self, bytes: u32, segment: &Segment) -> bool {
-        let ordinal = self.ordinal;
-        self.ordinal += 1;
-        self.air.loss.lost(&AirFrame {
-            start: self.last_start,
-            ordinal,
-            bytes,
-            mss: self.mss,
-            segment,
-        })
     }
 
     /// As `transmit`, on a link that is not plain.

@@ -3,8 +3,9 @@
 
 use super::flight::{HELD_BY_HOST, HeldByHost, InFlight};
 use super::{Link, Offered, is_later};
+use crate::air::loss::Frame as AirFrame;
 use lasthop_core::segment::{Handle, Segment};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Duration, Time};
 
 /// The start of a frame's serialisation, which is the trigger time of its arrival, and the arrival.
 pub type Passage = (Time, Time);
@@ -31,63 +32,145 @@ impl Link {
     }
 
     /// Carries a frame of `size` bytes that enters a plain link without losses at `now`, by an
-    /// event whose trigger time is `triggered_at`. Returns its arrival; `NEVER` if the queue
-    /// refuses it. Its serialisation begins at [`Link::last_start`]. It is not put in flight.
-    /// `PASSES`: its arrival is counted now, because it is no event of this link.
+    /// event whose trigger time is `triggered_at`. Returns its arrival; `None` if the queue refuses
+    /// it. Its serialisation begins at [`Link::last_start`]. It is not put in flight, and its
+    /// arrival is counted now, because it is no event of this link.
     #[inline(always)]
-    pub fn pass<const PASSES: bool>(&mut self, now: Time, triggered_at: Time, size: u32) -> Time {
-        let idle_path = &mut self.idle_path;
-        let departure = (self.last_end, self.last_start);
-        let waits = is_later(departure, (now, triggered_at));
-        if size == idle_path.size && !waits && idle_path.starts.holds(now) {
-            idle_path.frames += 1;
-            idle_path.passing += u64::from(PASSES);
-            (self.last_start, self.last_end) = (now, now + idle_path.time);
-            return self.last_end + idle_path.delay;
+    pub fn pass(&mut self, now: Time, triggered_at: Time, size: u32) -> Option<Time> {
+        if self.takes_idle_path(now, triggered_at, size) {
+            self.idle_path.passing += 1;
+            return Some(self.serialize_idle(now));
         }
         let arrival = self.pass_queue(now, triggered_at, size);
-        if PASSES && arrival != Time::NEVER {
-            self.passed(arrival);
+        if arrival == Time::NEVER {
+            return None;
         }
-        arrival
+        self.passed(arrival);
+        Some(arrival)
     }
 
+    /// The same for a frame whose arrival is an event. It may be lost: see [`Link::loses_plain`].
+    #[inline(always)]
+    pub fn pass_last(&mut self, now: Time, triggered_at: Time, size: u32) -> Option<Time> {
+        if self.takes_idle_path(now, triggered_at, size) {
+            self.idle_path.arrivals += 1;
+            return Some(self.serialize_idle(now));
+        }
+        let arrival = self.pass_queue(now, triggered_at, size);
+        (arrival != Time::NEVER).then_some(arrival)
+    }
+
+    /// The same for a frame that usually has to wait.
+    #[inline(always)]
+    pub fn pass_busy(&mut self, now: Time, triggered_at: Time, size: u32) -> Option<Time> {
+        if self.takes_idle_path(now, triggered_at, size) {
+            self.idle_path.arrivals += 1;
+            return Some(self.serialize_idle(now));
+        }
+        self.wait_and_serialize(now, triggered_at, size)
+    }
+
+    /// A frame finds the link idle and may take the fast path of an idle link.
+    #[inline(always)]
+    fn takes_idle_path(&self, now: Time, triggered_at: Time, size: u32) -> bool {
+        // Equal times are rare where rates differ.
+        let waits = self.last_end > now || (self.last_end == now && self.ends_later(triggered_at));
+        !waits && size == self.idle_path.size && self.idle_path.starts.holds(now)
+    }
+
+    /// The last frame was sent by a later event than one with this trigger time.
+    #[cold]
+    fn ends_later(&self, triggered_at: Time) -> bool {
+        self.last_start > triggered_at
+    }
+
+    /// Such a frame is sent. Returns its arrival, which is in the measured time, so that the sums
+    /// do not overflow.
+    #[inline(always)]
+    fn serialize_idle(&mut self, now: Time) -> Time {
+        let end = Time(now.0 + self.idle_path.time.0);
+        (self.last_start, self.last_end) = (now, end);
+        Time(end.0 + self.idle_path.delay.0)
+    }
+
+    /// The arrival of a frame that does not take the fast path of an idle link; `NEVER` if the
+    /// queue refuses it.
     #[inline(never)]
     fn pass_queue(&mut self, now: Time, triggered_at: Time, size: u32) -> Time {
+        self.wait_and_serialize(now, triggered_at, size).unwrap_or(Time::NEVER)
+    }
+
+    #[inline(always)]
+    fn wait_and_serialize(&mut self, now: Time, triggered_at: Time, size: u32) -> Option<Time> {
         let bytes = size + self.overhead;
         let measured = self.measured;
         let holds = measured.holds(now);
         self.stats.offered += u64::from(holds);
-        let departure = (self.last_end, self.last_start);
-        let waits = is_later(departure, (now, triggered_at));
-        if waits && let Some(limit) = self.limit {
-            self.waiting.settle(now, triggered_at);
-            if self.refuses(limit, bytes) {
-                self.refuse(now);
-                return Time::NEVER;
+        let (end, begun) = (self.last_end, self.last_start);
+        let mut start = now;
+        if is_later((end, begun), (now, triggered_at)) {
+            start = end;
+            if let Some(limit) = self.limit {
+                self.waiting.settle(now, triggered_at);
+                if self.refuses(limit, bytes) {
+                    self.refuse(now);
+                    return None;
+                }
+                self.waiting.push(end, begun, bytes);
+                let length = self.waiting.frames();
+                if length > self.stats.queue_peak && holds {
+                    self.stats.queue_peak = length;
+                }
             }
-            self.waiting.push(departure.0, departure.1, bytes);
-            let length = if holds { self.waiting.frames() } else { 0 };
-            self.stats.queue_peak = self.stats.queue_peak.max(length);
         }
-        let Some(plain) = &self.plain else { return Time::NEVER };
-        let (mut time, delay) = (plain.time, plain.delay);
-        if plain.bytes != bytes {
-            time = self.resize(*plain, size).time;
+        if self.idle_path.bytes != bytes {
+            let plain = self.plain?;
+            self.resize(plain, size);
         }
-        let start = now.max(departure.0);
-        (self.last_start, self.last_end) = (start, start + time);
+        let end = start + self.idle_path.time;
+        (self.last_start, self.last_end) = (start, end);
         if measured.holds(start) {
-            self.stats.queue_delay.record(start - now, 1);
+            self.stats.queue_delay.record(Duration(start.0 - now.0), 1);
             self.stats.bytes += u64::from(bytes);
         }
-        start + time + delay
+        Some(end + self.idle_path.delay)
     }
 
     /// Start of the serialisation of the frame that was sent last.
     #[inline(always)]
     pub fn last_start(&self) -> Time {
         self.last_start
+    }
+
+    /// The frame of `size` bytes that a plain link has passed last is lost.
+    #[inline(always)]
+    pub fn loses_plain(&mut self, size: u32, segment: impl FnOnce() -> Segment) -> bool {
+        self.loses_frames && self.loses_next(size + self.overhead, segment)
+    }
+
+    /// True if errors destroy the next frame, which starts at `last_start`.
+    #[inline(always)]
+    pub(super) fn loses_next(&mut self, bytes: u32, segment: impl FnOnce() -> Segment) -> bool {
+        if self.ordinal < self.safe_until {
+            self.ordinal += 1;
+            return false;
+        }
+        self.loses(bytes, &segment())
+    }
+
+    #[inline(never)]
+    fn loses(&mut self, bytes: u32, segment: &Segment) -> bool {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        let lost = self.air.loss.lost(&AirFrame {
+            start: self.last_start,
+            ordinal,
+            bytes,
+            mss: self.mss,
+            segment,
+        });
+        self.safe_until = self.air.loss.safe_until(self.ordinal);
+        lost
     }
 
     /// As `pass`, on a link that may lose frames, and whose rate and delay may vary; `None` if the
@@ -109,13 +192,9 @@ impl Link {
             }
             return Some(((plan.start, plan.arrival), plan.lost));
         }
-        let arrival = self.pass::<false>(now, triggered_at, segment.size);
-        if arrival == Time::NEVER {
-            return None;
-        }
+        let arrival = self.pass_last(now, triggered_at, segment.size)?;
         let passage = (self.last_start, arrival);
-        let lost = self.loses_frames() && self.loses(segment.size + self.overhead, segment);
-        Some((passage, lost))
+        Some((passage, self.loses_plain(segment.size, || *segment)))
     }
 
     /// Puts the frame in flight that was passed last, and lost; its serialisation began at `start`.
@@ -152,20 +231,23 @@ impl Link {
         self.held.frames > 0
     }
 
-    /// Such a frame arrives; `next` is the next one that the host stores. Returns the time of the
-    /// next arrival and its trigger time.
+    /// This number of frames that the host stores has arrived, at `now` and before it, all of them
+    /// within the measured time or none.
+    #[inline]
+    pub fn count_held(&mut self, now: Time, frames: u64) {
+        self.stats.delivered += if self.measured.holds(now) { frames } else { 0 };
+    }
+
+    /// A frame that the host stores arrives; `next` is the next one of them. It is counted by
+    /// [`Link::count_held`].
     #[inline(always)]
-    pub fn arrive_held(&mut self, now: Time, next: Option<Passage>) -> (Time, Time) {
-        self.passed(now);
+    pub fn arrive_held(&mut self, next: Option<Passage>) {
         self.held.frames -= 1;
         if let (Some((start, at)), 1..) = (next, self.held.frames) {
             (self.held.at, self.held.start) = (at, start);
-            return (at, start);
-        }
-        if self.coming() == Some(HELD_BY_HOST) {
+        } else if self.coming() == Some(HELD_BY_HOST) {
             self.hold_next();
         }
-        self.next_arrival()
     }
 
     /// The frames that arrive next are stored by the host.

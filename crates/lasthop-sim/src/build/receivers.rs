@@ -2,6 +2,7 @@
 //! between the sending of a data segment, its arrival and the ACK that it causes.
 
 use lasthop::scenario::network::App;
+use lasthop::units::Time;
 
 use super::link_plan::ReceiverPlan;
 use super::{Builder, Options};
@@ -126,9 +127,19 @@ impl<R: Observer> Builder<'_, R> {
         let endless = self.hosts.flows[connection.flow() as usize].is_endless();
         let (from, to) = connection.ends();
         let path = endless.then(|| self.net.add_fast_path(from, to))??;
-        let receiver = self.hosts.connections[c].receiver();
+        let connection = &self.hosts.connections[c];
+        let receiver = connection.receiver();
         let window = u32::try_from(receiver.buffer()).unwrap_or(u32::MAX);
-        Some(FastConnection { path, ack_size: receiver.plain_ack_size(), window })
+        let sender = connection.sender();
+        Some(FastConnection {
+            path,
+            sender: from,
+            ack_size: receiver.plain_ack_size(),
+            window,
+            len: connection.mss(),
+            size: sender.plain_size(),
+            last: Time::ZERO,
+        })
     }
 
     /// Why no receiver of the network may be computed in advance; `None` if some may.

@@ -71,6 +71,8 @@ pub struct Scheduler {
     heap: Vec<Key>,
     /// By source: its position in the heap, or `ABSENT`, or its lane with `IN_LANE`.
     position: Vec<u32>,
+    /// No event is earlier, except those of the lane for which it was set.
+    horizon: u64,
 }
 
 impl Scheduler {
@@ -84,7 +86,7 @@ impl Scheduler {
         for (lane, &(source, _)) in (1..).zip(busy) {
             position[source as usize] = IN_LANE | lane;
         }
-        Scheduler { next, heap: Vec::with_capacity(sources), position }
+        Scheduler { next, heap: Vec::with_capacity(sources), position, horizon: 0 }
     }
 
     /// The earliest event.
@@ -102,6 +104,24 @@ impl Scheduler {
         if time == NEVER { None } else { Some(self.next[best]) }
     }
 
+    /// Computes the horizon of a lane, which is not after `end`: no event of another source is
+    /// earlier. 0 for a source in the heap.
+    #[inline]
+    pub fn set_horizon(&mut self, lane: Lane, end: u64) {
+        if lane == NO_LANE {
+            self.horizon = 0;
+            return;
+        }
+        let others = self.next.iter().enumerate().filter(|&(i, _)| i != lane as usize);
+        self.horizon = others.map(|(_, key)| key.time).min().map_or(end, |time| time.min(end));
+    }
+
+    /// The horizon, not later than what has been scheduled since it was computed.
+    #[inline]
+    pub fn horizon(&self) -> u64 {
+        self.horizon
+    }
+
     #[inline(never)]
     fn break_tie(&self) -> usize {
         (0..self.next.len()).min_by_key(|&i| self.next[i]).unwrap_or(0)
@@ -112,12 +132,14 @@ impl Scheduler {
     pub fn set_lane(&mut self, lane: Lane, time: u64, triggered_at: u64) {
         let key = &mut self.next[lane as usize];
         (key.time, key.triggered_at) = (time, triggered_at);
+        self.horizon = self.horizon.min(time);
     }
 
     /// Schedules a source or changes its time.
     pub fn set(&mut self, source: Source, time: u64, triggered_at: u64) {
         let key = Key { time, triggered_at, source, link: NO_LINK };
         let p = self.position[source as usize];
+        self.horizon = self.horizon.min(time);
         if p == ABSENT {
             self.heap.push(key);
             self.sift_up(self.heap.len() - 1, key);
@@ -225,6 +247,13 @@ mod tests {
                     model.insert(source, Key { time, triggered_at, source, link });
                 }
                 prop_assert_eq!(s.peek(), model.values().min().copied());
+                let others = model.values().filter(|k| k.source != 2 || busy == 0);
+                let earliest = others.map(|k| k.time).min().unwrap_or(NEVER);
+                prop_assert!(s.horizon() <= earliest);
+                if triggered_at == 3 && busy > 0 {
+                    s.set_horizon(1, NEVER);
+                    prop_assert_eq!(s.horizon(), earliest);
+                }
             }
         }
     }

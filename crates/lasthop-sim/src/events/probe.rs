@@ -190,17 +190,13 @@ pub trait Probe {
     #[inline(always)]
     fn ack_received(&mut self, now: Time, node: NodeId, segment: &Segment, ack: u64) {}
 
-    /// A sender sends `len` new bytes in a packet of `size` bytes; as `sent`, but without the write
-    /// times.
+    /// A sender sends new bytes, a range given by its first byte and its length, in a packet of
+    /// `size` bytes; as `sent`.
     #[inline(always)]
-    fn sent_fast(&mut self, now: Time, connection: u32, len: u32, size: u32) {}
+    fn sent_undelivered(&mut self, now: Time, connection: u32, range: (u64, u32), size: u32) {}
 
-    /// What `sent_fast` has reported ends at `end` and has not been delivered at once.
-    #[inline(always)]
-    fn sent_undelivered(&mut self, now: Time, connection: u32, end: u64) {}
-
-    /// What `sent_fast` has reported at `now` is delivered at `at`, and an ACK of `ack_size` bytes
-    /// sent.
+    /// The same, and it is known that they are delivered at `at`, in order, and are answered by an
+    /// ACK. `sizes`: bytes of the packet and of the ACK, 0 if that is delayed.
     #[inline(always)]
     fn delivered_fast(
         &mut self,

@@ -6,6 +6,8 @@
 //! they enter it, and only these receivers send on the first link of the ACKs
 //! (`build/receivers.rs` chooses them). The sender and its ACKs are ordinary events.
 
+use std::sync::Arc;
+
 use lasthop::ring::Ring;
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::tcp::receiver::Receiver;
@@ -13,7 +15,7 @@ use lasthop::units::Time;
 
 use crate::engine::scheduler::{Key, Source};
 use crate::events::probe::EarlierCopies;
-use crate::network::fast_path::{PlainAck, ReceivedAck};
+use crate::network::fast_path::{FastPath, PlainAck, ReceivedAck};
 
 /// The arrival of a segment that was computed in advance, or a timer of the receiver.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,20 +55,26 @@ impl Arrival {
 }
 
 /// A connection all of whose packets may take the fast path ([`crate::network::fast`]).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FastConnection {
-    /// Its fast path.
-    pub path: u32,
+    /// Its fast path, and the node of its sender.
+    pub path: Arc<FastPath>,
+    pub sender: NodeId,
     /// Bytes on the wire of an ACK without options.
     pub ack_size: u32,
     /// The window that an ACK on the fast path advertises.
     pub window: u32,
+    /// Payload bytes of a full segment, and its bytes on the wire without options.
+    pub len: u32,
+    pub size: u32,
+    /// The last arrival of a segment on the fast path whose ACK is not delayed.
+    pub last: Time,
 }
 
 impl FastConnection {
-    /// The segment that an ACK on the fast path to the node `to` stands for.
+    /// The segment that an ACK on the fast path stands for.
     #[inline(never)]
-    pub(crate) fn ack_segment(&self, ack: ReceivedAck, to: NodeId) -> Segment {
+    pub(crate) fn ack_segment(&self, ack: ReceivedAck) -> Segment {
         let ReceivedAck { number, id, connection } = ack;
         Segment {
             ack: number,
@@ -74,7 +82,7 @@ impl FastConnection {
             flow: connection,
             size: self.ack_size,
             window: self.window,
-            to,
+            to: self.sender,
             flags: Flags::ACK,
             attempt: 1,
             ..Segment::default()
@@ -101,16 +109,12 @@ pub(crate) struct FutureArrivals {
     fillers: u64,
     /// The number of arrivals that brought bytes beyond the receive window.
     refused: u64,
-    /// Set if its packets may take the fast path.
-    fast: Option<FastConnection>,
-    /// The last arrival of a segment on the fast path whose ACK is not delayed.
-    last_fast: Time,
 }
 
 impl FutureArrivals {
     /// No arrival yet. `last`: the last link on the way to the receiver, and the source of its
-    /// arrivals; `timer`: that of the receiver's timer; `fast`: its packets may take the fast path.
-    pub(crate) fn new(last: (u32, Source), timer: Source, fast: Option<FastConnection>) -> Self {
+    /// arrivals; `timer`: that of the receiver's timer.
+    pub(crate) fn new(last: (u32, Source), timer: Source) -> Self {
         FutureArrivals {
             last,
             timer,
@@ -119,8 +123,6 @@ impl FutureArrivals {
             others: Ring::default(),
             fillers: 0,
             refused: 0,
-            fast,
-            last_fast: Time::ZERO,
         }
     }
 
@@ -155,12 +157,6 @@ impl FutureArrivals {
         }
         self.entry = new;
         new.0 != Time::NEVER
-    }
-
-    /// Set if its packets may take the fast path.
-    #[inline]
-    pub(crate) fn fast(&self) -> Option<FastConnection> {
-        self.fast
     }
 
     /// A segment of the bytes `[seq, end)` arrives at `at`, by the trigger at `triggered_at`. The
@@ -206,12 +202,6 @@ impl FutureArrivals {
         }
     }
 
-    /// A segment on the fast path arrives at `at`, and its ACK is not delayed.
-    #[inline(always)]
-    pub(crate) fn arrives_fast(&mut self, at: Time) {
-        self.last_fast = at;
-    }
-
     /// The receiver did not take the segment that was recorded last.
     #[cold]
     pub(crate) fn refused(&mut self) {
@@ -220,13 +210,14 @@ impl FutureArrivals {
 
     /// What becomes of the earlier copies of the bytes `[seq, end)`, which are retransmitted by
     /// `event` as packet number `id`; `fast` are the ACKs on the fast path from the first one on
-    /// that is not sent before a time. All copies of a segment have the same bytes.
+    /// that is not sent before a time, the last of which is sent at `last_fast`. All copies of a
+    /// segment have the same bytes.
     #[inline(never)]
     pub(crate) fn earlier_copies<'b, I: Iterator<Item = &'b PlainAck>>(
         &self,
         receiver: &Receiver,
         event: &Key,
-        fast: impl Fn(Time) -> I,
+        (fast, last_fast): (impl Fn(Time) -> I, Time),
         (seq, end): (u64, u64),
         id: u64,
     ) -> EarlierCopies {
@@ -240,7 +231,7 @@ impl FutureArrivals {
         let others = || self.others.from_first(is_future).copied();
         // Usually none: a sender that retransmits is not on the fast path. The ACKs there are those
         // of all connections.
-        let any_fast = self.last_fast.0 >= event.time;
+        let any_fast = last_fast.0 >= event.time;
         let acks = || any_fast.then(|| fast(Time(event.time))).into_iter().flatten();
         let fast = || acks().map(|ack| Arrival::of_plain_ack(ack, source)).filter(is_future);
         // In the order of their bytes: nothing behind the first one above `end` has lower ones.

@@ -3,16 +3,18 @@
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{NodeId, Notice, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
-use lasthop::tcp::sender::{Limit, Sender};
+use lasthop::tcp::sender::{Limit, PlainAck, Rest, Sender};
 use lasthop::units::{Duration, Time};
 
 use crate::engine::scheduler::Source;
 use crate::events::probe::{Content, Probe};
 use crate::events::{Kind, SenderState};
 use crate::hosts::advance::{FastConnection, FutureArrivals};
+use crate::hosts::agent::Agents;
+use crate::hosts::fast_port::FastPort;
 use crate::hosts::outbox::{FarEnd, Outbox, Port};
-use crate::network::ReceiverTimer;
-use crate::network::fast_path::ReceivedAck;
+use crate::network::fast_path::{PlainData, ReceivedAck};
+use crate::network::{Net, ReceiverTimer};
 
 /// A TCP connection.
 pub struct Connection {
@@ -41,6 +43,8 @@ pub struct Connection {
     receiver_entry: Time,
     /// Set if the receiver is computed in advance.
     future: Option<Box<FutureArrivals>>,
+    /// Set if its packets may take the fast path.
+    fast: Option<FastConnection>,
 }
 
 /// What a connection is called with.
@@ -106,6 +110,7 @@ impl Connection {
             sender_entry: Time::NEVER,
             receiver_entry: Time::NEVER,
             future: None,
+            fast: None,
         }
     }
 
@@ -116,7 +121,8 @@ impl Connection {
         last: (u32, Source),
         fast: Option<FastConnection>,
     ) {
-        self.future = Some(Box::new(FutureArrivals::new(last, self.timers + 1, fast)));
+        self.future = Some(Box::new(FutureArrivals::new(last, self.timers + 1)));
+        self.fast = fast;
     }
 
     /// Data sender.
@@ -238,14 +244,14 @@ impl Connection {
         let ack = segment.ack.min(self.sender.snd_max());
         out.net.probes.ack_received(out.net.now, self.from, segment, ack);
         self.with_sender(out, |s, now, port| s.on_segment(now, segment, options, port));
-        self.report_rtt(out);
+        self.report_rtt(out.net);
     }
 
     #[inline(always)]
-    fn report_rtt<P: Probe>(&mut self, out: &mut Outbox<'_, P>) {
+    fn report_rtt<P: Probe>(&mut self, net: &mut Net<P>) {
         if let Some(rtt) = self.sender.take_last_rtt() {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
-            out.net.probes.rtt(out.net.now, self.flow, rtt);
+            net.probes.rtt(net.now, self.flow, rtt);
         }
     }
 
@@ -254,39 +260,56 @@ impl Connection {
     pub(crate) fn receive_plain_ack<P: Probe>(
         &mut self,
         ack: ReceivedAck,
-        out: &mut Outbox<'_, P>,
+        net: &mut Net<P>,
+        agents: &mut Agents,
     ) {
-        let Some(future) = self.future.as_deref_mut() else { return };
-        let Some(fast) = future.fast() else { return };
+        let Some(fast) = &mut self.fast else { return };
         let ReceivedAck { number, id, connection } = ack;
-        out.net.probes.ack_received_fast(connection, fast.ack_size, number, id);
-        let now = out.now();
-        let entry = &mut self.receiver_entry;
-        let far = FarEnd { receiver: &mut self.receiver, future: Some(future), entry };
-        let mut port = out.port(self.from, connection, Some(far));
-        let Some(limit) = self.sender.on_plain_ack(now, number, fast.window, &mut port) else {
-            return self.receive_ack_on_slow_path(fast, ack, out);
+        net.probes.ack_received_fast(connection, fast.ack_size, number, id);
+        let now = net.now;
+        let (window, len, size) = (fast.window, fast.len, fast.size);
+        let (receiver, entry) = (&mut self.receiver, &mut self.receiver_entry);
+        let future = self.future.as_deref_mut();
+        let mut port = FastPort { net: &mut *net, receiver, future, fast, entry };
+        let take = |seq| port.send(PlainData { seq, len, size, connection });
+        let limit = match self.sender.on_plain_ack(now, number, window, take) {
+            PlainAck::Sent(limit) => limit,
+            PlainAck::Remains(rest) => {
+                let out = &mut Outbox { net: &mut *net, agents };
+                self.send_rest(rest, out)
+            }
+            PlainAck::Other => {
+                return self.receive_ack_on_slow_path(&{ ack }, &mut Outbox { net, agents });
+            }
         };
-        let (deadline, armed) = self.sender.deadline();
-        update_timer(out, self.timers, deadline, armed, &mut self.sender_entry);
+        let (deadline, armed) = self.sender.plain_deadline();
+        if deadline < self.sender_entry {
+            net.scheduler.set(self.timers, deadline.0, armed.0);
+            self.sender_entry = deadline;
+        }
         if limit != self.limit {
             self.limit = limit;
-            out.net.probes.limited(now, self.flow, self.second_half, limit);
+            net.probes.limited(now, self.flow, self.second_half, limit);
         }
-        self.report_rtt(out);
+        if self.sender.last_rtt().is_some() {
+            self.report_rtt(net);
+        }
+    }
+
+    /// Sends what an ACK on the fast path has left to be sent.
+    #[inline(never)]
+    fn send_rest<P: Probe>(&mut self, rest: Rest, out: &mut Outbox<'_, P>) -> Limit {
+        let mut limit = Limit::Application;
+        self.with_port(out, |sender, now, port| limit = sender.send_rest(now, rest, port));
+        limit
     }
 
     /// An ACK came on the fast path, but the sender needs all of it.
     #[inline(never)]
-    fn receive_ack_on_slow_path<P: Probe>(
-        &mut self,
-        fast: FastConnection,
-        ack: ReceivedAck,
-        out: &mut Outbox<'_, P>,
-    ) {
-        let segment = fast.ack_segment(ack, self.from);
+    fn receive_ack_on_slow_path<P: Probe>(&mut self, ack: &ReceivedAck, out: &mut Outbox<'_, P>) {
+        let Some(segment) = self.fast.as_ref().map(|fast| fast.ack_segment(*ack)) else { return };
         self.with_sender(out, |s, now, port| s.on_segment(now, &segment, &Options::NONE, port));
-        self.report_rtt(out);
+        self.report_rtt(out.net);
     }
 
     fn receive_notice<P: Probe>(&mut self, notice: &Notice, node: NodeId, out: &mut Outbox<'_, P>) {
@@ -361,10 +384,7 @@ impl Connection {
     ) {
         let before = P::READS.then(|| (self.sender.window(), self.sender.counters()));
         let now = out.now();
-        let (future, entry) = (self.future.as_deref_mut(), &mut self.receiver_entry);
-        let far = FarEnd { receiver: &mut self.receiver, future, entry };
-        let mut port = out.port(self.from, self.sender.flow(), Some(far));
-        act(&mut self.sender, now, &mut port);
+        self.with_port(out, act);
         let (deadline, armed) = self.sender.deadline();
         update_timer(out, self.timers, deadline, armed, &mut self.sender_entry);
         let limit = self.sender.limited_by();
@@ -395,6 +415,20 @@ impl Connection {
             }
             out.net.probes.sender_state(&self.sender_state(now));
         }
+    }
+
+    /// Runs `act` on the sender, with a port to the network.
+    #[inline(always)]
+    fn with_port<P: Probe>(
+        &mut self,
+        out: &mut Outbox<'_, P>,
+        act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, P>),
+    ) {
+        let now = out.now();
+        let (future, entry) = (self.future.as_deref_mut(), &mut self.receiver_entry);
+        let far = FarEnd { receiver: &mut self.receiver, future, fast: self.fast.as_mut(), entry };
+        let mut port = out.port(self.from, self.sender.flow(), Some(far));
+        act(&mut self.sender, now, &mut port);
     }
 
     fn sender_state(&self, now: Time) -> SenderState {

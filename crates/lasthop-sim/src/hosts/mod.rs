@@ -7,6 +7,7 @@
 pub(crate) mod advance;
 pub mod agent;
 pub mod endpoint;
+mod fast_port;
 pub mod flow;
 pub mod handover;
 pub mod oracle;
@@ -89,8 +90,7 @@ impl Hosts {
     /// An ACK on the fast path arrives at its sender.
     #[inline(always)]
     pub(crate) fn receive_plain_ack<P: Probe>(&mut self, ack: ReceivedAck, net: &mut Net<P>) {
-        let mut out = Outbox { net, agents: &mut self.agents };
-        self.connections[ack.connection as usize].receive_plain_ack(ack, &mut out);
+        self.connections[ack.connection as usize].receive_plain_ack(ack, net, &mut self.agents);
     }
 
     /// Before the arrival `next` at the end of the link `l`, which is computed in advance: runs the

@@ -8,10 +8,11 @@ use lasthop::units::Time;
 
 use crate::engine::scheduler::Source;
 use crate::events::probe::{EarlierCopies, Probe};
-use crate::hosts::advance::FutureArrivals;
+use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::agent::Agents;
+use crate::hosts::fast_port::FastPort;
 use crate::network::Net;
-use crate::network::fast_path::{PlainAck, ReceivedAck};
+use crate::network::fast_path::PlainData;
 
 /// Where hosts send segments, set timers and report what happens.
 pub(crate) struct Outbox<'a, P> {
@@ -74,6 +75,8 @@ pub(super) struct FarEnd<'a> {
     pub receiver: &'a mut Receiver,
     /// Set if the receiver is computed in advance.
     pub future: Option<&'a mut FutureArrivals>,
+    /// Set if its packets may take the fast path.
+    pub fast: Option<&'a mut FastConnection>,
     /// Time of the scheduler entry of the receiver's timer.
     pub entry: &'a mut Time,
 }
@@ -93,7 +96,12 @@ pub struct Port<'a, P> {
 impl<P: Probe> Output for Port<'_, P> {
     #[inline(always)]
     fn send(&mut self, segment: Segment, reason: SendReason) {
-        if reason == SendReason::New && self.send_fast(segment) {
+        let Segment { seq, len, size, flags, .. } = segment;
+        if reason == SendReason::New
+            && flags == Flags::ACK
+            && self.is_expected(seq, len)
+            && self.send_fast(seq, len, size)
+        {
             return;
         }
         let segment = self.number(segment, reason);
@@ -111,82 +119,23 @@ impl<P: Probe> Output for Port<'_, P> {
 }
 
 impl<P: Probe> Port<'_, P> {
-    /// Sends a segment of new data on the fast path: computes its arrival, the ACK that it causes,
-    /// and the arrival of this ACK. Returns false if it has to take the slow path.
-    #[inline(always)]
-    fn send_fast(&mut self, segment: Segment) -> bool {
-        let Some(FarEnd { receiver, future: Some(future), .. }) = &mut self.far else {
-            return false;
-        };
-        let Some(fast) = future.fast() else { return false };
-        let net = &mut *self.net;
-        let Segment { seq, len, size, .. } = segment;
-        if segment.flags != Flags::ACK || !receiver.expects(seq, len) || !net.is_fast_path_open() {
-            return false;
-        }
-        let (now, connection) = (net.now, self.connection);
-        let id = net.new_id();
-        net.probes.sent_fast(now, connection, len, size);
-        let Some((at, triggered_at)) = net.transmit_data(fast.path, Segment { id, ..segment })
-        else {
-            net.probes.sent_undelivered(now, connection, seq + u64::from(len));
-            return true;
-        };
-        let window = receiver.take_plain(at, len);
-        let ack_size = if window.is_some() { fast.ack_size } else { 0 };
-        net.probes.delivered_fast(now, at, connection, (seq, len), (size, ack_size));
-        let Some(window) = window else {
-            self.delay_ack((at, triggered_at), (seq, seq + u64::from(len)));
-            return true;
-        };
-        future.arrives_fast(at);
-        let ack = PlainAck {
-            number: seq + u64::from(len),
-            id: net.new_id(),
-            sent_at: at,
-            triggered_at,
-            connection,
-            len,
-            ..PlainAck::default()
-        };
-        if window != fast.window || !net.transmit_ack(fast.path, fast.ack_size, ack) {
-            self.send_ack_slow(window, &{ ack });
-        }
-        true
-    }
-
-    /// The ACK of a segment on the fast path is delayed.
+    /// New data may take the fast path.
     #[inline]
-    fn delay_ack(&mut self, when: (Time, Time), range: (u64, u64)) {
-        let Some(FarEnd { receiver, future: Some(future), entry }) = &mut self.far else { return };
-        let net = &mut *self.net;
-        future.record(&net.event, when, range, false, net.next_packet());
-        let (deadline, armed) = receiver.deadline();
-        if future.is_due_earlier(deadline, armed) {
-            let timer = (deadline, armed, future.receiver_timer(), self.connection);
-            net.add_receiver_timer(future.link(), timer);
-        }
-        if deadline < **entry {
-            net.scheduler.set(future.receiver_timer(), deadline.0, armed.0);
-            **entry = deadline;
-        }
+    fn is_expected(&self, seq: u64, len: u32) -> bool {
+        let Some(FarEnd { receiver, fast: Some(_), .. }) = &self.far else { return false };
+        receiver.expects(seq, len) && self.net.is_fast_path_open()
     }
 
-    /// The ACK of a segment on the fast path that cannot take it.
+    /// Sends it on the fast path, if it may take it.
     #[inline(never)]
-    fn send_ack_slow(&mut self, window: u32, ack: &PlainAck) {
-        let Some(FarEnd { future: Some(future), .. }) = &mut self.far else { return };
-        let Some(fast) = future.fast() else { return };
-        let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
-        future.record(&self.net.event, when, (seq, ack.number), false, ack.id);
-        let &PlainAck { number, id, connection, .. } = ack;
-        let received = ReceivedAck { number, id, connection };
-        let ack = Segment { window, ..fast.ack_segment(received, self.node) };
-        let present = (self.net.now, self.net.triggered_at);
-        (self.net.now, self.net.triggered_at) = when;
-        let handle = self.net.pool.put(ack);
-        self.net.forward(self.net.receiving_node(fast.path), handle);
-        (self.net.now, self.net.triggered_at) = present;
+    fn send_fast(&mut self, seq: u64, len: u32, size: u32) -> bool {
+        let Port { net, far, connection, .. } = self;
+        let Some(FarEnd { receiver, future, fast: Some(fast), entry }) = far else {
+            return false;
+        };
+        let future = future.as_deref_mut();
+        let data = PlainData { seq, len, size, connection: *connection };
+        FastPort { net, receiver, future, fast, entry }.send(data)
     }
 
     /// Assigns a packet number and reports the sending.
@@ -207,10 +156,11 @@ impl<P: Probe> Port<'_, P> {
     #[inline(never)]
     fn earlier_copies(&self, seq: u64, end: u64, id: u64) -> EarlierCopies {
         match &self.far {
-            Some(FarEnd { receiver, future: Some(future), .. }) => {
+            Some(FarEnd { receiver, future: Some(future), fast, .. }) => {
                 let (net, c) = (&self.net, self.connection);
-                let path = future.fast().map_or(u32::MAX, |fast| fast.path);
-                let fast = |from| net.fast.acks_of(path, c, from);
+                let path = fast.as_ref().map(|f| &*f.path);
+                let last = fast.as_ref().map_or(Time::ZERO, |f| f.last);
+                let fast = (|from| net.fast.acks_of(path, c, from), last);
                 future.earlier_copies(receiver, &net.event, fast, (seq, end), id)
             }
             Some(FarEnd { receiver, future: None, .. }) if receiver.has(seq, end) => {

@@ -2,10 +2,12 @@
 //! advance: a segment of new data that arrives in order and its ACK are not stored, except for what
 //! a [`PlainAck`] has. Whatever else happens to a packet takes the slow path.
 
+use std::sync::Arc;
+
 use lasthop::link::Passage;
 use lasthop::queue::drop_reason;
 use lasthop::ring::Ring;
-use lasthop::segment::{NodeId, Segment};
+use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::units::Time;
 
 use crate::events::probe::Probe;
@@ -32,6 +34,38 @@ pub(crate) struct PlainAck {
     pub len: u32,
 }
 
+/// A segment of new data on the fast path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainData {
+    /// First byte, and payload bytes.
+    pub seq: u64,
+    pub len: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// Its connection.
+    pub connection: u32,
+}
+
+impl PlainData {
+    /// The segment, as packet number `id` to the node `to`.
+    fn segment(&self, id: u64, to: NodeId) -> Segment {
+        let &PlainData { seq, len, size, connection, .. } = self;
+        Segment {
+            seq,
+            id,
+            flow: connection,
+            len,
+            size,
+            window: 65_535,
+            to,
+            flags: Flags::ACK,
+            attempt: 1,
+            forward: true,
+            ..Segment::default()
+        }
+    }
+}
+
 impl PlainAck {
     /// What a link needs to know of it.
     fn segment(&self, size: u32) -> Segment {
@@ -54,29 +88,37 @@ pub(crate) struct ReceivedAck {
 /// The links from a sender to a receiver and back, each of which follows from the one before
 /// without an event.
 #[derive(Clone, Debug)]
-struct FastPath {
+pub(crate) struct FastPath {
     /// Links of the data before the last one, up to the first one that loses frames or whose rate
     /// or delay varies.
     data: Box<[u32]>,
-    /// Such a link and those behind it; empty if there is none.
+    /// Such a link and those behind it; empty if there is none but a last one that loses frames.
     lossy: Box<[u32]>,
-    /// The last link of the data.
+    /// The last link of the data, and the node at its end.
     last: u32,
+    to: NodeId,
     /// Links of the ACKs before the last one.
     acks: Box<[u32]>,
     /// No link of the ACKs loses frames.
     acks_are_safe: bool,
-    /// Nor does the rate or the delay of one vary.
+    /// No link of the ACKs loses frames, and no rate and no delay of one varies.
     acks_are_plain: bool,
     /// The last link of the ACKs, and where the ACKs on it are stored.
     last_of_acks: u32,
     ring: u32,
 }
 
+impl FastPath {
+    /// The node where it ends.
+    pub(crate) fn to(&self) -> NodeId {
+        self.to
+    }
+}
+
 /// The fast paths of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FastPaths {
-    paths: Vec<FastPath>,
+    paths: Vec<Arc<FastPath>>,
     /// ACKs on the fast path in the order of their arrival, for each last link of ACKs.
     acks: Vec<Ring<PlainAck>>,
     /// By link: the number of its ring.
@@ -111,11 +153,11 @@ impl FastPaths {
     /// The ACKs of a connection on its fast path that are not sent before `from`.
     pub(crate) fn acks_of(
         &self,
-        path: u32,
+        path: Option<&FastPath>,
         connection: u32,
         from: Time,
     ) -> impl Iterator<Item = &PlainAck> {
-        let ring = self.paths.get(path as usize).and_then(|p| self.acks.get(p.ring as usize));
+        let ring = path.and_then(|p| self.acks.get(p.ring as usize));
         ring.into_iter()
             .flat_map(move |r| r.from_first(move |a| a.sent_at >= from))
             .filter(move |a| a.connection == connection)
@@ -125,8 +167,8 @@ impl FastPaths {
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// Adds a path from one node to another over links that frames pass in order, if there is none
-    /// yet. Returns its index; `None` if an event is needed at a node between, or for a link.
-    pub(crate) fn add_fast_path(&mut self, from: NodeId, to: NodeId) -> Option<u32> {
+    /// yet; `None` if an event is needed at a node between, or for a link.
+    pub(crate) fn add_fast_path(&mut self, from: NodeId, to: NodeId) -> Option<Arc<FastPath>> {
         let route =
             |a: NodeId, b: NodeId| &self.routes[usize::from(a) * self.nodes + usize::from(b)];
         let (data, acks) = (route(from, to), route(to, from));
@@ -140,32 +182,35 @@ impl<P: Probe> Net<P> {
             return None;
         }
         let loses = |l: &u32| links[*l as usize].loses_frames();
-        let first_lossy = data.iter().position(|l| loses(l) || !plain(l));
+        let first_lossy = before_last.iter().position(|l| loses(l) || !plain(l));
+        let first_lossy = first_lossy.or((!plain(&last)).then_some(before_last.len()));
         let safe = &before_last[..first_lossy.unwrap_or(before_last.len()).min(before_last.len())];
         let mut path = FastPath {
             data: safe.into(),
             lossy: first_lossy.map_or(Box::default(), |i| data[i..].into()),
             last,
+            to,
             acks: acks_before.into(),
             acks_are_safe: !acks.iter().any(loses),
-            acks_are_plain: acks.iter().all(plain),
+            acks_are_plain: acks.iter().all(|l| plain(l) && !loses(l)),
             last_of_acks,
             ring: self.fast.ring_of_link[last_of_acks as usize],
         };
-        let same = |p: &FastPath| {
+        let same = |p: &&Arc<FastPath>| {
             (p.last, p.last_of_acks) == (last, last_of_acks)
                 && (&p.data, &p.lossy, &p.acks) == (&path.data, &path.lossy, &path.acks)
         };
-        if let Some(p) = self.fast.paths.iter().position(same) {
-            return Some(p as u32);
+        if let Some(p) = self.fast.paths.iter().find(same) {
+            return Some(Arc::clone(p));
         }
         if path.ring == u32::MAX {
             path.ring = self.fast.acks.len() as u32;
             self.fast.acks.push(Ring::default());
             self.fast.ring_of_link[last_of_acks as usize] = path.ring;
         }
-        self.fast.paths.push(path);
-        Some((self.fast.paths.len() - 1) as u32)
+        let path = Arc::new(path);
+        self.fast.paths.push(Arc::clone(&path));
+        Some(path)
     }
 
     /// True if no frame on the slow path is before a segment that is sent now.
@@ -174,120 +219,135 @@ impl<P: Probe> Net<P> {
         self.fast.waiting == 0
     }
 
-    /// The node where a path ends.
-    pub(crate) fn receiving_node(&self, p: u32) -> NodeId {
-        self.links[self.fast.paths[p as usize].last as usize].to
-    }
-
-    /// Transmits a segment of new data to the receiver, now. Returns its arrival; `None` if that is
-    /// an event, or if the segment is dropped or lost.
+    /// Transmits a segment of new data to the receiver, now, as packet number `id`. Returns its
+    /// arrival; `None` if that is an event, or if the segment is dropped or lost.
     #[inline(always)]
-    pub(crate) fn transmit_data(&mut self, p: u32, segment: Segment) -> Option<Arrival> {
-        let path = &self.fast.paths[p as usize];
+    pub(crate) fn transmit_data(
+        &mut self,
+        path: &FastPath,
+        id: u64,
+        data: PlainData,
+    ) -> Option<Arrival> {
         let (mut at, mut triggered_at) = (self.now, self.triggered_at);
         for &l in &*path.data {
-            let link = &mut self.links[l as usize];
-            let arrival = link.pass::<true>(at, triggered_at, segment.size);
-            if arrival == Time::NEVER {
-                return self.refused(l, at, &{ segment });
-            }
-            (triggered_at, at) = (link.last_start(), arrival);
+            let Some(arrival) = self.links[l as usize].pass(at, triggered_at, data.size) else {
+                self.refuse_data(l, at, id, &{ data }, path.to);
+                return None;
+            };
+            // As of a link that was idle or not: its last frame is this one.
+            (triggered_at, at) = (self.links[l as usize].last_start(), arrival);
         }
         if !path.lossy.is_empty() {
-            return self.transmit_lossy(p, (at, triggered_at), &{ segment });
+            let arrival = self.transmit_lossy(path, (at, triggered_at), &data.segment(id, path.to));
+            return (arrival.0 != Time::NEVER).then_some(arrival);
         }
-        let l = path.last;
+        let (l, to) = (path.last, path.to);
         let link = &mut self.links[l as usize];
-        let arrival = link.pass::<false>(at, triggered_at, segment.size);
-        if arrival == Time::NEVER {
-            return self.refused(l, at, &{ segment });
+        let Some(arrival) = link.pass_busy(at, triggered_at, data.size) else {
+            self.refuse_data(l, at, id, &{ data }, to);
+            return None;
+        };
+        if link.loses_plain(data.size, || data.segment(id, to)) {
+            self.lose_data(l, id, &{ data }, to);
+            return None;
         }
         let start = link.last_start();
         if arrival.0 <= self.event.time || arrival >= self.until.min(self.receivers_due[l as usize])
         {
-            return self.arrive_by_event(l, (start, arrival), &{ segment });
+            self.arrive_by_event(l, (start, arrival), &data.segment(id, to));
+            return None;
         }
         link.passed(arrival);
         Some((arrival, start))
     }
 
-    /// The rest of a path, from the first link on that loses frames.
+    /// The rest of a path, from the first link on that loses frames, to the arrival; `NEVER` as in
+    /// `transmit_data`.
     #[inline(never)]
     fn transmit_lossy(
         &mut self,
-        p: u32,
+        path: &FastPath,
         (mut at, mut triggered_at): Arrival,
         segment: &Segment,
-    ) -> Option<Arrival> {
-        let path = &self.fast.paths[p as usize];
+    ) -> Arrival {
+        const NONE: Arrival = (Time::NEVER, Time::ZERO);
         for &l in &*path.lossy {
             let link = &mut self.links[l as usize];
             let Some((passage, lost)) = link.pass_or_lose(at, triggered_at, segment) else {
-                return self.refused(l, at, segment);
+                self.refused(l, at, segment);
+                return NONE;
             };
             if lost {
-                let handle = self.pool.put(*segment);
-                link.put_lost_in_flight(passage.0, handle);
-                self.schedule_link(l as usize);
-                return None;
+                self.lose(l, passage.0, segment);
+                return NONE;
             }
             let arrival = passage.1;
             let last = l == path.last;
             let latest = self.until.min(self.receivers_due[l as usize]);
             if last && (arrival.0 <= self.event.time || arrival >= latest) {
-                return self.arrive_by_event(l, passage, segment);
+                self.arrive_by_event(l, passage, segment);
+                return NONE;
             }
             link.passed(arrival);
             (triggered_at, at) = passage;
         }
-        Some((at, triggered_at))
+        (at, triggered_at)
+    }
+
+    /// The segment that a plain link has passed last is lost.
+    #[inline(never)]
+    fn lose_data(&mut self, l: u32, id: u64, data: &PlainData, to: NodeId) {
+        let start = self.links[l as usize].last_start();
+        self.lose(l, start, &data.segment(id, to));
+    }
+
+    fn lose(&mut self, l: u32, start: Time, segment: &Segment) {
+        let handle = self.pool.put(*segment);
+        self.links[l as usize].put_lost_in_flight(start, handle);
+        self.schedule_link(l as usize);
     }
 
     /// The arrival of a segment at the receiver has to be an event.
     #[inline(never)]
-    fn arrive_by_event(
-        &mut self,
-        l: u32,
-        passage: (Time, Time),
-        segment: &Segment,
-    ) -> Option<Arrival> {
+    fn arrive_by_event(&mut self, l: u32, passage: (Time, Time), segment: &Segment) {
         let handle = self.pool.put(*segment);
         self.links[l as usize].put_in_flight(passage, handle);
         self.enter(l);
-        None
+    }
+
+    /// The queue of a link refuses a segment that would enter it at `at`.
+    #[inline(never)]
+    fn refuse_data(&mut self, l: u32, at: Time, id: u64, data: &PlainData, to: NodeId) {
+        self.refused(l, at, &data.segment(id, to));
     }
 
     /// The queue of a link refuses a frame that would enter it at `at`.
-    #[inline(never)]
-    fn refused(&mut self, l: u32, at: Time, segment: &Segment) -> Option<Arrival> {
+    fn refused(&mut self, l: u32, at: Time, segment: &Segment) {
         let handle = self.pool.put(*segment);
         self.dropped(l as usize, handle, drop_reason::FULL, at);
-        None
     }
 
     /// Transmits an ACK of `size` bytes to the sender. Returns false if it has to take the slow
     /// path; then nothing has changed.
     #[inline(always)]
-    pub(crate) fn transmit_ack(&mut self, p: u32, size: u32, ack: PlainAck) -> bool {
-        let path = &self.fast.paths[p as usize];
-        if !path.acks_are_plain || !path.acks_are_safe {
-            return path.acks_are_safe && self.transmit_ack_over_variable_links(p, size, &{ ack });
+    pub(crate) fn transmit_ack(&mut self, path: &FastPath, size: u32, ack: PlainAck) -> bool {
+        if !path.acks_are_plain {
+            return path.acks_are_safe
+                && self.transmit_ack_over_variable_links(path, size, &{ ack });
         }
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
         for &l in &*path.acks {
             let link = &mut self.links[l as usize];
-            let arrival = link.pass::<true>(at, triggered_at, size);
-            if arrival == Time::NEVER {
+            let Some(arrival) = link.pass(at, triggered_at, size) else {
                 return self.refuse_ack(l, at, size, &{ ack });
-            }
+            };
             (triggered_at, at) = (link.last_start(), arrival);
         }
         let l = path.last_of_acks;
         let link = &mut self.links[l as usize];
-        let arrival = link.pass::<false>(at, triggered_at, size);
-        if arrival == Time::NEVER {
+        let Some(arrival) = link.pass_last(at, triggered_at, size) else {
             return self.refuse_ack(l, at, size, &{ ack });
-        }
+        };
         let start = link.last_start();
         let passage = (start, arrival);
         self.fast.acks[path.ring as usize].push(PlainAck { passage, ..ack });
@@ -300,11 +360,15 @@ impl<P: Probe> Net<P> {
 
     /// As `transmit_ack`, where a rate or a delay varies and no link loses frames.
     #[inline(never)]
-    fn transmit_ack_over_variable_links(&mut self, p: u32, size: u32, ack: &PlainAck) -> bool {
+    fn transmit_ack_over_variable_links(
+        &mut self,
+        path: &FastPath,
+        size: u32,
+        ack: &PlainAck,
+    ) -> bool {
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
         let segment = ack.segment(size);
         for i in 0.. {
-            let path = &self.fast.paths[p as usize];
             let l = path.acks.get(i).copied().unwrap_or(path.last_of_acks);
             let link = &mut self.links[l as usize];
             let Some((passage, _)) = link.pass_or_lose(at, triggered_at, &segment) else {
@@ -333,20 +397,53 @@ impl<P: Probe> Net<P> {
         true
     }
 
-    /// The ACK on the fast path that arrives now at the end of a link, if what arrives is one.
+    /// An ACK on the fast path arrives at the end of a link now.
     #[inline(always)]
-    pub(crate) fn take_plain_ack(&mut self, l: usize) -> Option<ReceivedAck> {
-        let link = &mut self.links[l];
-        if !link.holds_next_at_host() {
-            return None;
-        }
-        let ring = self.fast.ring_of_link[l] as usize;
+    pub(crate) fn has_plain_ack(&self, l: usize) -> bool {
+        self.links[l].holds_next_at_host()
+    }
+
+    /// Where the ACKs on the fast path are stored that arrive at the end of a link.
+    #[inline]
+    pub(crate) fn ring_of_acks(&self, l: usize) -> usize {
+        self.fast.ring_of_link[l] as usize
+    }
+
+    /// The ACK of a link's ring that arrives now; neither is it counted nor the next arrival
+    /// scheduled. `None` if there is none.
+    #[inline(always)]
+    pub(crate) fn take_plain_ack(&mut self, l: usize, ring: usize) -> Option<ReceivedAck> {
         let acks = self.fast.acks.get_mut(ring)?;
         let &PlainAck { number, id, connection, .. } = acks.front()?;
         acks.drop_front();
-        let lane = link.tag;
-        let next = link.arrive_held(self.now, acks.front().map(|a| a.passage));
-        self.schedule_arrival(l, lane, next);
+        self.links[l].arrive_held(acks.front().map(|a| a.passage));
         Some(ReceivedAck { number, id, connection })
+    }
+
+    /// True if the next event is also an ACK on the fast path at the end of the link `l`, whose
+    /// horizon the scheduler has; the clock is set to it.
+    #[inline(always)]
+    pub(crate) fn continue_plain_acks(&mut self, l: usize) -> bool {
+        let link = &self.links[l];
+        if !link.holds_next_at_host() {
+            return false;
+        }
+        let (at, triggered_at) = link.next_arrival();
+        let waits = !self.pending.is_empty() || !self.entered.is_empty();
+        if waits || at.0 >= self.scheduler.horizon() {
+            return false;
+        }
+        (self.event.time, self.event.triggered_at) = (at.0, triggered_at.0);
+        (self.now, self.triggered_at) = (at, triggered_at);
+        true
+    }
+
+    /// After this number of ACKs on the fast path: counts them and schedules the next arrival.
+    #[inline]
+    pub(crate) fn end_plain_acks(&mut self, l: usize, acks: u64) {
+        let link = &mut self.links[l];
+        link.count_held(Time(self.event.time), acks);
+        let (lane, next) = (link.tag, link.next_arrival());
+        self.schedule_arrival(l, lane, next);
     }
 }

@@ -165,7 +165,13 @@ impl<P: Probe> Net<P> {
     /// Returns the number of a new packet.
     #[inline]
     pub(crate) fn new_id(&mut self) -> u64 {
-        self.next_id += 1;
+        self.new_ids(1)
+    }
+
+    /// Takes as many numbers of new packets and returns the last one.
+    #[inline]
+    pub(crate) fn new_ids(&mut self, packets: u64) -> u64 {
+        self.next_id += packets;
         self.next_id
     }
 

@@ -31,7 +31,9 @@ impl Burst {
     pub fn sent(&mut self, now: Time, len: u32) {
         let segments =
             if len > self.segment { u64::from(len.div_ceil(self.segment.max(1))) } else { 1 };
-        self.run = if now - self.last < self.gap { self.run + segments } else { segments };
+        // Time does not run backwards.
+        let since = Duration(now.0 - self.last.0);
+        self.run = if since < self.gap { self.run + segments } else { segments };
         self.last = now;
         self.largest = self.largest.max(self.run);
     }

@@ -346,17 +346,13 @@ impl<R: Observer> Probe for Probes<R> {
         self.connections[segment.flow as usize].ground_truth.ack_received(ack, segment.id);
     }
 
-    #[inline(always)]
-    fn sent_fast(&mut self, now: Time, connection: u32, len: u32, size: u32) {
-        self.ledger.traffic_mut().offered += u64::from(size);
-        self.connections[connection as usize].burst.sent(now, len);
-    }
-
     #[inline(never)]
-    fn sent_undelivered(&mut self, now: Time, connection: u32, end: u64) {
-        let c = &self.connections[connection as usize];
+    fn sent_undelivered(&mut self, now: Time, connection: u32, (seq, len): (u64, u32), size: u32) {
+        self.ledger.traffic_mut().offered += u64::from(size);
+        let c = &mut self.connections[connection as usize];
+        c.burst.sent(now, len);
         if c.written_when_sent {
-            self.flows[c.flow as usize].write_times.push(end, now);
+            self.flows[c.flow as usize].write_times.push(seq + u64::from(len), now);
         }
     }
 
@@ -370,15 +366,16 @@ impl<R: Observer> Probe for Probes<R> {
         (size, ack_size): (u32, u32),
     ) {
         let c = &mut self.connections[connection as usize];
+        c.burst.sent(now, len);
         c.ground_truth.arrived(at, seq, 1);
         let ledger = self.ledger.traffic_mut();
         ledger.data += u64::from(size);
-        ledger.offered += u64::from(ack_size);
+        ledger.offered += u64::from(size) + u64::from(ack_size);
         let stats = &mut self.flows[c.flow as usize].stats;
         stats.first_byte.get_or_insert(at);
         if at >= self.measure_from {
             stats.delivered += u64::from(len);
-            stats.delay.record(at - now, u64::from(len));
+            stats.delay.record(Duration(at.0 - now.0), u64::from(len));
         }
     }
 

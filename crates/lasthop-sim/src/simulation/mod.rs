@@ -35,6 +35,9 @@ pub struct Simulation<R> {
 /// The event loop checks for cancellation once per this number of events.
 const CANCEL_EVERY: u64 = 4096;
 
+/// ACKs on the fast path that are handled in one go, at most.
+const MOST_ACKS: u64 = 1024;
+
 impl<R: Observer> Simulation<R> {
     /// A simulation at time zero.
     ///
@@ -116,12 +119,16 @@ impl<R: Observer> Simulation<R> {
             self.net.now = Time(key.time);
             self.net.triggered_at = Time(key.triggered_at);
             events += 1;
-            if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
-                return false;
+            if events >= CANCEL_EVERY {
+                events = 0;
+                if cancel.load(Ordering::Relaxed) {
+                    return false;
+                }
             }
             match key.link {
                 NO_LINK => self.event(key),
                 l if l & OF_CELL != 0 => self.cell_event((l & !OF_CELL) as usize),
+                l if self.net.has_plain_ack(l as usize) => events += self.plain_acks(l as usize),
                 l => self.arrival(l as usize),
             }
             while let Some(pending) = self.net.pending.pop_front() {
@@ -174,11 +181,29 @@ impl<R: Observer> Simulation<R> {
 
     #[inline(always)]
     fn arrival(&mut self, l: usize) {
-        if let Some(ack) = self.net.take_plain_ack(l) {
-            self.hosts.receive_plain_ack(ack, &mut self.net);
+        if self.net.has_plain_ack(l) {
+            self.plain_acks(l);
         } else if let Some((node, handle)) = self.net.arrive(l) {
             self.arrived(l, node, handle);
         }
+    }
+
+    /// ACKs on the fast path arrive at the end of a link: the one that is due, and those behind it
+    /// for which no other event comes between. Returns the number of events.
+    #[inline(never)]
+    fn plain_acks(&mut self, l: usize) -> u64 {
+        let mut events = 0;
+        self.net.scheduler.set_horizon(self.net.links[l].tag, self.net.until.0);
+        let ring = self.net.ring_of_acks(l);
+        while let Some(ack) = self.net.take_plain_ack(l, ring) {
+            self.hosts.receive_plain_ack(ack, &mut self.net);
+            events += 1;
+            if events == MOST_ACKS || !self.net.continue_plain_acks(l) {
+                break;
+            }
+        }
+        self.net.end_plain_acks(l, events);
+        events
     }
 
     /// A frame arrives at the far end of a link.

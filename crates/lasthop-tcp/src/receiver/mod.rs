@@ -84,6 +84,8 @@ pub struct Receiver {
     usual: bool,
     /// As `usual`, and nothing is missing or to be echoed, and there are no timestamps.
     plain: bool,
+    /// The window that the buffer has room for while `plain` holds.
+    plain_window: u64,
     duplicates: u64,
 }
 
@@ -147,6 +149,7 @@ impl Receiver {
             reset: false,
             usual: false,
             plain: false,
+            plain_window: 0,
             duplicates: 0,
         }
     }
@@ -195,9 +198,10 @@ impl Receiver {
             }
             self.deadline = Time::NEVER;
         }
-        self.edge = self.edge.max(self.rcv_nxt + self.window());
-        self.last_ack = self.rcv_nxt;
-        Some(u32::try_from(self.edge - self.rcv_nxt).unwrap_or(u32::MAX))
+        let next = self.rcv_nxt;
+        let edge = self.edge.max(next + self.plain_window);
+        (self.edge, self.last_ack) = (edge, next);
+        Some(u32::try_from(edge - next).unwrap_or(u32::MAX))
     }
 
     /// Bytes on the wire of an ACK without options.
@@ -218,6 +222,7 @@ impl Receiver {
             && self.ahead.is_empty()
             && !self.echo
             && !self.timestamps;
+        self.plain_window = self.window();
         in_order
     }
 

@@ -28,7 +28,7 @@ impl Receiver {
 
     /// Limits the advertised window (relays).
     pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
-        self.window_limit = bytes;
+        (self.window_limit, self.plain) = (bytes, false);
         self.update_window(now, mss, out);
     }
 

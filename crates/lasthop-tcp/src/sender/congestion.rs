@@ -19,8 +19,6 @@ pub struct Congestion<W> {
     pacer: Option<Box<Pacer>>,
     /// The rule has a timer.
     has_timer: bool,
-    /// Its `on_ack` is [`grow`].
-    grows_as_reno: bool,
     /// Bytes that duplicate ACKs have counted as delivered, where there is no SACK.
     dup_delivered: u64,
     /// No reduction by ECN before this byte is acknowledged.
@@ -32,7 +30,6 @@ pub struct Congestion<W> {
 impl<W: WindowRule> Congestion<W> {
     /// The state before the connection is established.
     pub fn new(rule: W, window: Window, hooks: Hooks) -> Self {
-        let grows_as_reno = rule.grows_as_reno();
         Congestion {
             window,
             inflation: 0.0,
@@ -42,7 +39,6 @@ impl<W: WindowRule> Congestion<W> {
             // timer of the rule needs as well.
             pacer: (hooks.pacing || hooks.timer).then(Box::default),
             has_timer: hooks.timer,
-            grows_as_reno,
             dup_delivered: 0,
             ecn_until: 0,
             cwr: false,
@@ -94,6 +90,12 @@ impl<W: WindowRule> Congestion<W> {
         self.window.bytes(self.inflation)
     }
 
+    /// The same with a fraction.
+    #[inline(always)]
+    pub fn inflated_window(&self) -> f64 {
+        self.window.cwnd + self.inflation
+    }
+
     /// The rule classifies losses.
     pub fn classifies(&self) -> bool {
         self.rule.classifies()
@@ -122,16 +124,10 @@ impl<W: WindowRule> Congestion<W> {
         self.rule.on_ack(&mut self.window, ack);
     }
 
-    /// New data are acknowledged, where the rule [grows as Reno](Self::grows_as_reno).
+    /// New data are acknowledged, where the rule opens the window as Reno does.
     #[inline(always)]
     pub fn grow(&mut self, ack: &Ack) {
         grow(&mut self.window, ack);
-    }
-
-    /// The rule opens the window as Reno does.
-    #[inline(always)]
-    pub fn grows_as_reno(&self) -> bool {
-        self.grows_as_reno
     }
 
     /// An ACK, for a rule that needs every ACK.

@@ -14,6 +14,7 @@ mod timers;
 pub use crate::timestamps::timestamp;
 pub use config::{Output, SendReason, SenderConfig, SenderCounters, State};
 pub use limits::Limit;
+pub use stream::plain::{PlainAck, Rest};
 
 use crate::notice_rule::NoticeRule;
 use crate::profile::{PersistRule, Profile};
@@ -154,6 +155,7 @@ impl<W: WindowRule> Sender<W> {
         options: &Options,
         out: &mut impl Output,
     ) {
+        self.leave_plain();
         self.process_segment(now, segment, options, out);
         self.update_plain();
     }
@@ -252,6 +254,12 @@ impl<W: WindowRule> Sender<W> {
         self.stream.timers().deadline()
     }
 
+    /// The same after an ACK on the fast path, when no timer but that of retransmissions runs.
+    #[inline(always)]
+    pub fn plain_deadline(&self) -> (Time, Time) {
+        self.stream.timers().rto_timer()
+    }
+
     /// What limits the sender after it has sent what it may. Where congestion window and receive
     /// window are both exhausted it is the congestion window, as in Linux (`tcp_write_xmit`),
     /// unless the receive window is closed.
@@ -328,6 +336,11 @@ impl<W: WindowRule> Sender<W> {
         self.stream.config().headers + self.stream.mss() + timestamps
     }
 
+    /// Bytes on the wire of a full segment without options.
+    pub fn plain_size(&self) -> u32 {
+        self.stream.config().headers + self.stream.mss()
+    }
+
     /// Number of the flow.
     pub fn flow(&self) -> FlowId {
         self.stream.config().flow
@@ -397,7 +410,7 @@ impl<W: WindowRule> Sender<W> {
     /// The state of the segment that holds this offset, if it is in flight.
     #[inline]
     pub fn sent(&self, seq: u64) -> Option<Sent> {
-        self.stream.board().get(seq)
+        self.stream.sent(seq)
     }
 
     /// The phase of recovery on SACK blocks; `Open` for other recoveries.
@@ -417,6 +430,6 @@ impl<W: WindowRule> Sender<W> {
 
     /// Segments in flight, for memory reports and tests.
     pub fn in_flight(&self) -> usize {
-        self.stream.board().len()
+        self.stream.segments_in_flight()
     }
 }

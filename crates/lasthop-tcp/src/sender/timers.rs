@@ -88,6 +88,12 @@ impl Timers {
         }
     }
 
+    /// When the retransmission timer expires, and when it was set.
+    #[inline(always)]
+    pub fn rto_timer(&self) -> (Time, Time) {
+        (self.deadline, self.armed)
+    }
+
     /// When the retransmission timer expires.
     pub fn rto_deadline(&self) -> Time {
         self.deadline
@@ -97,6 +103,17 @@ impl Timers {
     #[inline]
     pub fn arm(&mut self, now: Time) {
         self.persist = None;
+        self.arm_at(now, self.rto.rto());
+    }
+
+    /// No timer but that of retransmissions runs.
+    pub fn is_plain(&self) -> bool {
+        self.persist.is_none() && self.aux_deadline == Time::NEVER
+    }
+
+    /// (Re)starts the retransmission timer, where no other timer runs.
+    #[inline(always)]
+    pub fn arm_plain(&mut self, now: Time) {
         self.arm_at(now, self.rto.rto());
     }
 
@@ -209,6 +226,12 @@ impl Timers {
     pub fn ignore_rtt_before(&mut self, now: Time) {
         self.timing = None;
         self.rtt_from = now;
+    }
+
+    /// A segment is being timed that `ack` covers.
+    #[inline(always)]
+    pub fn times_up_to(&self, ack: u64) -> bool {
+        self.timing.is_some_and(|t| ack >= t.0)
     }
 
     /// Ends the timing of the timed segment if `ack` covers it; when it was sent.

@@ -160,14 +160,9 @@ impl DupackRecovery {
     pub fn is_plain(&self) -> bool {
         self.dupacks == 0
             && self.last_action != LastAction::DuplicateAcks
+            && !self.partial_seen
             && self.hints.is_none()
             && self.additions.is_none()
-    }
-
-    /// An ACK of new data without options, of a recovery and a stream that are plain.
-    #[inline(always)]
-    pub fn on_plain_ack(&mut self) {
-        self.partial_seen = false;
     }
 
     /// Sends what the window allows after an ACK or a deadline. ns-2 sends nothing between the

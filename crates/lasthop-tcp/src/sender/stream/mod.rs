@@ -3,7 +3,7 @@
 //! through methods; its fields are private.
 
 mod frames;
-mod plain;
+pub mod plain;
 mod rule;
 mod transmit;
 
@@ -15,6 +15,7 @@ use crate::profile::{IdleRestart, PersistRule, Profile};
 use crate::rate::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::window::{Hooks, Window, WindowRule};
+use lasthop_core::ring::Ring;
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Time};
 
@@ -39,7 +40,13 @@ pub struct Stream<W> {
     usage: CwndUsage,
     /// Bytes that limited transmit has sent since the last ACK of new data.
     limited: u64,
+    /// The segments in flight, without those in `recent`.
     board: Scoreboard,
+    /// When the last segments in flight were sent, all of full size and sent once on the fast path
+    /// (`plain`).
+    recent: Ring<Time>,
+    /// The window rule opens the window as Reno does, and not in whole segments.
+    grows_as_reno: bool,
     /// New data need the steps of `extras`.
     special: bool,
     hooks: Hooks,
@@ -63,7 +70,9 @@ impl<W: WindowRule> Stream<W> {
     ) -> Self {
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
+        let grows_as_reno = rule.grows_as_reno() && !profile.whole_segments;
         Stream {
+            grows_as_reno,
             timers: Timers::new(profile, config.clock_phase),
             congestion: Congestion::new(rule, window, hooks),
             rwnd: config.receive_window,
@@ -84,6 +93,7 @@ impl<W: WindowRule> Stream<W> {
             usage: CwndUsage::default(),
             limited: 0,
             board: Scoreboard::default(),
+            recent: Ring::default(),
             last_sent: Time::ZERO,
             ts_recent: 0,
             counters: SenderCounters::default(),
@@ -94,6 +104,7 @@ impl<W: WindowRule> Stream<W> {
     pub fn replace_rule(&mut self, rule: W) {
         self.hooks = self.hooks.with(Hooks::of(rule.methods()));
         self.special |= is_special(self.hooks);
+        self.grows_as_reno = rule.grows_as_reno() && !self.profile.whole_segments;
         self.congestion.replace_rule(rule, self.hooks);
     }
 

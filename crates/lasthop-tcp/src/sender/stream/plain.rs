@@ -2,12 +2,12 @@
 //! options nor pacing nor an earlier loss nor the receive window's size matter.
 
 use super::Stream;
-use crate::profile::GrowthBase;
+use crate::profile::{CwndLimitedBy, GrowthBase};
 use crate::scoreboard::{Marks, Sent};
 use crate::sender::config::{Output, SendReason};
 use crate::sender::limits::Limit;
 use crate::window::{Ack, WindowRule};
-use lasthop_core::segment::{Flags, Payload, Segment};
+use lasthop_core::segment::Flags;
 use lasthop_core::units::{Duration, Time};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
@@ -21,7 +21,8 @@ impl<W: WindowRule> Stream<W> {
             && !self.hooks.every_ack
             && !self.profile.timestamps
             && self.profile.growth_base != GrowthBase::Delivered
-            && self.timers.persist().is_none()
+            && self.limited == 0
+            && self.timers.is_plain()
             && self.snd_nxt == self.snd_max
             && self.rwnd == self.max_rwnd
             && self.rwnd >= 2 * u64::from(self.config.mss)
@@ -29,28 +30,37 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// An ACK of new data without options, outside of recovery; not everything written is
-    /// acknowledged. Sends what the window allows. Returns what limits the sender then, if that is
-    /// a window.
+    /// acknowledged. Sends what the window allows.
     #[inline(always)]
-    pub fn on_plain_ack(&mut self, now: Time, ack: u64, out: &mut impl Output) -> Option<Limit> {
+    pub fn on_plain_ack(&mut self, now: Time, ack: u64, take: impl FnMut(u64) -> bool) -> PlainAck {
         let (bytes, prior_flight) = (ack - self.snd_una, self.snd_max - self.snd_una);
         let limited = self.is_cwnd_limited(prior_flight);
-        self.limited = 0;
         self.snd_una = ack;
-        self.board.acknowledge(ack);
+        self.acknowledge_plain(ack, bytes);
         let mut rtt = None;
-        if let Some(sent) = self.timers.take_timed(ack) {
-            rtt = Some(now - sent);
-            self.sample_rtt(now - sent, sent, false);
+        if self.timers.times_up_to(ack) {
+            rtt = self.sample_timed(now, ack);
         }
-        self.rearm_after_ack(now);
-        if limited && self.congestion.grows_as_reno() && !self.profile.whole_segments {
+        if ack < self.snd_max {
+            self.timers.arm_plain(now);
+        } else {
+            self.rearm_after_ack(now);
+        }
+        if limited && self.grows_as_reno {
             let ack = self.plain_ack(now, bytes, rtt, prior_flight);
-            self.congestion.grow(&ack);
+            self.congestion.grow(&Ack { whole_segments: false, ..ack });
         } else if limited {
             self.open_window(now, bytes, rtt, prior_flight);
         }
-        self.fill_plain(now, out)
+        self.fill_plain(now, take)
+    }
+
+    /// The round-trip time of the segment being timed, which `ack` covers.
+    #[inline(never)]
+    fn sample_timed(&mut self, now: Time, ack: u64) -> Option<Duration> {
+        let sent = self.timers.take_timed(ack)?;
+        self.sample_rtt(now - sent, sent, false);
+        Some(now - sent)
     }
 
     /// The window rule opens the window.
@@ -85,66 +95,182 @@ impl<W: WindowRule> Stream<W> {
 
     /// `fill` in the same circumstances.
     #[inline(always)]
-    fn fill_plain(&mut self, now: Time, out: &mut impl Output) -> Option<Limit> {
+    fn fill_plain(&mut self, now: Time, mut take: impl FnMut(u64) -> bool) -> PlainAck {
         let (mss, una, first) = (u64::from(self.config.mss), self.snd_una, self.snd_max);
-        let window = self.congestion.inflated();
-        let right = (una + window.min(self.rwnd)).min(self.written);
-        let mut next = first;
-        while next + mss <= right {
-            self.emit_plain(now, next, out);
-            next += mss;
+        // Not in whole bytes: what is in flight has no fraction, and the conversion takes longer
+        // than the comparison.
+        let window = self.congestion.inflated_window();
+        let right = (una + self.rwnd).min(self.written);
+        let limit = loop {
+            let next = self.snd_max;
+            let end = next + mss;
+            if self.written - next < mss {
+                // The rest of what is written may be less than a segment.
+                return PlainAck::Remains(Rest { first });
+            }
+            let fits = (end - una) as i64 as f64 <= window;
+            if !fits {
+                break Limit::Cwnd;
+            }
+            if end > right {
+                break Limit::ReceiveWindow;
+            }
+            if !take(next) {
+                return PlainAck::Remains(Rest { first });
+            }
+            self.recent.push(now);
+            self.note_sent(now, next);
+        };
+        self.note_plain_usage(first);
+        PlainAck::Sent(limit)
+    }
+
+    /// As `note_cwnd_usage`, after sending from `first` on, if there was anything to be sent.
+    #[inline(always)]
+    fn note_plain_usage(&mut self, first: u64) {
+        if self.profile.cwnd_limited_by == CwndLimitedBy::PacketsOut && self.written > first {
+            self.note_cwnd_usage(self.snd_max > first, self.flight());
         }
-        // The rest of what is written may be less than a segment.
-        let ends = self.written - next < mss;
+    }
+
+    /// Sends what remains after `fill_plain`. Returns what limits the sender then, if that is a
+    /// window.
+    #[inline(never)]
+    pub fn send_rest(&mut self, now: Time, rest: Rest, out: &mut impl Output) -> Option<Limit> {
+        self.unfold();
+        let mss = u64::from(self.config.mss);
+        let window = self.congestion.inflated();
+        let right = (self.snd_una + window.min(self.rwnd)).min(self.written);
+        while self.snd_max + mss <= right {
+            let seq = self.snd_max;
+            let segment = self.make(seq, self.config.mss, Flags::NONE, 1, now);
+            self.board.push(self.sent_once(seq, now));
+            self.note_sent(now, seq);
+            out.send(segment, SendReason::New);
+        }
+        let ends = self.written - self.snd_max < mss;
         if ends {
             self.fill_with_others(now, window, u32::MAX, SendReason::Recovery, out);
         }
-        if self.written > first {
-            self.note_cwnd_usage(self.snd_max > first, self.flight());
-        }
+        self.note_plain_usage(rest.first);
         // As `Sender::limited_by` says, where a full segment remains to be sent.
-        let next_flight = next - una + mss;
+        let next_flight = self.flight() + mss;
         let by_cwnd = next_flight <= self.rwnd || next_flight > window;
         (!ends).then_some(if by_cwnd { Limit::Cwnd } else { Limit::ReceiveWindow })
     }
 
-    /// Sends the new segment of full size at `seq`, which is snd_nxt.
+    /// The new segment of full size at `seq`, which is snd_nxt, is sent.
     #[inline(always)]
-    fn emit_plain(&mut self, now: Time, seq: u64, out: &mut impl Output) {
-        let len = self.config.mss;
-        let end = seq + u64::from(len);
-        let nothing_outstanding = self.snd_una == seq;
-        self.board.push(Sent {
-            seq,
-            first_sent: now,
-            last_sent: now,
-            len,
-            transmissions: 1,
-            fin: false,
-            marks: Marks::NONE,
-        });
+    fn note_sent(&mut self, now: Time, seq: u64) {
+        let end = seq + u64::from(self.config.mss);
         (self.snd_nxt, self.snd_max, self.last_sent) = (end, end, now);
         self.timers.time_segment(end, now);
         self.counters.segments += 1;
-        let segment = Segment {
-            seq,
-            ack: 0,
-            id: 0,
-            flow: self.config.flow,
-            len,
-            size: self.config.headers + len,
-            window: 65_535,
-            ts_value: 0,
-            ts_echo: 0,
-            payload: Payload::NONE,
-            to: self.config.to,
-            flags: Flags::ACK,
-            attempt: 1,
-            forward: true,
-        };
-        out.send(segment, SendReason::New);
-        if nothing_outstanding {
+        if self.snd_una == seq {
             self.timers.on_sent(now, true);
         }
     }
+
+    // The segments sent on the fast path are on the scoreboard only from the slow path on.
+
+    /// A segment of full size that was sent once, at `at`.
+    fn sent_once(&self, seq: u64, at: Time) -> Sent {
+        Sent {
+            seq,
+            first_sent: at,
+            last_sent: at,
+            len: self.config.mss,
+            transmissions: 1,
+            fin: false,
+            marks: Marks::NONE,
+        }
+    }
+
+    /// Sequence number of the first segment that is not on the scoreboard.
+    fn recent_start(&self) -> u64 {
+        self.snd_max - self.recent.len() as u64 * u64::from(self.config.mss)
+    }
+
+    /// `ack` acknowledges `bytes` more.
+    #[inline(always)]
+    fn acknowledge_plain(&mut self, ack: u64, bytes: u64) {
+        let (mss, mut left) = (u64::from(self.config.mss), bytes);
+        if self.board.is_empty() {
+            while left >= mss {
+                self.recent.drop_front();
+                left -= mss;
+            }
+            if left == 0 {
+                return;
+            }
+        }
+        self.acknowledge_others(ack, left);
+    }
+
+    /// The same if the scoreboard is not empty, or if `left` bytes are less than a segment.
+    #[inline(never)]
+    fn acknowledge_others(&mut self, ack: u64, left: u64) {
+        if self.board.is_empty() {
+            // Its other bytes are in flight.
+            if let Some(at) = self.recent.pop() {
+                let seq = ack - left;
+                self.board.push(self.sent_once(seq, at));
+            }
+        } else if ack > self.board.end() {
+            self.unfold();
+        }
+        self.board.acknowledge(ack);
+    }
+
+    /// Moves the segments sent on the fast path to the scoreboard.
+    #[inline]
+    pub fn unfold(&mut self) {
+        if !self.recent.is_empty() {
+            self.unfold_recent();
+        }
+    }
+
+    #[inline(never)]
+    fn unfold_recent(&mut self) {
+        let mut seq = self.recent_start();
+        while let Some(at) = self.recent.pop() {
+            self.board.push(self.sent_once(seq, at));
+            seq += u64::from(self.config.mss);
+        }
+    }
+
+    /// The state of the segment that holds this offset, if it is in flight.
+    pub fn sent(&self, seq: u64) -> Option<Sent> {
+        let (start, mss) = (self.recent_start(), u64::from(self.config.mss));
+        if seq < start {
+            return self.board.get(seq);
+        }
+        let place = (seq - start) / mss.max(1);
+        self.recent.get(place as usize).map(|&at| self.sent_once(start + place * mss, at))
+    }
+
+    /// Number of segments in flight.
+    pub fn segments_in_flight(&self) -> usize {
+        self.board.len() + self.recent.len()
+    }
+}
+
+/// What an ACK on the fast path has left to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Rest {
+    /// snd_max before.
+    first: u64,
+}
+
+/// What an ACK on the fast path leads to.
+#[derive(Clone, Copy, Debug)]
+pub enum PlainAck {
+    /// The window is used up, or nothing is left to be sent; what limits the sender now.
+    Sent(Limit),
+    /// Something remains to be sent that the host does not take on its fast path:
+    /// [`send_rest`](crate::sender::Sender::send_rest) has to follow.
+    Remains(Rest),
+    /// The ACK may need more than the fast path. Nothing has changed;
+    /// [`on_segment`](crate::sender::Sender::on_segment) has to follow.
+    Other,
 }

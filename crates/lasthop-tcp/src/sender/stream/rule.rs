@@ -239,8 +239,11 @@ impl<W: WindowRule> Stream<W> {
         if !sent && !full {
             return;
         }
-        let out =
-            if self.offload { self.segments_of(self.flight()) as usize } else { self.board.len() };
+        let out = if self.offload {
+            self.segments_of(self.flight()) as usize
+        } else {
+            self.segments_in_flight()
+        };
         self.usage.note(full, out, self.snd_una, self.snd_nxt);
     }
 

@@ -1,0 +1,111 @@
+//! How a sender sends on the fast path: the arrival of a segment, the ACK that it causes and the
+//! arrival of this ACK are computed at once.
+
+use lasthop::segment::Segment;
+use lasthop::tcp::receiver::Receiver;
+use lasthop::units::Time;
+
+use crate::events::probe::Probe;
+use crate::hosts::advance::{FastConnection, FutureArrivals};
+use crate::network::Net;
+use crate::network::fast_path::{Arrival, PlainAck, PlainData, ReceivedAck};
+
+/// The port of a sender to the fast path of its connection. Its methods that are not inlined take
+/// its parts: a pointer to it would force the parts into memory.
+pub(super) struct FastPort<'a, P> {
+    pub net: &'a mut Net<P>,
+    pub receiver: &'a mut Receiver,
+    pub future: Option<&'a mut FutureArrivals>,
+    pub fast: &'a mut FastConnection,
+    /// Time of the scheduler entry of the receiver's timer.
+    pub entry: &'a mut Time,
+}
+
+impl<P: Probe> FastPort<'_, P> {
+    /// Sends a segment of new data without options. Returns false if it has to take the slow path.
+    #[inline(always)]
+    pub(super) fn send(&mut self, data: PlainData) -> bool {
+        let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
+        let PlainData { seq, len, size, connection } = data;
+        if !receiver.expects(seq, len) || !net.is_fast_path_open() {
+            return false;
+        }
+        let now = net.now;
+        let id = net.next_packet();
+        let Some((at, triggered_at)) = net.transmit_data(&fast.path, id, data) else {
+            net.new_id();
+            net.probes.sent_undelivered(now, connection, (seq, len), size);
+            return true;
+        };
+        let number = seq + u64::from(len);
+        let Some(window) = receiver.take_plain(at, len) else {
+            net.new_id();
+            net.probes.delivered_fast(now, at, connection, (seq, len), (size, 0));
+            if let Some(future) = &mut self.future {
+                delay_ack(net, receiver, future, self.entry, (at, triggered_at), data);
+            }
+            return true;
+        };
+        net.probes.delivered_fast(now, at, connection, (seq, len), (size, fast.ack_size));
+        fast.last = at;
+        let ack = PlainAck {
+            number,
+            id: net.new_ids(2),
+            sent_at: at,
+            triggered_at,
+            connection,
+            len,
+            ..PlainAck::default()
+        };
+        if window != fast.window || !net.transmit_ack(&fast.path, fast.ack_size, ack) {
+            send_ack_slow(net, self.future.as_deref_mut(), fast, window, &{ ack });
+        }
+        true
+    }
+}
+
+/// The ACK of a segment on the fast path is delayed.
+#[inline(always)]
+fn delay_ack<P: Probe>(
+    net: &mut Net<P>,
+    receiver: &Receiver,
+    future: &mut FutureArrivals,
+    entry: &mut Time,
+    when: Arrival,
+    data: PlainData,
+) {
+    let range = (data.seq, data.seq + u64::from(data.len));
+    future.record(&net.event, when, range, false, net.next_packet());
+    let (deadline, armed) = receiver.deadline();
+    if future.is_due_earlier(deadline, armed) {
+        let timer = (deadline, armed, future.receiver_timer(), data.connection);
+        net.add_receiver_timer(future.link(), timer);
+    }
+    if deadline < *entry {
+        net.scheduler.set(future.receiver_timer(), deadline.0, armed.0);
+        *entry = deadline;
+    }
+}
+
+/// The ACK of a segment on the fast path that cannot take it.
+#[inline(never)]
+fn send_ack_slow<P: Probe>(
+    net: &mut Net<P>,
+    future: Option<&mut FutureArrivals>,
+    fast: &FastConnection,
+    window: u32,
+    ack: &PlainAck,
+) {
+    let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
+    if let Some(future) = future {
+        future.record(&net.event, when, (seq, ack.number), false, ack.id);
+    }
+    let &PlainAck { number, id, connection, .. } = ack;
+    let received = ReceivedAck { number, id, connection };
+    let ack = Segment { window, ..fast.ack_segment(received) };
+    let present = (net.now, net.triggered_at);
+    (net.now, net.triggered_at) = when;
+    let handle = net.pool.put(ack);
+    net.forward(fast.path.to(), handle);
+    (net.now, net.triggered_at) = present;
+}
