@@ -84,6 +84,13 @@ impl<T: Copy + Default> Ring<T> {
         if i < self.len() { Some(&mut self.slots[at]) } else { None }
     }
 
+    /// Number of item `i`. It is the same while items are added and the first ones are removed,
+    /// unless the ring grows.
+    #[inline]
+    pub fn number(&self, i: usize) -> usize {
+        self.head.wrapping_add(i)
+    }
+
     /// Removes and returns the first item.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
@@ -193,15 +200,19 @@ impl<T: Span + Copy + Default> Ring<T> {
         }
         let at = |n: usize| &self.slots[self.place(n)];
         let (front, back) = (at(self.head), at(self.tail.wrapping_sub(1)));
-        // Most lookups hit the first or the last range.
-        if offset >= back.start() {
-            return if offset < back.end() { Some(self.len() - 1) } else { None };
+        let first = front.start();
+        if offset < first {
+            return None;
         }
-        if offset < front.end() {
-            return if offset >= front.start() { Some(0) } else { None };
+        let step = (back.end() - back.start()).max(front.end() - first).max(1);
+        let mut i = (((offset - first) / step) as usize).min(self.len() - 1);
+        let guess = at(self.head.wrapping_add(i));
+        if guess.start() <= offset && offset < guess.end() {
+            return Some(i);
         }
-        let step = (back.end() - back.start()).max(front.end() - front.start()).max(1);
-        let mut i = (((offset - front.start()) / step) as usize).min(self.len() - 1);
+        if offset >= back.end() {
+            return None;
+        }
         while at(self.head.wrapping_add(i)).start() > offset {
             i -= 1;
         }
@@ -209,6 +220,17 @@ impl<T: Span + Copy + Default> Ring<T> {
             i += 1;
         }
         Some(i)
+    }
+
+    /// The same for a range that begins at `offset` and probably has this number
+    /// ([`Ring::number`]).
+    #[inline]
+    pub fn place_near(&self, offset: u64, number: usize) -> Option<usize> {
+        let i = number.wrapping_sub(self.head);
+        match self.get(i) {
+            Some(range) if range.start() == offset && range.end() > offset => Some(i),
+            _ => self.place_of(offset),
+        }
     }
 }
 

@@ -143,6 +143,19 @@ impl Scoreboard {
         self.position(seq)
     }
 
+    /// The same for a segment that probably begins at `seq` and has this number
+    /// ([`Scoreboard::number`]).
+    #[inline]
+    pub fn place_near(&self, seq: u64, number: usize) -> Option<usize> {
+        self.segments.place_near(seq, number)
+    }
+
+    /// Number of the segment at a place; it seldom changes while the segment is in flight.
+    #[inline]
+    pub fn number(&self, place: usize) -> usize {
+        self.segments.number(place)
+    }
+
     /// The segment at a place, counted from snd_una.
     #[inline]
     pub fn at(&self, place: usize) -> Option<&Sent> {
@@ -235,6 +248,10 @@ mod tests {
             for seq in (cut.min(end)..end).step_by(97) {
                 let s = b.get(seq).unwrap();
                 prop_assert!(s.seq <= seq && seq < s.end());
+                // Also with a number that is that of another segment, or of none.
+                for number in 0..=b.number(b.len()) {
+                    prop_assert_eq!(b.place_near(seq, number), b.place(seq));
+                }
             }
             prop_assert!(b.get(end).is_none());
             prop_assert_eq!(b.iter().map(|s| u64::from(s.len)).sum::<u64>(), end - cut.min(end));

@@ -46,6 +46,8 @@ pub struct Rack {
     deadline: Option<Time>,
     /// Everything below it is SACKed, lost or retransmitted.
     from: u64,
+    /// Number of the segment that begins there, if the scoreboard has one.
+    from_number: usize,
     /// Retransmitted segments, in the order of retransmission.
     resent: Ring<Resent>,
 }
@@ -153,7 +155,8 @@ impl Rack {
             return None;
         }
         self.from = self.from.max(front.map_or(0, |f| f.seq));
-        let mut place = if from_front { Some(0) } else { board.place(self.from) };
+        let mut place =
+            if from_front { Some(0) } else { board.place_near(self.from, self.from_number) };
         if self.resent.is_empty() && !place.and_then(|p| board.at(p)).is_some_and(before) {
             return None;
         }
@@ -175,10 +178,11 @@ impl Rack {
         while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| before(s)) {
             let settled = sent.transmissions > 1 || sent.marks.any(SETTLED);
             all_judged &= settled || judge(sent);
+            place = place.map(|p| p + 1);
             if all_judged {
                 self.from = sent.end();
+                self.from_number = place.map_or(0, |p| board.number(p));
             }
-            place = place.map(|p| p + 1);
         }
         // Retransmitted: in the order of retransmission.
         let mut i = 0;

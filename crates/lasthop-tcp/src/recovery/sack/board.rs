@@ -92,6 +92,8 @@ pub struct SackBoard {
     /// Segments newly considered lost, for a rule that counts each of them.
     found: Option<Ring<u64>>,
     cache: SackBlocks,
+    /// Number of the segment behind the last one that was marked: the next one is often that.
+    behind: usize,
 }
 
 fn bytes(sent: &Sent) -> u64 {
@@ -223,52 +225,79 @@ impl SackBoard {
         arrival: &mut Arrival,
         delivered: &mut impl FnMut(&Sent, usize),
     ) {
-        let known = self.cache;
-        self.cache = SackBlocks::NONE;
-        let mut sorted = [Block::default(); MAX_BLOCKS];
-        let blocks = match sorted.get_mut(..blocks.len()).filter(|_| self.by_time) {
-            // The first block is the latest, not the lowest (RFC 2018, section 4): in that order a
-            // block further down would look late.
-            Some(sorted) => {
-                sorted.copy_from_slice(blocks);
-                sorted.sort_unstable_by_key(|b| b.start);
-                &*sorted
-            }
-            None => blocks,
-        };
-        for block in blocks {
+        let known = std::mem::replace(&mut self.cache, SackBlocks::NONE);
+        let known = known.as_slice();
+        let mut news = [(Block::default(), 0); MAX_BLOCKS];
+        let mut count = 0;
+        for (k, block) in blocks.iter().enumerate() {
             let (mut start, end) = (block.start.max(snd_una), block.end.min(snd_max));
             if start >= end {
                 continue;
             }
             self.cache.push(block.start, block.end);
-            // Blocks are repeated from ACK to ACK: only what one has grown by is news.
-            for old in known.as_slice() {
+            self.high_sacked = self.high_sacked.max(end);
+            // Blocks are repeated from ACK to ACK, mostly at the same place: only what one has
+            // grown by is news.
+            if known.get(k) == Some(block) {
+                continue;
+            }
+            for old in known {
                 if old.start <= start && start < old.end {
                     start = old.end;
                 }
             }
-            self.high_sacked = self.high_sacked.max(end);
-            let mut place = if start < end { board.place(start) } else { None };
-            while let Some((at, sent)) =
-                place.and_then(|p| Some((p, board.at_mut(p)?))).filter(|(_, s)| s.end() <= end)
-            {
-                if sent.seq >= start && !sent.marks.any(Marks::SACKED) {
-                    let before = *sent;
-                    sent.marks = Marks::SACKED;
-                    self.sacked += bytes(&before);
-                    self.sacked_segments += 1;
-                    arrival.sacked += bytes(&before);
-                    self.forget(&before);
-                    if before.transmissions == 1 {
-                        arrival.sacked_once.add(before.last_sent);
-                    }
-                    self.deliver(&before, arrival);
-                    delivered(&before, at);
+            if start >= end {
+                continue;
+            }
+            match news.get_mut(count) {
+                Some(new) => {
+                    *new = (Block { start, end }, block.start);
+                    count += 1;
                 }
-                place = Some(at + 1);
+                // More blocks than an ACK has.
+                None => self.mark_block(board, Block { start, end }, arrival, delivered),
             }
         }
+        let news = &mut news[..count];
+        if self.by_time && count > 1 {
+            // The first block is the latest, not the lowest (RFC 2018, section 4): in that order a
+            // block further down would look late.
+            news.sort_unstable_by_key(|(_, start)| *start);
+        }
+        for &(block, _) in &*news {
+            self.mark_block(board, block, arrival, delivered);
+        }
+    }
+
+    /// Marks the segments that lie in a block.
+    #[inline]
+    fn mark_block(
+        &mut self,
+        board: &mut Scoreboard,
+        Block { start, end }: Block,
+        arrival: &mut Arrival,
+        delivered: &mut impl FnMut(&Sent, usize),
+    ) {
+        let mut place = board.place_near(start, self.behind);
+        while let Some((at, sent)) =
+            place.and_then(|p| Some((p, board.at_mut(p)?))).filter(|(_, s)| s.end() <= end)
+        {
+            if sent.seq >= start && !sent.marks.any(Marks::SACKED) {
+                let before = *sent;
+                sent.marks = Marks::SACKED;
+                self.sacked += bytes(&before);
+                self.sacked_segments += 1;
+                arrival.sacked += bytes(&before);
+                self.forget(&before);
+                if before.transmissions == 1 {
+                    arrival.sacked_once.add(before.last_sent);
+                }
+                self.deliver(&before, arrival);
+                delivered(&before, at);
+            }
+            place = Some(at + 1);
+        }
+        self.behind = place.map_or(self.behind, |p| board.number(p));
     }
 
     /// Bytes below this that are not SACKed are considered lost.
