@@ -28,7 +28,11 @@ impl SackBlocks {
     /// No blocks.
     pub const NONE: SackBlocks = SackBlocks { blocks: [Block { start: 0, end: 0 }; 4], len: 0 };
 
+    /// Number of blocks that there is room for.
+    pub const MOST: usize = 4;
+
     /// Appends a block; a fifth block is ignored.
+    #[inline]
     pub fn push(&mut self, start: u64, end: u64) {
         if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
             *slot = Block { start, end };
@@ -41,6 +45,19 @@ impl SackBlocks {
     pub fn set(&mut self, other: &SackBlocks) {
         self.len = other.len;
         self.blocks.iter_mut().zip(other.as_slice()).for_each(|(mine, its)| *mine = *its);
+    }
+
+    /// The first block, to change it.
+    #[inline]
+    pub fn first_mut(&mut self) -> Option<&mut Block> {
+        if self.len == 0 { None } else { self.blocks.first_mut() }
+    }
+
+    /// Removes the blocks that are not `wanted`.
+    pub fn retain(&mut self, wanted: impl Fn(&Block) -> bool) {
+        let before = std::mem::replace(self, SackBlocks::NONE);
+        let kept = before.as_slice().iter().filter(|b| wanted(b));
+        kept.for_each(|b| self.push(b.start, b.end));
     }
 
     /// The blocks.

@@ -20,6 +20,9 @@ pub struct Reassembly {
     /// entry is outdated if its range has grown since or become part of another one; it is removed
     /// when it is met.
     recent: Vec<(u64, u64)>,
+    /// The ranges that grew last, the last one first: as many as a report has room for, or fewer if
+    /// some of them were joined or removed since.
+    shown: SackBlocks,
     arrivals: u64,
     /// In all ranges.
     bytes: u64,
@@ -46,7 +49,8 @@ impl Reassembly {
     /// Reports none but the `memory` ranges that grew last, even when some of these are gone
     /// (ns-2).
     pub fn remembering(memory: usize) -> Reassembly {
-        Reassembly { ranges: VecDeque::new(), recent: Vec::new(), arrivals: 0, bytes: 0, memory }
+        let (ranges, recent, shown) = (VecDeque::new(), Vec::new(), SackBlocks::NONE);
+        Reassembly { ranges, recent, shown, arrivals: 0, bytes: 0, memory }
     }
 
     /// Nothing is missing below what has arrived.
@@ -75,7 +79,7 @@ impl Reassembly {
             self.insert(start, end);
             return Taken { next, duplicate };
         }
-        let mut next = end;
+        let (mut next, before) = (end, self.ranges.len());
         while let Some(r) = self.ranges.front().filter(|r| r.start <= next) {
             next = next.max(r.end);
             self.bytes -= r.end - r.start;
@@ -83,6 +87,10 @@ impl Reassembly {
         }
         if self.ranges.is_empty() {
             self.recent.clear();
+            self.shown = SackBlocks::NONE;
+        } else if self.ranges.len() < before {
+            self.shown.retain(|b| b.start > next);
+            self.remove_outdated();
         }
         Taken { next, duplicate }
     }
@@ -110,12 +118,15 @@ impl Reassembly {
             Some(last) if last.end == start => {
                 last.end = end;
                 self.bytes += end - start;
-                (last.start, std::mem::replace(&mut last.latest, latest))
+                let (start, before) = (last.start, std::mem::replace(&mut last.latest, latest));
+                self.show(start, end);
+                (start, before)
             }
             Some(last) if last.end > start => self.merge(Range { start, end, latest }),
             _ => {
                 self.ranges.push_back(Range { start, end, latest });
                 self.bytes += end - start;
+                self.show(start, end);
                 (start, 0)
             }
         };
@@ -126,8 +137,34 @@ impl Reassembly {
         if self.ranges.len() > self.memory {
             let oldest = self.newest(self.memory, |_| ());
             self.recent.drain(..oldest);
-        } else if self.recent.len() > 2 * self.ranges.len() + 16 {
+        } else {
+            self.remove_outdated();
+        }
+    }
+
+    /// Removes outdated entries if most of them are.
+    #[inline]
+    fn remove_outdated(&mut self) {
+        if self.recent.len() > 2 * self.ranges.len() + 16 {
             self.newest(usize::MAX, |_| ());
+        }
+    }
+
+    /// The range [start, end) has just grown, or is new.
+    #[inline]
+    fn show(&mut self, start: u64, end: u64) {
+        match self.shown.first_mut() {
+            Some(first) if first.start == start => first.end = end,
+            _ => self.show_first(start, end),
+        }
+    }
+
+    /// The same for one that was not the last to grow; it may have joined others.
+    fn show_first(&mut self, start: u64, end: u64) {
+        let before = std::mem::replace(&mut self.shown, SackBlocks::NONE);
+        self.shown.push(start, end);
+        for b in before.as_slice().iter().filter(|b| b.start < start || b.start >= end) {
+            self.shown.push(b.start, b.end);
         }
     }
 
@@ -140,6 +177,7 @@ impl Reassembly {
         if from == to {
             self.ranges.insert(from, range);
             self.bytes += range.end - range.start;
+            self.show_first(range.start, range.end);
             return (range.start, 0);
         }
         let (first, last) = (self.ranges[from], self.ranges[to - 1]);
@@ -148,6 +186,7 @@ impl Reassembly {
         self.bytes += range.end - range.start;
         self.ranges[from] = range;
         self.ranges.drain(from + 1..to);
+        self.show_first(range.start, range.end);
         (range.start, last.latest)
     }
 
@@ -185,16 +224,18 @@ impl Reassembly {
     /// True if every byte of [start, end), above the next one expected, has arrived.
     #[inline]
     pub fn has(&self, start: u64, end: u64) -> bool {
-        !self.is_empty() && self.has_beyond_gap(start, end)
+        match self.ranges.back() {
+            None => false,
+            Some(last) if start >= last.start || end > last.end => end <= last.end,
+            _ => self.has_below_last(start, end),
+        }
     }
 
     #[inline(never)]
-    fn has_beyond_gap(&self, start: u64, end: u64) -> bool {
-        self.highest().is_some_and(|highest| end <= highest)
-            && self
-                .ranges
-                .get(self.ranges.partition_point(|r| r.end < end))
-                .is_some_and(|r| r.start <= start)
+    fn has_below_last(&self, start: u64, end: u64) -> bool {
+        self.ranges
+            .get(self.ranges.partition_point(|r| r.end < end))
+            .is_some_and(|r| r.start <= start)
     }
 
     /// The byte after the highest one that has arrived, if anything is beyond a gap.
@@ -210,7 +251,17 @@ impl Reassembly {
 
     /// Adds up to `room` blocks, the range that grew last first (RFC 2018, section 4).
     pub fn report(&mut self, blocks: &mut SackBlocks, room: usize) {
-        self.newest(room.min(self.ranges.len()), |r| blocks.push(r.start, r.end));
+        let room = room.min(self.ranges.len());
+        if self.memory < usize::MAX {
+            self.newest(room, |r| blocks.push(r.start, r.end));
+            return;
+        }
+        if self.shown.as_slice().len() < room {
+            let mut shown = SackBlocks::NONE;
+            self.newest(self.ranges.len().min(SackBlocks::MOST), |r| shown.push(r.start, r.end));
+            self.shown = shown;
+        }
+        self.shown.as_slice().iter().take(room).for_each(|b| blocks.push(b.start, b.end));
     }
 }
 

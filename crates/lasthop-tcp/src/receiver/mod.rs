@@ -363,6 +363,7 @@ impl Receiver {
             if may_wait && !self.pending && segment.len <= self.config.mss {
                 return Some(delay);
             }
+            self.compression.as_ref()?;
             return self.compress(now, segment, ranges);
         };
         let taken = DataTaken {
@@ -386,10 +387,6 @@ impl Receiver {
     /// `__tcp_ack_snd_check`); `None`: not at all.
     #[inline(never)]
     fn compress(&mut self, now: Time, segment: &Segment, ranges: usize) -> Option<Duration> {
-        let known = [
-            self.growth.as_ref().and_then(|g| g.rtt()),
-            self.linux_acks.as_ref().and_then(|a| a.rtt()),
-        ];
         let compression = self.compression.as_mut()?;
         if self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0 {
             compression
@@ -400,7 +397,11 @@ impl Receiver {
         if self.ahead.is_empty() || self.duplicate.is_some() || one_more || advanced {
             return None;
         }
-        let wait = compression.wait(self.rcv_nxt, known.into_iter().flatten().min())?;
+        let rtts = [
+            self.growth.as_ref().and_then(|g| g.rtt()),
+            self.linux_acks.as_ref().and_then(|a| a.rtt()),
+        ];
+        let wait = compression.wait(self.rcv_nxt, rtts.into_iter().flatten().min())?;
         self.compressing = true;
         Some(wait)
     }
