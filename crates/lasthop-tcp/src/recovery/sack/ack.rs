@@ -8,7 +8,7 @@ use crate::recovery::detect::fack::Fack;
 use crate::recovery::detect::rack::ProbeAnswer;
 use crate::recovery::detect::rfc6675::Rfc6675;
 use crate::recovery::detect::scheme::Reductions;
-use crate::recovery::detect::{AckSummary, LossDetector, Losses};
+use crate::recovery::detect::{AckSummary, LossDetector};
 use crate::recovery::spurious::dsack::duplicate_of;
 use crate::recovery::spurious::evidence::{Evidence, Verdict};
 use crate::scoreboard::{Marks, Sent};
@@ -357,18 +357,15 @@ impl SackRecovery {
             return;
         }
         let summary = self.summary(stream, now);
-        let mut losses = std::mem::take(&mut self.losses);
+        let SackRecovery { recovery, board, losses, .. } = self;
         losses.clear();
-        match self.recovery.kind {
-            RecoveryKind::Rack => {
-                self.board.rack_mut().on_ack(stream.board(), &summary, &mut losses);
-            }
-            RecoveryKind::Fack => Fack.on_ack(stream.board(), &summary, &mut losses),
-            RecoveryKind::Scheme(_) => self.judge_as_scheme(stream, &summary, &mut losses),
-            _ => Rfc6675.on_ack(stream.board(), &summary, &mut losses),
+        match recovery.kind {
+            RecoveryKind::Rack => board.rack_mut().on_ack(stream.board(), &summary, losses),
+            RecoveryKind::Fack => Fack.on_ack(stream.board(), &summary, losses),
+            RecoveryKind::Scheme(_) => self.judge_as_scheme(stream, &summary),
+            _ => Rfc6675.on_ack(stream.board(), &summary, losses),
         }
-        self.board.lose_found(stream.board_mut(), &losses);
-        self.losses = losses;
+        self.board.lose_found(stream.board_mut(), &self.losses);
         let ticks = stream.timers().ticks();
         if !ticks.are_exact() {
             self.board.rack_mut().expire_with(ticks, now);
@@ -397,15 +394,11 @@ impl SackRecovery {
     /// What the detector of a scheme finds lost, after RACK if that is used as well. If each loss
     /// is a reason to reduce, those in slow start after a timeout are none.
     #[inline(never)]
-    fn judge_as_scheme<W: WindowRule>(
-        &mut self,
-        stream: &mut Stream<W>,
-        summary: &AckSummary,
-        losses: &mut Losses,
-    ) {
+    fn judge_as_scheme<W: WindowRule>(&mut self, stream: &mut Stream<W>, summary: &AckSummary) {
+        let SackRecovery { board, losses, .. } = self;
         if self.behaviour.by_time {
-            self.board.rack_mut().on_ack(stream.board(), summary, losses);
-            self.board.lose_found(stream.board_mut(), losses);
+            board.rack_mut().on_ack(stream.board(), summary, losses);
+            board.lose_found(stream.board_mut(), losses);
             losses.clear();
         }
         let Some(detector) = &mut self.detector else { return };
@@ -414,7 +407,7 @@ impl SackRecovery {
             None => detector.on_ack(stream.board(), summary, losses),
         }
         if self.reduces_for_each_loss() {
-            let found = losses.copies.len() as u32;
+            let found = self.losses.copies.len() as u32;
             self.reductions_due = if self.phase == Phase::Loss { 0 } else { found };
         }
     }

@@ -225,21 +225,25 @@ impl SackRecovery {
         stream.timers_mut().arm(now);
     }
 
+    #[inline(never)]
+    fn update_detector_deadline<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time) -> Time {
+        let summary = self.summary(stream, now);
+        if let Some(detector) = &mut self.detector {
+            detector.set_deadline(&summary, stream.flight());
+        }
+        self.detector_deadline()
+    }
+
     /// Sets the earliest of the deadlines.
     pub(super) fn set_timers<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        let mut next =
+            self.board.rack().deadline().min(self.probe_deadline).min(stream.other_deadline());
         if self.detector.is_some() {
-            let summary = self.summary(stream, now);
-            let detector = self.detector.as_mut();
-            detector.into_iter().for_each(|d| d.set_deadline(&summary, stream.flight()));
+            next = next.min(self.update_detector_deadline(stream, now));
         }
-        let next = self
-            .board
-            .rack()
-            .deadline()
-            .min(self.probe_deadline)
-            .min(self.detector_deadline())
-            .min(self.deferred_deadline())
-            .min(stream.other_deadline());
+        if self.additions.is_some() {
+            next = next.min(self.deferred_deadline());
+        }
         let at = if stream.is_shut_out() { Time::NEVER } else { next };
         stream.timers_mut().set_aux_deadline(now, at);
     }
