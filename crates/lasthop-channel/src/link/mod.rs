@@ -15,6 +15,7 @@ mod damaged;
 pub mod drive;
 mod evented;
 mod flight;
+mod idle;
 mod plain;
 mod service;
 mod shared;
@@ -40,6 +41,7 @@ use damaged::DamagedFrame;
 use evented::Evented;
 pub use flight::HELD_BY_HOST;
 use flight::{HeldByHost, InFlight, Reordering};
+use idle::IdleFastPath;
 pub use plain::Passage;
 use service::Service;
 use stats::{LinkStats, Measured};
@@ -57,26 +59,6 @@ struct Plain {
     bytes: u32,
     time: Duration,
 }
-
-/// Idle-link fast path: frames of the same size as the last one that find a plain link idle and
-/// arrive within the measured time are only counted.
-#[derive(Clone, Copy, Debug)]
-struct IdleFastPath {
-    /// Size without overhead, bytes; `NO_SIZE` if the fast path is not available.
-    size: u32,
-    bytes: u32,
-    /// Frames counted here and not yet in the statistics: those whose arrival is an event of this
-    /// link, which counts it, and the others.
-    arrivals: u64,
-    passing: u64,
-    /// Span in which such a frame may start.
-    starts: Measured,
-    /// Serialisation time; `delay` is the propagation after it.
-    time: Duration,
-    delay: Duration,
-}
-
-const NO_SIZE: u32 = u32::MAX;
 
 /// Effects of the radio on a frame.
 #[derive(Debug)]
@@ -231,15 +213,7 @@ impl Link {
             last_end: Time::ZERO,
             last_start: Time::ZERO,
             limit: config.queue.limit,
-            idle_path: IdleFastPath {
-                size: NO_SIZE,
-                bytes: 0,
-                arrivals: 0,
-                passing: 0,
-                starts: measured,
-                time: Duration::ZERO,
-                delay: Duration::ZERO,
-            },
+            idle_path: IdleFastPath::new(measured),
             plain,
             loses_frames: loses || !config.outages.is_empty(),
             evented,
@@ -254,48 +228,6 @@ impl Link {
             reports_damaged: false,
             air: Box::new(Air { rate, delay, loss, outage: OutageLoss::new(&config.outages) }),
         })
-    }
-
-    /// Arrival of a frame of `size` bytes that is offered at `now`, if it can take the idle-link
-    /// fast path.
-    #[inline(always)]
-    pub fn transmit_idle(&mut self, now: Time, size: u32) -> Option<Time> {
-        let idle_path = &mut self.idle_path;
-        if size != idle_path.size || self.last_end >= now || !idle_path.starts.holds(now) {
-            return None;
-        }
-        idle_path.arrivals += 1;
-        self.last_start = now;
-        self.last_end = now + idle_path.time;
-        Some(self.last_end + idle_path.delay)
-    }
-
-    /// Prepares the fast path for another frame size.
-    #[inline(never)]
-    fn resize(&mut self, plain: Plain, size: u32) -> Plain {
-        self.count_idle_path();
-        let bytes = size + self.overhead;
-        let time = plain.rate.time_for(u64::from(bytes));
-        let plain = Plain { bytes, time, ..plain };
-        let starts = Measured {
-            length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay),
-            ..self.measured
-        };
-        let size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
-        self.idle_path =
-            IdleFastPath { size, bytes, arrivals: 0, passing: 0, starts, time, delay: plain.delay };
-        self.plain = Some(plain);
-        plain
-    }
-
-    /// Adds the frames of the fast path to the statistics.
-    pub fn count_idle_path(&mut self) {
-        let passing = std::mem::take(&mut self.idle_path.passing);
-        let frames = passing + std::mem::take(&mut self.idle_path.arrivals);
-        self.stats.offered += frames;
-        self.stats.delivered += passing;
-        self.stats.bytes += frames * u64::from(self.idle_path.bytes);
-        self.stats.queue_delay.record(Duration::ZERO, frames);
     }
 
     /// Offers a frame of `size` bytes at `now`, by an event whose trigger time is `triggered_at`.
@@ -364,11 +296,12 @@ impl Link {
     /// Arrival of the next frame, whether it is lost, and whether bit errors alone are the cause.
     #[inline(always)]
     fn transmit(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
-        let Some(mut plain) = self.plain else { return self.serialize(now, bytes, segment) };
+        let Some(plain) = self.plain else { return self.serialize(now, bytes, segment) };
+        let mut time = plain.time;
         if plain.bytes != bytes {
-            plain = self.resize(plain, segment.size);
+            time = self.resize(segment.size);
         }
-        self.serialize_plain(&plain, now, plain.time, bytes, segment)
+        self.serialize_plain(&plain, now, time, bytes, segment)
     }
 
     /// As `transmit`, on a plain link, for a frame that takes `time` to send.

@@ -124,8 +124,8 @@ impl Link {
             }
         }
         if self.idle_path.bytes != bytes {
-            let plain = self.plain?;
-            self.resize(plain, size);
+            self.plain.as_ref()?;
+            self.resize(size);
         }
         let end = start + self.idle_path.time;
         (self.last_start, self.last_end) = (start, end);
