@@ -23,28 +23,12 @@ pub struct Key {
     pub link: u32,
 }
 
-impl Key {
-    /// Returns true if this event precedes `other`.
-    #[inline]
-    fn before(&self, other: &Key) -> bool {
-        // Equal times are rare, so that this branch is predicted.
-        if self.time == other.time { self.precedes(other) } else { self.time < other.time }
-    }
-
-    /// The same for an event at the same time.
-    #[cold]
-    fn precedes(&self, other: &Key) -> bool {
-        (self.triggered_at, self.source) < (other.triggered_at, other.source)
-    }
-}
-
 const NEVER: u64 = u64::MAX;
-const ABSENT: u32 = u32::MAX;
 /// No event.
 pub const NO_EVENT: Key =
     Key { time: NEVER, triggered_at: NEVER, source: Source::MAX, link: NO_LINK };
 
-/// Number of lanes. For this few sources a linear scan is faster than a heap.
+/// Number of lanes. For this few sources a linear scan is faster than a tree.
 pub const LANES: usize = 12;
 
 /// The source is not a link with a lane.
@@ -56,21 +40,30 @@ pub const OF_CELL: u32 = 1 << 31;
 /// Number of a lane, from 1.
 pub type Lane = u32;
 
-/// The link has no lane: its arrivals are in the heap.
+/// The source has no lane: its event is in the tree.
 pub const NO_LANE: Lane = 0;
 
-/// In `position`: the source has the lane given by the lower bits.
-const IN_LANE: u32 = 1 << 31;
+/// A source without a lane, and the time of its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    time: u64,
+    source: Source,
+}
 
-/// An indexed binary heap of keys. The most frequent sources (arrivals of a few links, or a cell)
-/// have lanes beside it.
+/// The event queue. The most frequent sources (arrivals of a few links, or a cell) have lanes. The
+/// others are the leaves of a tournament: each node of a binary tree has the earlier event of its
+/// two children, so that a source that changes its time is compared once on each level.
 #[derive(Debug)]
 pub struct Scheduler {
-    /// The next event of the heap, then that of each lane.
+    /// The next event of the tree, then that of each lane.
     next: Vec<Key>,
-    heap: Vec<Key>,
-    /// By source: its position in the heap, or `ABSENT`, or its lane with `IN_LANE`.
-    position: Vec<u32>,
+    /// The entries of the nodes. The root is node 1, the children of node n are nodes 2 n and
+    /// 2 n + 1, and those of the last level are the sources.
+    nodes: Vec<Entry>,
+    /// By source: the trigger time of its event in the tree.
+    triggered_at: Vec<u64>,
+    /// By source: its lane.
+    lanes: Vec<Lane>,
     /// No event is earlier, except those of the lane for which it was set.
     horizon: u64,
 }
@@ -79,14 +72,15 @@ impl Scheduler {
     /// A scheduler for `sources` sources, none of them scheduled. Those in `busy` (source, and link
     /// if the source is the arrivals of one) get the lanes 1, 2 and so on.
     pub fn new(sources: usize, busy: &[(Source, u32)]) -> Self {
-        let lanes =
+        let first =
             busy.iter().map(|&(source, link)| Key { time: NEVER, triggered_at: 0, source, link });
-        let next = std::iter::once(NO_EVENT).chain(lanes).collect();
-        let mut position = vec![ABSENT; sources];
+        let next = std::iter::once(NO_EVENT).chain(first).collect();
+        let mut lanes = vec![NO_LANE; sources];
         for (lane, &(source, _)) in (1..).zip(busy) {
-            position[source as usize] = IN_LANE | lane;
+            lanes[source as usize] = lane;
         }
-        Scheduler { next, heap: Vec::with_capacity(sources), position, horizon: 0 }
+        let nodes = vec![Entry { time: NEVER, source: 0 }; 2 * sources.next_power_of_two()];
+        Scheduler { next, nodes, triggered_at: vec![0; sources], lanes, horizon: 0 }
     }
 
     /// The earliest event.
@@ -105,7 +99,7 @@ impl Scheduler {
     }
 
     /// Computes the horizon of a lane, which is not after `end`: no event of another source is
-    /// earlier. 0 for a source in the heap.
+    /// earlier. 0 for a source in the tree.
     #[inline]
     pub fn set_horizon(&mut self, lane: Lane, end: u64) {
         if lane == NO_LANE {
@@ -137,83 +131,58 @@ impl Scheduler {
 
     /// Schedules a source or changes its time.
     pub fn set(&mut self, source: Source, time: u64, triggered_at: u64) {
-        let key = Key { time, triggered_at, source, link: NO_LINK };
-        let p = self.position[source as usize];
-        self.horizon = self.horizon.min(time);
-        if p == ABSENT {
-            self.heap.push(key);
-            self.sift_up(self.heap.len() - 1, key);
-        } else if p & IN_LANE != 0 {
-            return self.set_lane(p & !IN_LANE, time, triggered_at);
-        } else {
-            let p = p as usize;
-            if key.before(&self.heap[p]) { self.sift_up(p, key) } else { self.sift_down(p, key) }
+        let lane = self.lanes[source as usize];
+        if lane != NO_LANE {
+            return self.set_lane(lane, time, triggered_at);
         }
-        self.update_first();
+        self.horizon = self.horizon.min(time);
+        self.triggered_at[source as usize] = triggered_at;
+        self.replay(Entry { time, source });
     }
 
     /// Removes a source.
     pub fn clear(&mut self, source: Source) {
-        let p = self.position[source as usize];
-        if p == ABSENT {
-            return;
+        let node = self.nodes.len() / 2 + source as usize;
+        if self.lanes[source as usize] != NO_LANE || self.nodes[node].time != NEVER {
+            self.set(source, NEVER, 0);
         }
-        if p & IN_LANE != 0 {
-            return self.set_lane(p & !IN_LANE, NEVER, 0);
-        }
-        self.position[source as usize] = ABSENT;
-        if let Some(last) = self.heap.pop()
-            && last.source != source
-        {
-            let p = p as usize;
-            if last.before(&self.heap[p]) { self.sift_up(p, last) } else { self.sift_down(p, last) }
-        }
-        self.update_first();
     }
 
-    fn update_first(&mut self) {
-        self.next[0] = self.heap.first().copied().unwrap_or(NO_EVENT);
-    }
-
+    /// The entry of a source has changed: compares it again on the way to the root.
     #[inline]
-    fn place(&mut self, p: usize, key: Key) {
-        self.heap[p] = key;
-        self.position[key.source as usize] = p as u32;
-    }
-
-    #[inline]
-    fn sift_up(&mut self, mut p: usize, key: Key) {
-        while p > 0 {
-            let parent = (p - 1) / 2;
-            let above = self.heap[parent];
-            if !key.before(&above) {
-                break;
+    fn replay(&mut self, changed: Entry) {
+        let nodes = self.nodes.as_mut_slice();
+        let mut node = nodes.len() / 2 + changed.source as usize;
+        let mut first = changed;
+        nodes[node] = first;
+        while node > 1 {
+            let other = nodes[node ^ 1];
+            // Equal times are rare, so that this branch is predicted.
+            if other.time <= first.time
+                && (other.time < first.time || ties(&self.triggered_at, other, first))
+            {
+                first = other;
             }
-            self.place(p, above);
-            p = parent;
+            node >>= 1;
+            let entry = &mut nodes[node];
+            if *entry == first && first != changed {
+                // The change does not reach this node.
+                return;
+            }
+            *entry = first;
         }
-        self.place(p, key);
+        let Entry { time, source } = first;
+        let triggered_at = self.triggered_at[source as usize];
+        self.next[0] = Key { time, triggered_at, source, link: NO_LINK };
     }
+}
 
-    #[inline]
-    fn sift_down(&mut self, mut p: usize, key: Key) {
-        loop {
-            let mut child = 2 * p + 1;
-            if child >= self.heap.len() {
-                break;
-            }
-            if let Some(right) = self.heap.get(child + 1) {
-                child += usize::from(right.before(&self.heap[child]));
-            }
-            let below = self.heap[child];
-            if !below.before(&key) {
-                break;
-            }
-            self.place(p, below);
-            p = child;
-        }
-        self.place(p, key);
-    }
+/// True if the event `a` precedes the event `b` at the same time.
+#[cold]
+#[inline(never)]
+fn ties(triggered_at: &[u64], a: Entry, b: Entry) -> bool {
+    let order = |e: Entry| (triggered_at[e.source as usize], e.source);
+    order(a) < order(b)
 }
 
 #[cfg(test)]
