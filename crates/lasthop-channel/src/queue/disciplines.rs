@@ -118,8 +118,9 @@ macro_rules! disciplines {
             Foreign(Box<dyn QueueDiscipline>),
         }
 
-        impl QueueDiscipline for AnyQueue {
-            fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
+        impl AnyQueue {
+            #[inline(never)]
+            fn enqueue_other(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
                 match self {
                     AnyQueue::DropTail(q) => q.enqueue(now, frame, outcomes),
                     $(AnyQueue::[<$module:camel>](q) => q.enqueue(now, frame, outcomes),)*
@@ -127,11 +128,31 @@ macro_rules! disciplines {
                 }
             }
 
-            fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+            #[inline(never)]
+            fn dequeue_other(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
                 match self {
                     AnyQueue::DropTail(q) => q.dequeue(now, outcomes),
                     $(AnyQueue::[<$module:camel>](q) => q.dequeue(now, outcomes),)*
                     AnyQueue::Foreign(q) => q.dequeue(now, outcomes),
+                }
+            }
+        }
+
+        // The usual discipline takes a short way.
+        impl QueueDiscipline for AnyQueue {
+            #[inline]
+            fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
+                match self {
+                    AnyQueue::DropTail(q) => q.enqueue(now, frame, outcomes),
+                    other => other.enqueue_other(now, frame, outcomes),
+                }
+            }
+
+            #[inline]
+            fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+                match self {
+                    AnyQueue::DropTail(q) => q.dequeue(now, outcomes),
+                    other => other.dequeue_other(now, outcomes),
                 }
             }
 

@@ -18,6 +18,7 @@ impl DropTail {
 }
 
 impl QueueDiscipline for DropTail {
+    #[inline]
     fn enqueue(&mut self, _now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
         if self.fifo.has_room(frame.bytes) {
             self.fifo.push(frame);
@@ -26,6 +27,7 @@ impl QueueDiscipline for DropTail {
         }
     }
 
+    #[inline]
     fn dequeue(&mut self, _now: Time, _outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         self.fifo.pop()
     }

@@ -29,11 +29,13 @@ impl Fifo {
         excess(Load { packets: 1, bytes: bytes.into() }.plus(self.load()), self.limit)
     }
 
+    #[inline]
     pub(super) fn push(&mut self, frame: Frame) {
         self.bytes += u64::from(frame.bytes);
         self.frames.push(frame);
     }
 
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Frame> {
         let frame = self.frames.pop()?;
         self.bytes -= u64::from(frame.bytes);
