@@ -67,6 +67,7 @@ impl Link {
     }
 
     /// The queue's view of a segment.
+    #[inline]
     pub fn frame(&self, handle: Handle, segment: &Segment, now: Time) -> Frame {
         Frame::new(handle, segment, self.overhead, now)
     }

@@ -3,10 +3,12 @@
 
 use super::Link;
 use super::cell::config::Place;
-use super::cell::{Attempt, End};
+use super::cell::{Attempt, Delivery, End};
 use crate::air::config::RateConfig;
 use crate::air::rate::RateProcess;
+use crate::queue::Frame;
 use lasthop_core::framing::Step;
+use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::{Duration, Rate, Time};
 
 impl Link {
@@ -19,6 +21,13 @@ impl Link {
     /// Sets the capacity that it has if no other station sends.
     pub fn set_rate(&mut self, rate: Rate) {
         self.air.rate = RateProcess::new(&RateConfig::Constant(rate), None, &[], Duration::ZERO);
+    }
+
+    /// A segment is offered to the cell now: counts it, and returns its frame.
+    #[inline]
+    pub fn enter_cell(&mut self, handle: Handle, segment: &Segment, now: Time) -> Frame {
+        self.stats.offered += u64::from(self.measured.holds(now));
+        self.frame(handle, segment, now)
     }
 
     /// Counts an attempt that ends now.
@@ -38,6 +47,20 @@ impl Link {
             self.stats.lost += u64::from(lost);
             self.stats.discarded += u64::from(matches!(end.step, Step::Over { .. }));
             self.stats.lost_in_collision += u64::from(lost && end.crashed);
+        }
+    }
+
+    /// The same for the delivery of a frame.
+    #[inline]
+    pub fn count_delivered_attempt(&mut self, delivery: &Delivery) {
+        let Delivery { attempt, air_time, .. } = delivery;
+        if self.measured.holds(attempt.start) {
+            self.stats.attempts += 1;
+            self.stats.bytes += u64::from(attempt.bytes);
+            self.stats.busy = self.stats.busy + *air_time;
+            if attempt.number == 1 {
+                self.stats.queue_delay.record(attempt.start - attempt.frame.at, 1);
+            }
         }
     }
 

@@ -6,14 +6,14 @@ use lasthop::agent::{LinkEvent, Subscriptions};
 use lasthop::framing::{AnyFraming, Step};
 use lasthop::link::Link;
 use lasthop::link::cell::config::{CellConfig, Place};
-use lasthop::link::cell::{Attempt, Cell, End, Freight, Report};
-use lasthop::queue::{Frame, Outcome};
+use lasthop::link::cell::{Attempt, Cell, Delivery, End, Freight, Report};
+use lasthop::queue::Outcome;
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::{Duration, Time};
 
 use crate::engine::pool::Pool;
-use crate::engine::scheduler::Source;
+use crate::engine::scheduler::{Lane, NO_LANE, Source};
 use crate::events::Kind;
 use crate::events::probe::{Fate, Probe};
 use crate::network::Net;
@@ -42,6 +42,8 @@ pub struct CellHost {
     /// The medium and its stations.
     pub cell: Cell,
     pub(crate) source: Source,
+    /// Its lane in the event queue.
+    pub(crate) lane: Lane,
     /// Its next event as scheduled: time and trigger time.
     scheduled: (Time, Time),
     /// Frames in propagation: time of arrival, link and handle.
@@ -69,6 +71,7 @@ impl CellHost {
             Ok(CellHost {
                 cell,
                 source,
+                lane: NO_LANE,
                 scheduled: (Time::NEVER, Time::ZERO),
                 in_transit: VecDeque::new(),
                 delay: config.mac.delay,
@@ -104,47 +107,40 @@ impl Freight for CellFrames<'_> {
     }
 }
 
-/// Calls a cell with access to its frames and with the list that receives the outcomes of its
-/// queues.
-macro_rules! with_cell {
-    ($net:expr, $c:expr, |$cell:ident, $frames:ident, $outcomes:ident| $call:expr) => {{
-        let Net { cells, pool, links, hops, paths, outcomes: $outcomes, .. } = $net;
-        let ($cell, $frames) = (&mut cells[$c].cell, &CellFrames { pool, links, hops, paths });
-        $call
-    }};
-}
-
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// Queues a frame at a station; it crosses the link `l`.
-    pub(crate) fn enter_cell(&mut self, l: usize, place: Place, frame: Frame) {
-        let at = frame.handle as usize;
+    #[inline(never)]
+    pub(crate) fn enter_cell(&mut self, l: usize, place: Place, handle: Handle) {
+        let frame = self.links[l].enter_cell(handle, self.pool.get(handle), self.now);
+        let at = handle as usize;
         if at >= self.hops.len() {
             self.hops.resize(self.pool.capacity(), 0);
         }
         self.hops[at] = l as u32;
-        let (now, c) = (self.now, place.cell as usize);
-        with_cell!(self, c, |cell, frames, outcomes| cell.offer(
-            now,
-            place.from as usize,
-            frame,
-            frames,
-            outcomes
-        ));
-        self.conclude_cell(c);
-    }
-
-    /// Applies the decisions of a cell's queues and schedules its next event.
-    fn conclude_cell(&mut self, c: usize) {
+        let c = place.cell as usize;
+        let Net { cells, pool, links, hops, paths, outcomes, now, .. } = self;
+        let frames = &CellFrames { pool, links, hops, paths };
+        if cells[c].cell.offer(*now, place.from as usize, frame, frames, outcomes) {
+            self.schedule_cell(c);
+        }
         if !self.outcomes.is_empty() {
             self.conclude_outcomes();
         }
+    }
+
+    /// Schedules the next event of a cell.
+    #[inline(always)]
+    fn schedule_cell(&mut self, c: usize) {
         let host = &mut self.cells[c];
         let next = host.cell.next_event();
         if next != host.scheduled {
             host.scheduled = next;
-            let source = host.source;
-            self.schedule(source, next);
+            let (source, lane) = (host.source, host.lane);
+            if lane == NO_LANE {
+                return self.schedule(source, next);
+            }
+            self.scheduler.set_lane(lane, next.0.0, next.1.0);
         }
     }
 
@@ -177,12 +173,6 @@ impl<P: Probe> Net<P> {
         let handle = attempt.frame.handle;
         let l = self.hops[handle as usize] as usize;
         self.links[l].count_attempt(self.now, attempt, end);
-        if end.arrives && end.delivered && end.last() && !P::READS {
-            let node = self.links[l].from;
-            if !self.paths.subscriptions(node).any(Subscriptions::DELIVERED) {
-                return Some((l, handle));
-            }
-        }
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         let is_lost = end.loses();
         let reason = match (end.collided, end.received) {
@@ -248,24 +238,49 @@ impl<P: Probe> Net<P> {
         }
     }
 
-    /// Lets a cell act at the present instant. Returns what its stations report, for
-    /// [`Self::cell_report`] in this order; the list goes back to [`Self::recycle_reports`].
-    pub(crate) fn fire_cell(&mut self, c: usize) -> Vec<Report> {
-        let now = self.now;
-        let mut reports = std::mem::take(&mut self.reports);
-        with_cell!(self, c, |cell, frames, outcomes| cell.fire(
-            now,
-            frames,
-            &mut reports,
-            outcomes
-        ));
-        self.conclude_cell(c);
-        reports
+    /// Lets a cell act at the present instant. Returns the delivery of a frame, if there is one,
+    /// for [`Self::cell_delivery`]; further reports of its stations are in
+    /// [`Self::take_reports`].
+    #[inline]
+    pub(crate) fn fire_cell(&mut self, c: usize) -> Option<Delivery> {
+        let Net { cells, pool, links, hops, paths, outcomes, reports, now, .. } = self;
+        let frames = &CellFrames { pool, links, hops, paths };
+        let delivery = cells[c].cell.fire(*now, frames, reports, outcomes);
+        self.schedule_cell(c);
+        if !self.outcomes.is_empty() {
+            self.conclude_outcomes();
+        }
+        delivery
+    }
+
+    /// The reports of a cell after a delivery, for [`Self::cell_report`] in this order, if there
+    /// are any; the list goes back to [`Self::recycle_reports`].
+    #[inline]
+    pub(crate) fn take_reports(&mut self) -> Option<Vec<Report>> {
+        if self.reports.is_empty() { None } else { Some(std::mem::take(&mut self.reports)) }
     }
 
     /// Takes back an empty list of reports.
     pub(crate) fn recycle_reports(&mut self, reports: Vec<Report>) {
         self.reports = reports;
+    }
+
+    /// Handles a delivery in a cell. Returns the frame, with its link, if it arrives at this
+    /// instant.
+    #[inline]
+    pub(crate) fn cell_delivery(
+        &mut self,
+        c: usize,
+        delivery: &Delivery,
+    ) -> Option<(usize, Handle)> {
+        let handle = delivery.attempt.frame.handle;
+        let l = self.hops[handle as usize] as usize;
+        let subscriptions = self.paths.subscriptions(self.links[l].from);
+        if P::READS || subscriptions.any(Subscriptions::DELIVERED) {
+            return self.cell_report(c, &delivery.report());
+        }
+        self.links[l].count_delivered_attempt(delivery);
+        self.frame_ended(c, l, handle)
     }
 
     /// Handles a report of a cell. Returns the frame that arrives at this instant, with its link,
@@ -284,19 +299,27 @@ impl<P: Probe> Net<P> {
     }
 
     /// A frame has been received: it arrives now, or after the cell's propagation delay.
+    #[inline(always)]
     fn frame_ended(&mut self, c: usize, l: usize, handle: Handle) -> Option<(usize, Handle)> {
         let (now, host) = (self.now, &mut self.cells[c]);
         self.links[l].passed(now + host.delay);
         if host.delay == Duration::ZERO {
             return Some((l, handle));
         }
+        self.propagate_in_cell(c, l, handle);
+        None
+    }
+
+    /// Puts a frame that has been received in propagation.
+    #[inline(never)]
+    fn propagate_in_cell(&mut self, c: usize, l: usize, handle: Handle) {
+        let (now, host) = (self.now, &mut self.cells[c]);
         let at = now + host.delay;
         host.in_transit.push_back((at, l as u32, handle));
         if host.in_transit.len() == 1 {
             let source = host.arrivals;
             self.schedule(source, (at, now));
         }
-        None
     }
 
     /// The first frame in propagation arrives. Returns its link and the frame.

@@ -72,6 +72,9 @@ impl<P: Probe> Net<P> {
                     value,
                 });
             }
+            if let Some(place) = link.place() {
+                return self.enter_cell(l as usize, place, handle);
+            }
             let mut plan = Plan::default();
             if let Some(arrival) = link.transmit_idle(at, segment.size) {
                 plan = Plan { start: at, arrival, ..plan };
@@ -164,9 +167,6 @@ impl<P: Probe> Net<P> {
     fn enqueue(&mut self, l: usize, handle: Handle) {
         let link = &mut self.links[l];
         let frame = link.frame(handle, self.pool.get(handle), self.now);
-        if let Some(place) = link.place() {
-            return self.enter_cell(l, place, frame);
-        }
         let starts = link.enqueue(self.now, self.triggered_at, frame, &mut self.outcomes);
         self.conclude(l);
         if starts.is_some() {

@@ -33,6 +33,9 @@ impl<P: Probe> Net<P> {
             .zip(&self.cells)
             .flat_map(|(c, cell)| [(cell.source, OF_CELL | c), (cell.arrivals, NO_LINK)]);
         let mut lanes: Vec<(Source, u32)> = cells.take(LANES).collect();
+        for (cell, lane) in self.cells.iter_mut().zip((1..=LANES as Lane).step_by(2)) {
+            cell.lane = lane;
+        }
         if lanes.len() + busy.len() <= LANES {
             for l in busy {
                 self.links[l].tag = lanes.len() as Lane + 1;

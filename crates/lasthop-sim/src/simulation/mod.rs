@@ -5,6 +5,7 @@ mod report;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop::link::Link;
+use lasthop::link::cell::Report;
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Handle, NodeId};
 use lasthop::tcp::sender::SenderCounters;
@@ -217,7 +218,19 @@ impl<R: Observer> Simulation<R> {
     /// Handles the events of a cell that are due.
     #[inline(never)]
     fn cell_event(&mut self, c: usize) {
-        let mut reports = self.net.fire_cell(c);
+        if let Some(delivery) = self.net.fire_cell(c)
+            && let Some((l, handle)) = self.net.cell_delivery(c, &delivery)
+        {
+            self.cell_frame(l, handle);
+        }
+        if let Some(reports) = self.net.take_reports() {
+            self.cell_reports(c, reports);
+        }
+    }
+
+    /// Handles what else a cell reports.
+    #[inline(never)]
+    fn cell_reports(&mut self, c: usize, mut reports: Vec<Report>) {
         for report in reports.drain(..) {
             if let Some((l, handle)) = self.net.cell_report(c, &report) {
                 self.cell_frame(l, handle);

@@ -49,6 +49,8 @@ pub(super) struct Air {
     around: Vec<Around>,
     /// True if any station has outages.
     outages: bool,
+    /// Whether data frames, and control frames, of any station may be lost.
+    lossy: [bool; 2],
     mss: u32,
 }
 
@@ -75,22 +77,24 @@ impl Air {
         };
         let around =
             config.stations.iter().zip(names).map(around).collect::<Result<Vec<_>, String>>()?;
-        Ok(Air { outages: around.iter().any(|a| !a.outage.is_empty()), around, mss })
+        let outages = around.iter().any(|a| !a.outage.is_empty());
+        let any = |kind: usize| {
+            outages || around.iter().any(|a: &Around| a.up.hits[kind] || a.down.hits[kind])
+        };
+        Ok(Air { outages, lossy: [any(0), any(1)], around, mss })
     }
 
-    /// True if a frame is lost. Call it once for each frame, in order of start.
+    /// True if a data or control frame between these stations may be lost. If not, [`Air::lost`]
+    /// need not be called.
     #[inline]
-    pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
-        let kind = usize::from(f.control);
-        let (up, down) = (&self.around[f.from].up, &self.around[f.to].down);
-        if !(self.outages || up.hits[kind] || down.hits[kind]) {
-            return false;
-        }
-        self.draw(f)
+    pub(super) fn may_lose(&self, from: usize, to: usize, control: bool) -> bool {
+        let kind = usize::from(control);
+        self.lossy[kind]
+            && (self.outages || self.around[from].up.hits[kind] || self.around[to].down.hits[kind])
     }
 
-    /// The fate of a frame that may be lost.
-    fn draw(&mut self, f: &OnAir<'_>) -> bool {
+    /// True if a frame is lost. Call it once for each frame that may be, in order of start.
+    pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
         let mss = self.mss;
         let out = self.is_out(f);
         let up = self.around[f.from].up.lost(f, mss);

@@ -26,6 +26,44 @@ struct Contender {
     /// Number of draws so far; each draw is addressed by its ordinal at the station.
     draws: u64,
     stream: Stream,
+    /// Its wait after the exchange of this number, if it is not that of the other stations.
+    wait: Wait,
+    exchange: u64,
+    /// It has taken part in the start of this number, or subtracted its slots.
+    counted: u64,
+}
+
+impl Contender {
+    /// Time at which it sends if its slots count from `since`.
+    #[inline]
+    fn start(&self, slot: Duration, since: Time) -> Time {
+        since + slot * u64::from(self.backoff.unwrap_or(0))
+    }
+
+    /// Draws a back-off.
+    #[inline]
+    fn draw(&mut self, includes_cw: bool) {
+        let values = self.cw + u32::from(includes_cw);
+        // The high bits, so that windows of different sizes get proportional values from the same
+        // draw.
+        let slots = (u128::from(self.stream.bits(self.draws)) * u128::from(values.max(1))) >> 64;
+        self.draws += 1;
+        self.backoff = Some(slots as u32);
+    }
+
+    /// Another station starts: the slots that have passed are subtracted. `draws`: a station that
+    /// was about to send after DIFS needs a back-off; `includes_cw` as for that.
+    #[inline]
+    fn overtaken(&mut self, passed: u32, draws: bool, includes_cw: bool) {
+        match self.backoff {
+            Some(left) => {
+                let left = left.saturating_sub(passed);
+                self.backoff = (left > 0 || self.ready).then_some(left);
+            }
+            None if self.ready && draws => self.draw(includes_cw),
+            None => {}
+        }
+    }
 }
 
 /// What a station waits for after an exchange.
@@ -35,6 +73,33 @@ pub(super) struct Wait {
     pub busy_until: Time,
     /// Time from which slots count.
     pub since: Time,
+}
+
+/// The last start, for the slots that the other stations subtract at the end of the exchange.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    number: u64,
+    at: Time,
+    /// The wait before it, and the number of the exchange before it.
+    wait: Wait,
+    exchange: u64,
+    /// Slots that have passed for the stations that have waited since `since`, the same time as the
+    /// one that started: nearly always all.
+    since: Time,
+    slots: u32,
+}
+
+impl Start {
+    /// Slots that had passed for a station.
+    #[inline]
+    fn passed(&self, c: &Contender, slot: Duration) -> u32 {
+        let since = if c.exchange == self.exchange { c.wait.since } else { self.wait.since };
+        if since == self.since {
+            return self.slots;
+        }
+        let slots = (self.at - since).0.checked_div(slot.0).unwrap_or(0);
+        u32::try_from(slots).unwrap_or(u32::MAX)
+    }
 }
 
 /// The contention for the medium of a cell.
@@ -50,18 +115,26 @@ pub(super) struct Contention {
     /// Stations whose frame has found the medium busy more often than allowed.
     given_up: Vec<usize>,
     contenders: Vec<Contender>,
-    waits: Vec<Wait>,
+    /// What all stations wait for after the last exchange, except those with another wait.
+    wait: Wait,
+    /// Number of the last exchange.
+    exchange: u64,
     /// Stations that have a frame or a pending back-off, in order; most have neither.
     engaged: Vec<usize>,
     /// True while a station sends.
     taken: bool,
-    /// Time of the next start.
+    /// Time of the next start, a station that starts then, and whether others do as well.
     next: Time,
+    first: usize,
+    several: bool,
+    /// The last start.
+    start: Start,
 }
 
 impl Contention {
     /// `names` address the draws of the stations.
     pub(super) fn new(mac: &Mac, seed: u64, names: &[String]) -> Contention {
+        let wait = Wait { busy_until: Time::ZERO, since: Time::ZERO + mac.difs };
         let contender = |name: &String| Contender {
             ready: false,
             at: Time::NEVER,
@@ -71,6 +144,9 @@ impl Contention {
             deferrals: 0,
             draws: 0,
             stream: Stream::new(seed, &format!("backoff {name}")),
+            wait,
+            exchange: 0,
+            counted: 0,
         };
         Contention {
             slot: mac.slot,
@@ -82,10 +158,21 @@ impl Contention {
             max_deferrals: mac.max_deferrals,
             given_up: Vec::new(),
             contenders: names.iter().map(contender).collect(),
-            waits: vec![Wait { busy_until: Time::ZERO, since: Time::ZERO + mac.difs }; names.len()],
+            wait,
+            exchange: 0,
             engaged: Vec::with_capacity(names.len()),
             taken: false,
             next: Time::NEVER,
+            first: 0,
+            several: false,
+            start: Start {
+                number: 0,
+                at: Time::ZERO,
+                wait,
+                exchange: 0,
+                since: wait.since,
+                slots: 0,
+            },
         }
     }
 
@@ -101,6 +188,13 @@ impl Contention {
         if self.taken { Time::NEVER } else { self.next }
     }
 
+    /// The stations that start then: one of them, and whether there are others. `None` if none
+    /// will start.
+    #[inline]
+    pub(super) fn first(&self) -> Option<(usize, bool)> {
+        (self.next() != Time::NEVER).then_some((self.first, self.several))
+    }
+
     /// True if station `i` starts at that time.
     #[inline]
     fn starts(&self, i: usize) -> bool {
@@ -108,21 +202,48 @@ impl Contention {
         c.ready && c.at == self.next
     }
 
-    #[inline]
-    fn access_time(&self, i: usize) -> Time {
-        self.waits[i].since + self.slot * u64::from(self.contenders[i].backoff.unwrap_or(0))
+    /// Station `i` would start at `at`. True if no other station starts before.
+    #[inline(always)]
+    fn compete(&mut self, i: usize, at: Time) -> bool {
+        self.several |= at == self.next;
+        if at < self.next {
+            (self.next, self.first, self.several) = (at, i, false);
+        }
+        at == self.next
     }
 
     /// Sets the wait of all stations after the current exchange.
     #[inline]
     pub(super) fn all_wait(&mut self, wait: Wait) {
-        self.waits.fill(wait);
+        self.wait = wait;
+        self.exchange += 1;
+    }
+
+    /// Sets the wait of station `i`, if that is another one.
+    #[inline]
+    pub(super) fn set_wait(&mut self, i: usize, wait: Wait) {
+        self.count(i);
+        let c = &mut self.contenders[i];
+        (c.wait, c.exchange) = (wait, self.exchange);
+    }
+
+    /// Subtracts the slots before the last start from the back-off of station `i`, if that has not
+    /// been done.
+    #[inline]
+    fn count(&mut self, i: usize) {
+        let c = &mut self.contenders[i];
+        if c.counted != self.start.number {
+            c.counted = self.start.number;
+            let passed = self.start.passed(c, self.slot);
+            c.overtaken(passed, self.access != Access::Ns3, self.includes_cw);
+        }
     }
 
     /// The wait of station `i`.
     #[inline]
-    pub(super) fn wait(&mut self, i: usize) -> &mut Wait {
-        &mut self.waits[i]
+    fn wait_of(&self, i: usize) -> Wait {
+        let c = &self.contenders[i];
+        if c.exchange == self.exchange { c.wait } else { self.wait }
     }
 
     fn engage(&mut self, i: usize) {
@@ -137,60 +258,64 @@ impl Contention {
         if self.access == Access::CsmaCa {
             return self.look(i, now);
         }
-        let idle = !self.taken && now >= self.waits[i].busy_until;
-        let over = idle && self.access_time(i) <= now;
+        let Wait { busy_until, mut since } = self.wait_of(i);
+        let idle = !self.taken && now >= busy_until;
+        self.count(i);
         self.engage(i);
-        let (c, since) = (&mut self.contenders[i], &mut self.waits[i].since);
+        let c = &mut self.contenders[i];
         c.ready = true;
-        if over {
+        if idle && c.start(self.slot, since) <= now {
             c.backoff = None;
         }
         if c.backoff.is_none() {
-            match (self.access, idle) {
-                (Access::Idle, true) => *since = (*since).max(now),
-                (Access::Ns3, true) => *since = (*since).max(now + self.difs),
-                (Access::Ns2, true) => {
-                    *since = (*since).max(now + self.difs);
-                    self.draw(i);
+            let draws = match (self.access, idle) {
+                (Access::Idle, true) => {
+                    since = since.max(now);
+                    false
                 }
-                (Access::CsmaCa, true) => {}
-                (_, false) => self.draw(i),
+                (access @ (Access::Ns3 | Access::Ns2), true) => {
+                    since = since.max(now + self.difs);
+                    access == Access::Ns2
+                }
+                (Access::CsmaCa, true) => false,
+                (_, false) => true,
+            };
+            self.set_wait(i, Wait { busy_until, since });
+            if draws {
+                self.contenders[i].draw(self.includes_cw);
             }
         }
         if self.taken {
             return false;
         }
-        let at = self.access_time(i);
-        self.contenders[i].at = at;
-        self.next = self.next.min(at);
-        at == self.next
+        let c = &mut self.contenders[i];
+        c.at = c.start(self.slot, since);
+        let at = c.at;
+        self.compete(i, at)
     }
 
-    /// Starts the exchange at `next()`; the stations that start then are added to `senders`.
+    /// Starts the exchange at `next()`; the stations that start then are added to `senders`. The
+    /// others subtract the slots that have passed at the end of the exchange, or when their state
+    /// is needed ([`Contention::count`]).
     pub(super) fn begin(&mut self, senders: &mut Vec<usize>) {
+        let Some((first, several)) = self.first() else { return };
         self.taken = true;
         if self.access == Access::CsmaCa {
             senders.extend(self.starters());
             return self.engaged.retain(|&i| self.contenders[i].ready);
         }
-        let (mut k, mut passed) = (0, (Time::NEVER, 0));
-        while let Some(&i) = self.engaged.get(k) {
-            let since = self.waits[i].since;
-            if self.starts(i) {
-                senders.push(i);
-                k += 1;
-                continue;
-            }
-            if passed.0 != since {
-                // Fast path: all stations usually wait since the same time.
-                let slots = (self.next - since).0.checked_div(self.slot.0).unwrap_or(0);
-                passed = (since, u32::try_from(slots).unwrap_or(u32::MAX));
-            }
-            if !self.overtaken(i, passed.1) {
-                self.engaged.remove(k);
-                continue;
-            }
-            k += 1;
+        let (number, at, since) = (self.start.number + 1, self.next, self.wait_of(first).since);
+        let c = &mut self.contenders[first];
+        c.counted = number;
+        let slots = if self.slot > Duration::ZERO { c.backoff.unwrap_or(0) } else { 0 };
+        let (wait, exchange) = (self.wait, self.exchange);
+        self.start = Start { number, at, wait, exchange, since, slots };
+        if !several {
+            return senders.push(first);
+        }
+        senders.extend(self.starters());
+        for &i in &*senders {
+            self.contenders[i].counted = number;
         }
     }
 
@@ -208,7 +333,7 @@ impl Contention {
     /// If the medium is busy when station `i` senses it, the station senses it again later or drops
     /// the frame. True if it will be the next to start.
     fn defer(&mut self, i: usize) -> bool {
-        let since = self.waits[i].since;
+        let since = self.wait_of(i).since;
         if self.contenders[i].at < since {
             self.contenders[i].deferrals += 1;
             if self.contenders[i].deferrals == self.max_deferrals {
@@ -217,14 +342,13 @@ impl Contention {
                 self.given_up.push(i);
                 return false;
             }
-            self.draw(i);
             let c = &mut self.contenders[i];
+            c.draw(self.includes_cw);
             c.at = since + self.slot * u64::from(c.backoff.take().unwrap_or(0));
             c.cw = (2 * c.cw).min(self.cw_max);
         }
         let at = self.contenders[i].at;
-        self.next = self.next.min(at);
-        at == self.next
+        self.compete(i, at)
     }
 
     /// Station `i` has finished a frame: it starts the next one `cw_min` slots after `from` at the
@@ -240,31 +364,11 @@ impl Contention {
         self.given_up.pop()
     }
 
-    /// Another station than `i` starts: the slots that have passed are subtracted. False if station
-    /// `i` no longer contends.
-    #[inline]
-    fn overtaken(&mut self, i: usize, passed: u32) -> bool {
-        let c = &mut self.contenders[i];
-        match &mut c.backoff {
-            Some(left) => {
-                *left = left.saturating_sub(passed);
-                if *left == 0 && !c.ready {
-                    c.backoff = None;
-                    return false;
-                }
-            }
-            // It was about to send after DIFS.
-            None if c.ready && self.access != Access::Ns3 => self.draw(i),
-            None => return c.ready,
-        }
-        true
-    }
-
     /// Ends the attempt of station `i`. `retry`: the same frame has to be retransmitted with the
     /// doubled window. `more`: there is a frame to send, the same one or the next.
     pub(super) fn concluded(&mut self, i: usize, retry: bool, more: bool) {
         if self.access == Access::CsmaCa {
-            self.pause(i, self.waits[i].since);
+            self.pause(i, self.wait_of(i).since);
             let c = &mut self.contenders[i];
             (c.ready, c.at) = (more, c.free_from);
             return;
@@ -272,7 +376,7 @@ impl Contention {
         let c = &mut self.contenders[i];
         c.ready = more;
         c.cw = if retry { (2 * c.cw + 1).min(self.cw_max) } else { self.cw_min };
-        self.draw(i);
+        c.draw(self.includes_cw);
     }
 
     /// A fragment of station `i` is acknowledged and the next one follows: the window is reset to
@@ -284,15 +388,43 @@ impl Contention {
     /// The medium becomes free; the waits of all stations are set.
     pub(super) fn release(&mut self) {
         self.taken = false;
-        self.next = Time::NEVER;
+        (self.next, self.several) = (Time::NEVER, false);
+        if self.access == Access::CsmaCa {
+            return self.defer_all();
+        }
+        let (slot, wait, exchange, start) = (self.slot, self.wait, self.exchange, self.start);
+        let (draws, includes_cw) = (self.access != Access::Ns3, self.includes_cw);
+        let (mut next, mut first, mut several) = (Time::NEVER, 0, false);
+        let mut k = 0;
+        while let Some(&i) = self.engaged.get(k) {
+            let c = &mut self.contenders[i];
+            if c.counted != start.number {
+                c.counted = start.number;
+                c.overtaken(start.passed(c, slot), draws, includes_cw);
+            }
+            if c.ready {
+                let own = if c.exchange == exchange { c.wait.since } else { wait.since };
+                let at = c.start(slot, own);
+                c.at = at;
+                several |= at == next;
+                if at < next {
+                    (next, first, several) = (at, i, false);
+                }
+            } else if c.backoff.is_none() {
+                self.engaged.remove(k);
+                continue;
+            }
+            k += 1;
+        }
+        (self.next, self.first, self.several) = (next, first, several);
+    }
+
+    #[inline(never)]
+    fn defer_all(&mut self) {
         for k in 0..self.engaged.len() {
             let i = self.engaged[k];
-            if self.contenders[i].ready && self.access == Access::CsmaCa {
+            if self.contenders[i].ready {
                 self.defer(i);
-            } else if self.contenders[i].ready {
-                let at = self.access_time(i);
-                self.contenders[i].at = at;
-                self.next = self.next.min(at);
             }
         }
     }
@@ -302,26 +434,17 @@ impl Contention {
     pub(super) fn starters(&self) -> impl Iterator<Item = usize> {
         self.engaged.iter().copied().filter(|&i| self.starts(i))
     }
-
-    #[inline]
-    fn draw(&mut self, i: usize) {
-        let c = &mut self.contenders[i];
-        let values = c.cw + u32::from(self.includes_cw);
-        // The high bits, so that windows of different sizes get proportional values from the same
-        // draw.
-        let slots = (u128::from(c.stream.bits(c.draws)) * u128::from(values.max(1))) >> 64;
-        c.draws += 1;
-        c.backoff = Some(slots as u32);
-    }
 }
 
 #[cfg(test)]
 impl Contention {
     pub(super) fn backoffs(&self) -> Vec<Option<u32>> {
-        self.contenders.iter().map(|c| c.backoff).collect()
+        let mut counted = self.clone();
+        (0..self.contenders.len()).for_each(|i| counted.count(i));
+        counted.contenders.iter().map(|c| c.backoff).collect()
     }
 
     pub(super) fn since(&self) -> Vec<Time> {
-        self.waits.iter().map(|w| w.since).collect()
+        (0..self.contenders.len()).map(|i| self.wait_of(i).since).collect()
     }
 }

@@ -115,6 +115,18 @@ impl Head {
         self.overhead + self.progress.bytes()
     }
 
+    /// The frame is not fragmented, and the receiver does not have it yet.
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.progress.fragments() == 1 && !self.here
+    }
+
+    /// The last attempt that failed was a collision.
+    #[inline]
+    pub(super) fn crashed(&self) -> bool {
+        self.crashed
+    }
+
     /// The attempt of station `i` that began at `start`.
     #[inline]
     pub(super) fn attempt(&self, i: usize, start: Time) -> Attempt {
@@ -132,20 +144,6 @@ impl Head {
     #[inline]
     pub(super) fn end_attempt(&mut self, how: Sent) -> End {
         let Sent { received, delivered, collided, readable, air_time } = how;
-        if received && delivered && !self.here && self.progress.fragments() == 1 {
-            // The usual case: a whole frame arrives, and the station has finished it.
-            return End {
-                received,
-                arrives: true,
-                arrived: true,
-                delivered,
-                collided,
-                crashed: self.crashed,
-                step: Step::Whole,
-                damaged_frames: None,
-                air_time,
-            };
-        }
         let (first, completes) =
             (self.progress.is_at_first(), self.progress.is_at_last() && !self.torn);
         let arrives = received && !self.here && completes;

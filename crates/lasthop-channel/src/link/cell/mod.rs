@@ -21,6 +21,7 @@
 mod air;
 pub mod config;
 mod contention;
+mod exchange;
 mod head;
 pub mod mac;
 mod report;
@@ -29,13 +30,14 @@ use crate::queue::{AnyQueue, Frame, LinkFacts, Outcome, QueueDiscipline};
 use lasthop_core::framing::{Cut, Progress, Step};
 use lasthop_core::units::{Duration, Rate, Time};
 
-use air::{Air, OnAir};
+use air::Air;
 use config::CellConfig;
-use contention::{Contention, Wait};
-use head::{Head, Sent};
+use contention::Contention;
+use exchange::Exchanged;
+use head::Head;
 use mac::{AfterCollision, Timing};
 
-pub use report::{Attempt, End, Freight, Report};
+pub use report::{Attempt, Delivery, End, Freight, Report};
 
 struct Station {
     queue: AnyQueue,
@@ -159,7 +161,8 @@ impl Cell {
         Rate((f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
     }
 
-    /// Enqueues a frame at a station.
+    /// Enqueues a frame at a station. True if the next event changes.
+    #[inline]
     pub fn offer(
         &mut self,
         now: Time,
@@ -167,22 +170,26 @@ impl Cell {
         frame: Frame,
         freight: &impl Freight,
         outcomes: &mut Vec<Outcome>,
-    ) {
+    ) -> bool {
         // A station that was to start before this time has started. At this time the new frame may
         // still start with it.
-        if self.phase == Phase::Idle && self.start < now {
+        let starts = self.phase == Phase::Idle && self.start < now;
+        if starts {
             self.begin();
         }
-        let Some(s) = self.stations.get_mut(station) else { return };
+        let Some(s) = self.stations.get_mut(station) else { return starts };
         if s.head.is_some() {
-            return s.queue.enqueue(now, frame, outcomes);
+            s.queue.enqueue(now, frame, outcomes);
+            return starts;
         }
         if s.queue.pass(now, frame, outcomes) {
             self.serve(station, frame, freight);
             if self.contention.ready(station, now) {
                 self.settle(now);
+                return true;
             }
         }
+        starts
     }
 
     /// Takes a frame into service.
@@ -213,13 +220,25 @@ impl Cell {
     }
 
     /// Decides which stations send next, as far as known now.
+    #[inline]
     fn settle(&mut self, now: Time) {
-        self.start = self.contention.next();
         self.settled = now;
+        let Some((i, several)) = self.contention.first() else {
+            (self.start, self.end) = (Time::NEVER, Time::NEVER);
+            self.told = false;
+            return;
+        };
+        self.start = self.contention.next();
         let (mut longest, mut attempts) = (Duration::ZERO, 0);
-        for head in self.contention.starters().filter_map(|i| self.stations[i].head.as_ref()) {
+        let mut add = |head: &Head| {
             longest = longest.max(head.first());
             attempts = attempts.max(head.attempts() + 1);
+        };
+        if several {
+            let starters = self.contention.starters();
+            starters.filter_map(|i| self.stations[i].head.as_ref()).for_each(&mut add);
+        } else {
+            self.stations[i].head.iter().for_each(&mut add);
         }
         self.end = self.start + longest;
         self.told = attempts >= self.announces;
@@ -234,40 +253,50 @@ impl Cell {
         self.phase = Phase::First;
     }
 
-    /// Processes the event of `next_event`. `reports` and `outcomes` must be empty.
+    /// Processes the event of `next_event`. Returns the delivery of a frame, if the event is that;
+    /// `reports`, which must be empty, has the other reports, which follow it. `outcomes` must be
+    /// empty.
     pub fn fire(
         &mut self,
         now: Time,
         freight: &impl Freight,
         reports: &mut Vec<Report>,
         outcomes: &mut Vec<Outcome>,
-    ) {
+    ) -> Option<Delivery> {
         if self.phase == Phase::Idle {
             self.begin();
             if self.told {
-                let heads =
-                    self.senders.iter().filter_map(|&i| Some((i, self.stations[i].head.as_ref()?)));
-                let announced = heads.filter(|(_, head)| head.attempts() >= self.announces);
-                return reports.extend(
-                    announced.map(|(i, head)| Report::Started(head.attempt(i, self.start))),
-                );
+                self.announce_starts(reports);
+                return None;
             }
         }
-        if self.senders.len() > 1 {
-            self.collide(now, freight, reports);
-        } else if let Some(&i) = self.senders.first() {
-            let Some(head) = &self.stations[i].head else { return };
-            let reserves = self.phase == Phase::First && head.reserves();
-            let goes_on = if reserves {
-                self.reserve(now, i, freight, reports)
+        let mut delivery = None;
+        if let &[i] = self.senders.as_slice() {
+            let head = self.stations[i].head.as_ref()?;
+            if self.phase == Phase::First && head.reserves() {
+                if self.reserve(now, i, freight, reports) {
+                    return None;
+                }
             } else {
-                self.exchange(now, i, freight, reports)
-            };
-            if goes_on {
-                return;
+                match self.exchange(now, i, freight, reports) {
+                    Exchanged::Delivered(done) => delivery = Some(done),
+                    Exchanged::Fragment => return None,
+                    Exchanged::Other => {}
+                }
             }
+        } else if !self.senders.is_empty() {
+            self.collide(now, freight, reports);
         }
         self.conclude(now, freight, reports, outcomes);
+        delivery
+    }
+
+    /// Reports the attempts that begin.
+    #[inline(never)]
+    fn announce_starts(&self, reports: &mut Vec<Report>) {
+        let heads = self.senders.iter().filter_map(|&i| Some((i, self.stations[i].head.as_ref()?)));
+        let announced = heads.filter(|(_, head)| head.attempts() >= self.announces);
+        reports.extend(announced.map(|(i, head)| Report::Started(head.attempt(i, self.start))));
     }
 
     /// After an exchange: starts serving the next frames of the senders, and decides which station
@@ -329,204 +358,6 @@ impl Cell {
             self.serve(i, frame, freight);
             self.contention.ready(i, Time::ZERO);
         }
-    }
-
-    /// Ends a frame or fragment that one station alone has sent. True if the next fragment follows.
-    fn exchange(
-        &mut self,
-        now: Time,
-        i: usize,
-        freight: &impl Freight,
-        reports: &mut Vec<Report>,
-    ) -> bool {
-        let Some(head) = &self.stations[i].head else { return false };
-        let (to, start, bytes, segment) =
-            (head.to(), now - head.data(), head.bytes(), freight.segment(head.handle()));
-        let Timing { sifs, difs, ack, garbled, unanswered, preamble_bytes, ack_bytes, .. } =
-            self.timing;
-        let free = if self.link_acks { now + sifs + ack } else { now };
-        let frame = OnAir {
-            from: i,
-            to,
-            start,
-            end: now,
-            bytes: bytes + preamble_bytes,
-            control: false,
-            segment,
-        };
-        let lost = self.air.lost(&frame);
-        let readable = lost && self.air.header_intact(&frame);
-        let answer = OnAir {
-            from: to,
-            to: i,
-            start: now + sifs,
-            end: free,
-            bytes: ack_bytes,
-            control: true,
-            segment,
-        };
-        let answered = !self.link_acks || (!lost && !self.air.lost(&answer));
-        self.contention.all_wait(Wait { busy_until: free, since: free + difs });
-        if lost {
-            *self.contention.wait(to) = Wait { busy_until: now, since: now + garbled };
-            *self.contention.wait(i) = Wait { busy_until: now, since: now + unanswered };
-        } else if !answered {
-            *self.contention.wait(i) = Wait { busy_until: free, since: free + garbled };
-        } else if self.ns3 {
-            self.contention.wait(to).busy_until = now;
-        }
-        let end = if lost && self.link_acks { now } else { free };
-        let air_time = end - self.start;
-        let step = self.end_attempt(
-            i,
-            Sent { received: !lost, delivered: answered, collided: false, readable, air_time },
-            reports,
-        );
-        let goes_on = answered && step == Step::More;
-        if goes_on {
-            self.burst(i, free + sifs, reports);
-        }
-        goes_on
-    }
-
-    /// The next fragment follows at `start`; no other station can send before.
-    #[inline(never)]
-    fn burst(&mut self, i: usize, start: Time, reports: &mut Vec<Report>) {
-        let Some(head) = &mut self.stations[i].head else { return };
-        head.begin_attempt();
-        self.contention.answered(i);
-        (self.phase, self.start, self.end) = (Phase::Protected, start, start + head.data());
-        if head.attempts() >= self.announces {
-            reports.push(Report::Started(head.attempt(i, start)));
-        }
-    }
-
-    /// Ends an RTS that one station alone has sent. True if the data frame follows.
-    #[inline(never)]
-    fn reserve(
-        &mut self,
-        now: Time,
-        i: usize,
-        freight: &impl Freight,
-        reports: &mut Vec<Report>,
-    ) -> bool {
-        let Some(head) = &self.stations[i].head else { return false };
-        let (to, data, segment) = (head.to(), head.data(), freight.segment(head.handle()));
-        let Timing { sifs, difs, ack, garbled, unanswered, ack_bytes, rts_bytes, .. } = self.timing;
-        // A CTS is as long as a link ACK.
-        let free = now + sifs + ack;
-        let rts = OnAir {
-            from: i,
-            to,
-            start: self.start,
-            end: now,
-            bytes: rts_bytes,
-            control: true,
-            segment,
-        };
-        let cts = OnAir {
-            from: to,
-            to: i,
-            start: now + sifs,
-            end: free,
-            bytes: ack_bytes,
-            control: true,
-            segment,
-        };
-        let subscribed = !self.air.lost(&rts);
-        if subscribed && !self.air.lost(&cts) {
-            self.phase = Phase::Protected;
-            self.end = free + sifs + data;
-            return true;
-        }
-        self.contention.all_wait(Wait { busy_until: free, since: free + difs });
-        let (busy_until, since) =
-            if subscribed { (free, free + garbled) } else { (now, now + unanswered) };
-        *self.contention.wait(i) = Wait { busy_until, since };
-        if !subscribed {
-            *self.contention.wait(to) = Wait { busy_until: now, since: now + garbled };
-        }
-        self.end_attempt(
-            i,
-            Sent {
-                received: false,
-                delivered: false,
-                collided: false,
-                readable: false,
-                air_time: now - self.start,
-            },
-            reports,
-        );
-        false
-    }
-
-    /// Ends a collision: no frame is received.
-    #[inline(never)]
-    fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
-        let Timing { difs, garbled, unanswered, preamble_bytes, rts_bytes, .. } = self.timing;
-        self.contention.all_wait(Wait { busy_until: now, since: now + garbled });
-        let first = |i: &usize| self.stations[*i].head.as_ref().map_or(Duration::ZERO, Head::first);
-        let longest = self.senders.iter().map(first).max().unwrap_or(Duration::ZERO);
-        let alone = self.senders.iter().filter(|i| first(i) == longest).count() == 1;
-        let mut uncounted = true;
-        for k in 0..self.senders.len() {
-            let i = self.senders[k];
-            let Some(head) = &self.stations[i].head else { continue };
-            let end = self.start + head.first();
-            let since = match self.after_collision {
-                AfterCollision::Difs => now + difs,
-                AfterCollision::AckTimeout => (end + unanswered).max(now + difs),
-                AfterCollision::Ns2 if alone && head.first() == longest => now + unanswered,
-                AfterCollision::Eifs | AfterCollision::Ns2 => now + garbled,
-            };
-            *self.contention.wait(i) = Wait { busy_until: now, since };
-            // The channel's chains and draws advance with every attempt, also with a collision.
-            let control = head.reserves();
-            let bytes = if control { rts_bytes } else { head.bytes() + preamble_bytes };
-            let segment = freight.segment(head.handle());
-            self.air.lost(&OnAir {
-                from: i,
-                to: head.to(),
-                start: self.start,
-                end,
-                bytes,
-                control,
-                segment,
-            });
-            let counted = uncounted && head.first() == longest;
-            uncounted &= !counted;
-            let air_time = if counted { longest } else { Duration::ZERO };
-            self.end_attempt(
-                i,
-                Sent {
-                    received: false,
-                    delivered: !self.link_acks,
-                    collided: true,
-                    readable: false,
-                    air_time,
-                },
-                reports,
-            );
-        }
-    }
-
-    /// Ends the attempt of station `i` with the result `how`.
-    fn end_attempt(&mut self, i: usize, how: Sent, reports: &mut Vec<Report>) -> Step {
-        let Some(head) = &mut self.stations[i].head else { return Step::Whole };
-        let attempt = head.attempt(i, self.start);
-        let end = head.end_attempt(how);
-        let step = end.step;
-        reports.push(Report::Ended(attempt, end));
-        if step != Step::More {
-            self.stations[i].head = None;
-            return step;
-        }
-        let bytes = head.bytes();
-        if bytes != attempt.bytes {
-            let times = self.times(i, bytes);
-            self.stations[i].head.iter_mut().for_each(|h| h.set_times(times));
-        }
-        step
     }
 }
 

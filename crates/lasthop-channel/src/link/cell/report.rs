@@ -16,7 +16,7 @@ use lasthop_core::units::{Duration, Time};
 /// use lasthop_channel::air::config::LossConfig;
 /// use lasthop_channel::link::cell::config::{CellConfig, StationConfig};
 /// use lasthop_channel::link::cell::mac::{Mac, MacName};
-/// use lasthop_channel::link::cell::{Cell, Freight, Report};
+/// use lasthop_channel::link::cell::{Cell, Freight};
 /// use lasthop_channel::queue::{Frame, QueueConfig};
 /// use lasthop_core::segment::{Handle, Segment};
 /// use lasthop_core::units::{QueueLimit, Time};
@@ -51,10 +51,9 @@ use lasthop_core::units::{Duration, Time};
 /// let frame = Frame::new(7, &host.0, 34, Time::ZERO);
 /// cell.offer(Time::ZERO, 0, frame, &host, &mut outcomes);
 /// let end = cell.next_event().0;
-/// cell.fire(end, &host, &mut reports, &mut outcomes);
-/// let [Report::Ended(attempt, result)] = reports[..] else { panic!("{reports:?}") };
-/// assert_eq!((attempt.frame.handle, attempt.to), (7, 1));
-/// assert!(result.arrives);
+/// let delivery = cell.fire(end, &host, &mut reports, &mut outcomes).unwrap();
+/// assert_eq!((delivery.attempt.frame.handle, delivery.attempt.to), (7, 1));
+/// assert!(delivery.end().arrives && reports.is_empty());
 /// ```
 pub trait Freight {
     /// The segment behind a handle.
@@ -74,6 +73,39 @@ pub enum Report {
     Started(Attempt),
     /// An attempt is over, at the end of its air time.
     Ended(Attempt, End),
+}
+
+/// The usual end of an attempt: a frame that is not fragmented arrives, and its sender knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// The last attempt that failed was a collision.
+    pub crashed: bool,
+    /// Time of the medium that the attempt took, link ACK included.
+    pub air_time: Duration,
+}
+
+impl Delivery {
+    /// The result of the attempt.
+    pub fn end(&self) -> End {
+        End {
+            received: true,
+            arrives: true,
+            arrived: true,
+            delivered: true,
+            collided: false,
+            crashed: self.crashed,
+            step: Step::Whole,
+            damaged_frames: None,
+            air_time: self.air_time,
+        }
+    }
+
+    /// The same as a report.
+    pub fn report(&self) -> Report {
+        Report::Ended(self.attempt, self.end())
+    }
 }
 
 /// One attempt to send a frame.

@@ -79,11 +79,12 @@ impl Bench {
             return None;
         }
         let mut reports = vec![];
-        self.cell.fire(at, &self.freight, &mut reports, &mut self.outcomes);
+        let delivery = self.cell.fire(at, &self.freight, &mut reports, &mut self.outcomes);
+        let reports = delivery.map(|d| d.report()).into_iter().chain(reports);
         let ended = |r: Report| {
             if let Report::Ended(attempt, end) = r { Some((attempt, end)) } else { None }
         };
-        Some((at, reports.into_iter().filter_map(ended).collect()))
+        Some((at, reports.filter_map(ended).collect()))
     }
 
     /// Processes all events.
@@ -406,8 +407,8 @@ fn starts_are_announced_when_asked_for_and_change_nothing() {
         let (mut starts, mut ends) = (vec![], vec![]);
         while b.cell.next_event().0 != Time::NEVER {
             let (at, mut reports) = (b.cell.next_event().0, vec![]);
-            b.cell.fire(at, &b.freight, &mut reports, &mut b.outcomes);
-            for r in reports {
+            let delivery = b.cell.fire(at, &b.freight, &mut reports, &mut b.outcomes);
+            for r in delivery.map(|d| d.report()).into_iter().chain(reports) {
                 match r {
                     Report::Started(a) => {
                         assert_eq!(a.start, at);
