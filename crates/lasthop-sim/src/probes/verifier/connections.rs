@@ -37,6 +37,9 @@ pub(super) struct ConnectionModel {
     pub loss: Option<(Time, f64)>,
     pub smallest_cwnd: f64,
     pub loss_window: f64,
+    /// A timeout leaves what was sent recently in flight, and one segment more (Linux
+    /// `tcp_enter_loss`).
+    pub keeps_recent: bool,
     pub halves_flight: bool,
     /// Two segments, if a reduction sets cwnd to ssthresh (RFC 5681).
     pub min_ssthresh: f64,
@@ -101,6 +104,7 @@ impl ConnectionModel {
             loss: None,
             smallest_cwnd: others.into_iter().fold(half, f64::min),
             loss_window,
+            keeps_recent: p.whole_segments,
             halves_flight: p.halving == HalvingBase::FlightSize,
             min_ssthresh: if p.integer_ssthresh { 0.0 } else { 2.0 * mss },
             prr: part.recovery.prr,
@@ -250,7 +254,11 @@ impl ConnectionModel {
         match e.kind {
             // The restored window may fall at once because of another loss.
             Kind::Undone => self.loss = None,
-            Kind::Timeout => self.loss = Some((e.t, self.loss_window)),
+            Kind::Timeout => {
+                let in_flight = self.flight() as f64 + f64::from(self.mss);
+                let recent = if self.keeps_recent { in_flight } else { 0.0 };
+                self.loss = Some((e.t, self.loss_window.max(recent)));
+            }
             Kind::FastRetransmit => {
                 self.fast_retransmits += u64::from(e.t >= self.measure_from);
                 self.loss = Some((e.t, self.may_reach(e.t)));
