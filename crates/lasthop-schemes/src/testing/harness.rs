@@ -272,7 +272,7 @@ impl ModelSender<'_> {
             snd_max: self.max,
             flight,
             window: before.min(flight as f64 + 1.0),
-            eln: self.una % 3000 == 0,
+            eln: self.una.is_multiple_of(3000),
             ..loss(1)
         };
         let class = rule.on_loss(&mut self.window, &lost);

@@ -10,7 +10,7 @@ use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig};
 use lasthop::tcp::ticks::clock_phase;
 use lasthop::traffic::{App, AppState};
-use lasthop::units::{Time};
+use lasthop::units::Time;
 
 use super::{Builder, RunError, no_role};
 use crate::events::Observer;
