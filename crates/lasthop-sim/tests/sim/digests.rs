@@ -189,9 +189,11 @@ fn without_limits(json: &str) -> String {
 }
 
 /// Reduces the JSON to the keys that the digests cover: also removes the traffic accounting and the
-/// keys after `measured_s`.
+/// keys after `measured_s`. The version is that of the digests.
 fn older(json: &str) -> String {
-    let json = without_newer_keys(&without_limits(json));
+    let version = |v: &str| format!("\"lasthop\":\"{v}\"");
+    let json = json.replacen(&version(env!("CARGO_PKG_VERSION")), &version("0.1.0"), 1);
+    let json = without_newer_keys(&without_limits(&json));
     let without = |json: &str, from: &str, to: &str| {
         let (before, rest) = json.split_once(from).expect("every result has this key");
         format!("{before}{}", &rest[rest.find(to).expect("every result has the key after it")..])
