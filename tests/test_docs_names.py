@@ -22,17 +22,7 @@ def options_of(parser: Any) -> set[str]:
     return {option for action in parser._actions for option in action.option_strings}
 
 
-NS3_RULES = (
-    "--no-sack",
-    "--guard",
-    "--clear",
-    "--more",
-    "--all",
-    "--classic",
-    "--flight",
-    "--flight-at-loss",
-    "--exit-ack",
-)
+NS3_RULES = ("--no-sack", "--clear", "--all", "--karn")
 
 #: Options of other programs -> the file that defines them.
 OTHER_OPTIONS = {

@@ -26,7 +26,8 @@ REPLACED = ROOT / "tests/reference/ns3/replaced.csv"
 
 #: What the sockets of all variants do otherwise than the recovery here.
 SOCKET = ("flight", "flight-at-loss", "exit-ack", "exit-fast", "forget", "prr", "karn")
-#: By variant and SACK: options of the program that put the rules of lasthop's sender in the place of ns-3's.
+#: By variant and SACK: options of the program that put the rules of lasthop's sender in the place
+#: of ns-3's.
 RULES: dict[tuple[str, bool], tuple[str, ...]] = {
     ("TcpNewReno", True): SOCKET,
     ("TcpNewReno", False): (

@@ -290,9 +290,9 @@ VARIANTS: tuple[Variant, ...] = (
                 "The reverse, in ns-3 itself (`tools/ns3_rules.cc --all`): if all that the timer"
                 " has marked lost may be sent again, run 1 at 170 ms and 5 % goes from 1475 to"
                 " 1292 kbit/s, and from 59 to 160 retransmissions in a thousand segments (here 1322"
-                " and 135). In the table below rules of the socket's are replaced as"
-                " well. If the back-off of the timeout stays too (`--karn`), ns-3 has 5 % less than"
-                " here: it takes round-trip samples from the oldest segment only."
+                " and 135). In the table below rules of the socket's are replaced as well. If the"
+                " back-off of the timeout stays too (`tools/ns3_rules.cc --karn`), ns-3 has 5 %"
+                " less than here: it takes round-trip samples from the oldest segment only."
             ),
         ),
     ),

@@ -4,20 +4,10 @@ use super::air::OnAir;
 use super::contention::Wait;
 use super::head::{Head, Sent};
 use super::mac::{AfterCollision, Timing};
-use super::report::{Delivery, Freight, Report};
+use super::report::{Delivery, Exchanged, Freight, Report};
 use super::{Cell, Phase};
 use lasthop_core::framing::Step;
 use lasthop_core::units::{Duration, Time};
-
-/// How the transmission of one station alone has ended.
-pub(super) enum Exchanged {
-    /// A frame is delivered.
-    Delivered(Delivery),
-    /// A fragment is delivered, and the next one follows.
-    Fragment,
-    /// Otherwise; the end of the attempt was reported.
-    Other,
-}
 
 impl Cell {
     /// Ends a frame or fragment that one station alone has sent.

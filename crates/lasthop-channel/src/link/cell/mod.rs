@@ -33,9 +33,9 @@ use lasthop_core::units::{Duration, Rate, Time};
 use air::Air;
 use config::CellConfig;
 use contention::Contention;
-use exchange::Exchanged;
 use head::Head;
 use mac::{AfterCollision, Timing};
+use report::Exchanged;
 
 pub use report::{Attempt, Delivery, End, Freight, Report};
 

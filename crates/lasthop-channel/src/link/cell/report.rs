@@ -161,3 +161,13 @@ impl End {
         self.last() && !self.arrived
     }
 }
+
+/// How the transmission of one station alone has ended.
+pub(super) enum Exchanged {
+    /// A frame is delivered.
+    Delivered(Delivery),
+    /// A fragment is delivered, and the next one follows.
+    Fragment,
+    /// Otherwise; the end of the attempt was reported.
+    Other,
+}
