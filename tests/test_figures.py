@@ -77,7 +77,7 @@ def test_all_claims_of_janevski2009_exist() -> None:
 # Settings with which the figures of a paper take little time: enough to see that they are drawn and
 # that their claims can be looked at. The last figures have their own length.
 SHORT = {"yun2009": (2, "5 s"), "noor": (1, "2 s"), "related": (1, "10 s")}
-LENGTH_OF_ITS_OWN = ("fig04", "fig16", "fig16b")
+OWN_LENGTH = ("fig04", "fig16", "fig16b")
 # A figure with each kind of plot.
 DRAWN = ["yun2009/fig04", "yun2009/fig13b", "yun2009/table1", "noor/fig02", "related/split"]
 
@@ -85,7 +85,7 @@ DRAWN = ["yun2009/fig04", "yun2009/fig13b", "yun2009/table1", "noor/fig02", "rel
 def reproduced(figure: str, out: Path | None) -> figures.FigureResult:
     paper, name = figure.split("/")
     seeds, duration = SHORT[paper]
-    own = paper == "yun2009" and name in LENGTH_OF_ITS_OWN
+    own = paper == "yun2009" and name in OWN_LENGTH
     settings = {} if own else {"duration": duration}
     return lasthop.reproduce(figure, seeds=seeds, settings=settings, out=out).figures[0]
 

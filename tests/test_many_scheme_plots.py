@@ -213,9 +213,14 @@ def test_few_schemes_share_one_panel() -> None:
     assert len(plots.default_figure(compared(scattered, {}, few)).axes) == 1
 
 
-def test_the_same_comparison_gives_the_same_bytes(tmp_path: Path) -> None:
+# A dozen schemes in the quick tests, all of them in the long ones.
+MANY = [EVERYBODY[:12], pytest.param(EVERYBODY, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("schemes", MANY, ids=["a dozen", "all"])
+def test_the_same_comparison_gives_the_same_bytes(schemes: list[str], tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        compared(scattered, LOSS, EVERYBODY[:12]).plot(tmp_path / name)
+        compared(scattered, LOSS, schemes).plot(tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
@@ -266,12 +271,14 @@ def test_labels_without_overlap_do_not_move() -> None:
     assert many_scheme_plots.spread_labels([], [], 0, 100) == []
 
 
-def test_one_very_long_delay_makes_the_axis_logarithmic() -> None:
-    def wide(label: str, seed: int, at: str) -> float:
-        return 1e10 if label == "snoop" else scattered(label, seed, at)
+@pytest.mark.parametrize("schemes", [*MANY, ["reno", "snoop"]], ids=["a dozen", "all", "two"])
+def test_one_very_long_delay_makes_the_axis_logarithmic(schemes: list[str]) -> None:
+    slow = schemes[-1]
 
-    for schemes in ([*EVERYBODY[:12], "snoop"], ["reno", "snoop"]):
-        figure = plots.scatter(compared(wide, schemes=schemes))
-        assert {a.get_xscale() for a in figure.axes} == {"log"}
-        figure = plots.scatter(compared(scattered, schemes=schemes))
-        assert {a.get_xscale() for a in figure.axes} == {"linear"}
+    def wide(label: str, seed: int, at: str) -> float:
+        return 1e10 if label == slow else scattered(label, seed, at)
+
+    figure = plots.scatter(compared(wide, schemes=schemes))
+    assert {a.get_xscale() for a in figure.axes} == {"log"}
+    figure = plots.scatter(compared(scattered, schemes=schemes))
+    assert {a.get_xscale() for a in figure.axes} == {"linear"}
