@@ -10,6 +10,8 @@ use lasthop_core::units::{Duration, Time};
 pub(super) struct IdleFastPath {
     /// Size without overhead, bytes; `NO_SIZE` if the fast path is not available.
     pub size: u32,
+    /// Size of the last frame on a plain link, overhead included: consecutive frames usually have
+    /// the same size.
     pub bytes: u32,
     /// Frames counted here and not yet in the statistics: those whose arrival is an event of this
     /// link, which counts it, and the others; and of how many the bytes are in the statistics.
@@ -18,7 +20,7 @@ pub(super) struct IdleFastPath {
     pub weighed: u64,
     /// Span in which such a frame may start.
     pub starts: Measured,
-    /// Serialisation time; `delay` is the propagation after it.
+    /// Serialisation time of such a frame; `delay` is the propagation after it.
     pub time: Duration,
     pub delay: Duration,
     /// Serialisation times of frames (bytes, overhead included): ACKs with SACK blocks have a few
@@ -74,9 +76,9 @@ impl Link {
         self.idle_path.size == size
     }
 
-    /// The same, or prepares it for the first time. Returns the serialisation time of a frame.
-    pub(super) fn resize(&mut self, size: u32) -> Duration {
-        let Some(plain) = &mut self.plain else { return Duration::MAX };
+    /// The same for the first size too, and the serialisation time of a plain link.
+    pub(super) fn resize(&mut self, size: u32) {
+        let Some(plain) = &self.plain else { return };
         let idle_path = &mut self.idle_path;
         let frames = idle_path.arrivals + idle_path.passing;
         self.stats.bytes += (frames - idle_path.weighed) * u64::from(idle_path.bytes);
@@ -92,12 +94,10 @@ impl Link {
                 time
             }
         };
-        (plain.bytes, plain.time) = (bytes, time);
         idle_path.size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
         (idle_path.bytes, idle_path.time, idle_path.delay) = (bytes, time, plain.delay);
         idle_path.starts.length =
             self.measured.length.saturating_sub(time).saturating_sub(plain.delay);
-        time
     }
 
     /// Adds the frames of the fast path to the statistics.

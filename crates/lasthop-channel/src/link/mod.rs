@@ -54,10 +54,6 @@ struct Plain {
     rate: Rate,
     delay: Duration,
     loses: bool,
-    /// Size of the last frame (bytes) and its serialisation time: consecutive frames usually have
-    /// the same size.
-    bytes: u32,
-    time: Duration,
 }
 
 /// Effects of the radio on a frame.
@@ -177,8 +173,7 @@ impl Link {
         let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
         let loses = !matches!(config.loss, LossConfig::None);
         let plain = constant.filter(|_| config.outages.is_empty());
-        let plain =
-            plain.map(|(rate, delay)| Plain { rate, delay, loses, bytes: 0, time: Duration::ZERO });
+        let plain = plain.map(|(rate, delay)| Plain { rate, delay, loses });
         let measured = Measured { from: measure_from, length: run_end - measure_from };
         let may_reorder = delay.may_reorder();
         let sorter =
@@ -297,11 +292,10 @@ impl Link {
     #[inline(always)]
     fn transmit(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         let Some(plain) = self.plain else { return self.serialize(now, bytes, segment) };
-        let mut time = plain.time;
-        if plain.bytes != bytes {
-            time = self.resize(segment.size);
+        if self.idle_path.bytes != bytes {
+            self.resize(segment.size);
         }
-        self.serialize_plain(&plain, now, time, bytes, segment)
+        self.serialize_plain(&plain, now, self.idle_path.time, bytes, segment)
     }
 
     /// As `transmit`, on a plain link, for a frame that takes `time` to send.
