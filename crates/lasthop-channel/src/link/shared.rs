@@ -32,17 +32,9 @@ impl Link {
 
     /// Counts an attempt that ends now.
     pub fn count_attempt(&mut self, now: Time, attempt: &Attempt, end: &End) {
-        let measured = self.measured;
-        if measured.holds(attempt.start) && attempt.number > 0 {
-            self.stats.attempts += 1;
-            self.stats.collisions += u64::from(end.collided);
-            self.stats.bytes += u64::from(attempt.bytes);
-            self.stats.busy = self.stats.busy + end.air_time;
-            if attempt.number == 1 {
-                self.stats.queue_delay.record(attempt.start - attempt.frame.at, 1);
-            }
-        }
-        if measured.holds(now) {
+        let counts = self.count_sent(attempt, end.air_time);
+        self.stats.collisions += u64::from(counts && end.collided);
+        if self.measured.holds(now) {
             let lost = end.loses();
             self.stats.lost += u64::from(lost);
             self.stats.discarded += u64::from(matches!(end.step, Step::Over { .. }));
@@ -53,15 +45,22 @@ impl Link {
     /// The same for the delivery of a frame.
     #[inline]
     pub fn count_delivered_attempt(&mut self, delivery: &Delivery) {
-        let Delivery { attempt, air_time, .. } = delivery;
-        if self.measured.holds(attempt.start) {
+        self.count_sent(&delivery.attempt, delivery.air_time);
+    }
+
+    /// Counts what an attempt sends, if it has begun within the measured time.
+    #[inline(always)]
+    fn count_sent(&mut self, attempt: &Attempt, air_time: Duration) -> bool {
+        let counts = self.measured.holds(attempt.start) && attempt.number > 0;
+        if counts {
             self.stats.attempts += 1;
             self.stats.bytes += u64::from(attempt.bytes);
-            self.stats.busy = self.stats.busy + *air_time;
+            self.stats.busy = self.stats.busy + air_time;
             if attempt.number == 1 {
                 self.stats.queue_delay.record(attempt.start - attempt.frame.at, 1);
             }
         }
+        counts
     }
 
     /// Counts a frame that the queue of its station dropped or marked.

@@ -7,6 +7,7 @@ use super::mac::{AfterCollision, Timing};
 use super::report::{Delivery, Exchanged, Freight, Report};
 use super::{Cell, Phase};
 use lasthop_core::framing::Step;
+use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Time};
 
 impl Cell {
@@ -64,7 +65,7 @@ impl Cell {
     ) -> (bool, bool, bool) {
         let Some(head) = &self.stations[i].head else { return (false, false, true) };
         let (to, segment) = (head.to(), freight.segment(head.handle()));
-        let Timing { sifs, preamble_bytes, ack_bytes, .. } = self.timing;
+        let Timing { preamble_bytes, .. } = self.timing;
         let frame = OnAir {
             from: i,
             to,
@@ -76,20 +77,25 @@ impl Cell {
         };
         let lost = self.air.may_lose(i, to, false) && self.air.lost(&frame);
         let readable = lost && self.air.header_intact(&frame);
-        let answer = OnAir {
-            from: to,
-            to: i,
-            start: now + sifs,
-            end: free,
-            bytes: ack_bytes,
-            control: true,
-            segment,
-        };
+        let answer = self.answer((to, i), now, free, segment);
         // Without link ACKs, and for a frame that is lost, there is no answer to draw for.
         let unanswered =
             lost || (self.link_acks && self.air.may_lose(to, i, true) && self.air.lost(&answer));
         let answered = !self.link_acks || !unanswered;
         (lost, readable, answered)
+    }
+
+    /// The answer to a frame of `segment` that has just ended: a link ACK or CTS, which ends at
+    /// `end`.
+    fn answer<'s>(
+        &self,
+        (from, to): (usize, usize),
+        now: Time,
+        end: Time,
+        segment: &'s Segment,
+    ) -> OnAir<'s> {
+        let Timing { sifs, ack_bytes, .. } = self.timing;
+        OnAir { from, to, start: now + sifs, end, bytes: ack_bytes, control: true, segment }
     }
 
     /// The waits that differ from those of the other stations after an exchange of station `i` with
@@ -137,7 +143,7 @@ impl Cell {
     ) -> bool {
         let Some(head) = &self.stations[i].head else { return false };
         let (to, data, segment) = (head.to(), head.data(), freight.segment(head.handle()));
-        let Timing { sifs, difs, ack, garbled, unanswered, ack_bytes, rts_bytes, .. } = self.timing;
+        let Timing { sifs, difs, ack, garbled, unanswered, rts_bytes, .. } = self.timing;
         // A CTS is as long as a link ACK.
         let free = now + sifs + ack;
         let rts = OnAir {
@@ -149,15 +155,7 @@ impl Cell {
             control: true,
             segment,
         };
-        let cts = OnAir {
-            from: to,
-            to: i,
-            start: now + sifs,
-            end: free,
-            bytes: ack_bytes,
-            control: true,
-            segment,
-        };
+        let cts = self.answer((to, i), now, free, segment);
         let mut lost = |f: &OnAir<'_>| self.air.may_lose(f.from, f.to, true) && self.air.lost(f);
         let subscribed = !lost(&rts);
         if subscribed && !lost(&cts) {
