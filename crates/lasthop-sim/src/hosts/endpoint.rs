@@ -3,7 +3,7 @@
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{NodeId, Notice, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
-use lasthop::tcp::sender::{Limit, PlainAck, Rest, Sender};
+use lasthop::tcp::sender::{AfterPlainAck, Limit, Rest, Sender};
 use lasthop::units::{Duration, Time};
 
 use crate::engine::scheduler::Source;
@@ -273,12 +273,12 @@ impl Connection {
         let mut port = FastPort { net: &mut *net, receiver, future, fast, entry };
         let take = |seq| port.send(PlainData { seq, len, size, connection });
         let limit = match self.sender.on_plain_ack(now, number, window, take) {
-            PlainAck::Sent(limit) => limit,
-            PlainAck::Remains(rest) => {
+            AfterPlainAck::Sent(limit) => limit,
+            AfterPlainAck::Remains(rest) => {
                 let out = &mut Outbox { net: &mut *net, agents };
                 self.send_rest(rest, out)
             }
-            PlainAck::Other => {
+            AfterPlainAck::Other => {
                 return self.receive_ack_on_slow_path(&{ ack }, &mut Outbox { net, agents });
             }
         };

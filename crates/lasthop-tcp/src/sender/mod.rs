@@ -14,7 +14,7 @@ mod timers;
 pub use crate::timestamps::timestamp;
 pub use config::{Output, SendReason, SenderConfig, SenderCounters, State};
 pub use limits::Limit;
-pub use stream::plain::{PlainAck, Rest};
+pub use stream::plain::{AfterPlainAck, Rest};
 
 use crate::notice_rule::NoticeRule;
 use crate::profile::{PersistRule, Profile};

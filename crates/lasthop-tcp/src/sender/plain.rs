@@ -5,7 +5,7 @@
 use super::{Limit, Sender};
 use crate::recovery::engine::Engine;
 use crate::sender::config::{Output, State};
-use crate::sender::stream::plain::{PlainAck, Rest};
+use crate::sender::stream::plain::{AfterPlainAck, Rest};
 use crate::window::WindowRule;
 use lasthop_core::units::Time;
 
@@ -21,7 +21,7 @@ impl<W: WindowRule> Sender<W> {
         ack: u64,
         window: u32,
         take: impl FnMut(u64) -> bool,
-    ) -> PlainAck {
+    ) -> AfterPlainAck {
         let stream = &mut self.stream;
         let usual = self.plain
             && ack > stream.snd_una()
@@ -29,7 +29,7 @@ impl<W: WindowRule> Sender<W> {
             && ack < stream.written()
             && u64::from(window) == stream.rwnd();
         if !usual {
-            return PlainAck::Other;
+            return AfterPlainAck::Other;
         }
         stream.on_plain_ack(now, ack, take)
     }
@@ -179,15 +179,15 @@ mod tests {
             taken
         };
         match sender.on_plain_ack(now, segment.ack, segment.window, take) {
-            PlainAck::Sent(limit) => {
+            AfterPlainAck::Sent(limit) => {
                 assert_eq!(limit, sender.limited_by());
                 assert_eq!(sender.plain_deadline(), sender.deadline());
             }
-            PlainAck::Remains(rest) => {
+            AfterPlainAck::Remains(rest) => {
                 let limit = sender.send_rest(now, rest, host);
                 assert_eq!(limit, sender.limited_by());
             }
-            PlainAck::Other => sender.on_segment(now, segment, &Options::NONE, host),
+            AfterPlainAck::Other => sender.on_segment(now, segment, &Options::NONE, host),
         }
     }
 

@@ -32,7 +32,12 @@ impl<W: WindowRule> Stream<W> {
     /// An ACK of new data without options, outside of recovery; not everything written is
     /// acknowledged. Sends what the window allows.
     #[inline(always)]
-    pub fn on_plain_ack(&mut self, now: Time, ack: u64, take: impl FnMut(u64) -> bool) -> PlainAck {
+    pub fn on_plain_ack(
+        &mut self,
+        now: Time,
+        ack: u64,
+        take: impl FnMut(u64) -> bool,
+    ) -> AfterPlainAck {
         let (bytes, prior_flight) = (ack - self.snd_una, self.snd_max - self.snd_una);
         let limited = self.is_cwnd_limited(prior_flight);
         self.snd_una = ack;
@@ -95,7 +100,7 @@ impl<W: WindowRule> Stream<W> {
 
     /// `fill` in the same circumstances.
     #[inline(always)]
-    fn fill_plain(&mut self, now: Time, mut take: impl FnMut(u64) -> bool) -> PlainAck {
+    fn fill_plain(&mut self, now: Time, mut take: impl FnMut(u64) -> bool) -> AfterPlainAck {
         let (mss, una, first) = (u64::from(self.config.mss), self.snd_una, self.snd_max);
         // Not in whole bytes: what is in flight has no fraction, and the conversion takes longer
         // than the comparison.
@@ -106,7 +111,7 @@ impl<W: WindowRule> Stream<W> {
             let end = next + mss;
             if self.written - next < mss {
                 // The rest of what is written may be less than a segment.
-                return PlainAck::Remains(Rest { first });
+                return AfterPlainAck::Remains(Rest { first });
             }
             let fits = (end - una) as i64 as f64 <= window;
             if !fits {
@@ -116,13 +121,13 @@ impl<W: WindowRule> Stream<W> {
                 break Limit::ReceiveWindow;
             }
             if !take(next) {
-                return PlainAck::Remains(Rest { first });
+                return AfterPlainAck::Remains(Rest { first });
             }
             self.recent.push(now);
             self.note_sent(now, next);
         };
         self.note_plain_usage(first);
-        PlainAck::Sent(limit)
+        AfterPlainAck::Sent(limit)
     }
 
     /// As `note_cwnd_usage`, after sending from `first` on, if there was anything to be sent.
@@ -264,7 +269,7 @@ pub struct Rest {
 
 /// What an ACK on the fast path leads to.
 #[derive(Clone, Copy, Debug)]
-pub enum PlainAck {
+pub enum AfterPlainAck {
     /// The window is used up, or nothing is left to be sent; what limits the sender now.
     Sent(Limit),
     /// Something remains to be sent that the host does not take on its fast path:
