@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import ns3_replaced as tool
+import ns3_silent as silent
 import pytest
 
 from lasthop.validation import ns3
@@ -27,6 +28,14 @@ def test_a_row_stands_for_a_cell_and_has_the_rules_of_its_variant() -> None:
         assert [[r[k] for k in ns3.CELL_KEYS] for r in own] == [
             [r[k] for k in ns3.CELL_KEYS] for r in tool.cells(variant, sack=sack)
         ]
+
+
+def test_the_table_without_beacons_has_the_cells_of_the_other() -> None:
+    def cells(file: Path) -> list[list[str]]:
+        rows = ns3.read(file)
+        return [[r[k] for k in silent.CELL] for r in rows if r["variant"] == "TcpNewReno"]
+
+    assert cells(silent.SILENT) == cells(silent.NS3 / "wifi.csv")
 
 
 def test_the_program_has_every_rule() -> None:

@@ -140,7 +140,10 @@ def main() -> None:
         writer.writeheader()
         writer.writerows(kept)
         write_whole(REPLACED, text.getvalue())
-        print(f"{variant}, SACK {'on' if sack else 'off'}: {len(cells(variant, sack=sack))} cells")
+        print(
+            f"{variant}, SACK {'on' if sack else 'off'}: {len(cells(variant, sack=sack))} cells",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ SOCKET = (
     " 6298 (section 5) keeps until a segment that was sent once has been timed. With these rules"
     " replaced, and the proportional rate reduction, run 1 (5 ms, 5 %) has the same segments in"
     " the same order for the first five seconds, and 587 kbit/s beside 587. The table below has"
-    " all cells. ns-3 counts a timeout during the recovery from another one as part of it."
+    " all cells; a timeout during the recovery from another one is not counted for ns-3."
 )
 
 VARIANTS: tuple[Variant, ...] = (
@@ -292,7 +292,7 @@ VARIANTS: tuple[Variant, ...] = (
                 " 1292 kbit/s, and from 59 to 160 retransmissions in a thousand segments (here 1322"
                 " and 135). In the table below rules of the socket's are replaced as well. If the"
                 " back-off of the timeout stays too (`tools/ns3_rules.cc --karn`), ns-3 has 5 %"
-                " less than here: it takes round-trip samples from the oldest segment only."
+                " less than here."
             ),
         ),
     ),
