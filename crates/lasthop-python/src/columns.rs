@@ -1,11 +1,10 @@
-//! Events as columns, passed to numpy.
+//! Events as columns, passed to numpy without a copy.
 
 use lasthop::segment::Flags;
 use lasthop_sim::events::{Event, Kind, Observer};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-use crate::arrays::array;
 
 /// All kinds of events, in the order of their codes.
 pub const KINDS: [Kind; 26] = [
@@ -126,14 +125,14 @@ impl Columns {
             ("ack", self.ack),
         ];
         for (name, column) in numbers.into_iter().chain([("link", self.link)]) {
-            out.set_item(name, array(py, &column)?)?;
+            out.set_item(name, column.into_pyarray(py))?;
         }
-        out.set_item("value", array(py, &self.value)?)?;
+        out.set_item("value", self.value.into_pyarray(py))?;
         if let Some(table) = self.table {
             for (name, column) in
                 [("node", table.node), ("attempt", table.attempt), ("cause", table.reason)]
             {
-                out.set_item(name, array(py, &column)?)?;
+                out.set_item(name, column.into_pyarray(py))?;
             }
             out.set_item("causes", table.reason_names)?;
         }

@@ -4,10 +4,10 @@
 use lasthop::segment::{Flags, Options};
 use lasthop::tcp::sender::Limit;
 use lasthop_sim::events::{Event, Kind, Observer, SenderState};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::array;
 use crate::columns::ConnectionFlows;
 
 /// Kinds of events that are recorded; the code of an event is its index.
@@ -145,7 +145,7 @@ impl Inspection {
         let out = PyDict::new(py);
         macro_rules! columns {
             ($dict:expr, $from:expr, $($name:ident),*) => {
-                $($dict.set_item(stringify!($name), array(py, &$from.$name)?)?;)*
+                $($dict.set_item(stringify!($name), $from.$name.into_pyarray(py))?;)*
             };
         }
         columns!(

@@ -1,10 +1,9 @@
 //! lasthop's Python module `lasthop._native`: thin bindings over the core and the simulator.
 //!
-//! Results are objects (`Run`); metrics of many runs and event columns are numpy arrays.
-//! The GIL is released during runs.
+//! Results are objects (`Run`); metrics of many runs and event columns are numpy arrays
+//! without a copy. The GIL is released during runs.
 
 mod answers;
-mod arrays;
 mod batch;
 mod cancel;
 mod catalogue;
@@ -24,8 +23,7 @@ mod scenario;
 mod tcp_probe;
 
 use lasthop::units::AnyQuantity;
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyTypeError;
+use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -54,13 +52,9 @@ fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// The numbers of each row as a file has them, separated by commas: exact, whole numbers without a
 /// point, unknown ones (NaN) empty.
 #[pyfunction]
-fn row_texts(py: Python<'_>, values: PyBuffer<f64>) -> PyResult<Vec<String>> {
-    let [rows, columns] = *values.shape() else {
-        return Err(PyTypeError::new_err("row_texts needs an array of two dimensions"));
-    };
-    let values = values.to_vec(py)?;
-    let row = |i| batch::row_text(&values[i * columns..][..columns]);
-    Ok(py.detach(|| (0..rows).map(row).collect()))
+fn row_texts(py: Python<'_>, values: PyReadonlyArray2<'_, f64>) -> Vec<String> {
+    let values = values.as_array();
+    py.detach(|| values.rows().into_iter().map(|row| batch::row_text(&row.to_vec())).collect())
 }
 
 /// Parses a quantity such as "170 ms" or "1 GiB": number, unit, base unit of its dimension, value

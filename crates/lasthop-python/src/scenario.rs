@@ -22,11 +22,11 @@ use lasthop_sim::events::Observer;
 use lasthop_sim::metrics::Metrics;
 use lasthop_sim::result::BoundResult;
 use lasthop_wire::WriteError;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use serde_json::json;
 
-use crate::arrays::array;
 use crate::batch;
 use crate::cancel::CancelToken;
 use crate::columns::{Columns, ConnectionFlows, KINDS};
@@ -334,7 +334,7 @@ impl Scenario {
         names: Vec<String>,
         alone: Option<&Scenario>,
         cancel: Option<&CancelToken>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         if !self.foreign.is_empty() || names.is_empty() {
             return Err(InputError::new_err("run_many needs metrics, and no scheme in Python"));
         }
@@ -345,8 +345,8 @@ impl Scenario {
             batch::rows(&self.loaded.network, alone, &seeds, &metrics, &flag)
         });
         let rows = rows.map_err(InputError::new_err)?;
-        let shape = (rows.len() / names.len(), names.len());
-        array(py, &rows)?.call_method1("reshape", shape)
+        let shape = [rows.len() / names.len(), names.len()];
+        PyArray1::from_vec(py, rows).reshape(shape)
     }
 
     /// Runs the scenario without candidates once; results are kept, since they are the same for all
@@ -581,10 +581,10 @@ fn series_columns<'py>(
         series.push(code as i64);
         value.push(sample.value);
     }
-    out.set_item("t_ns", array(py, &t)?)?;
-    out.set_item("flow", array(py, &flow)?)?;
-    out.set_item("series", array(py, &series)?)?;
-    out.set_item("value", array(py, &value)?)?;
+    out.set_item("t_ns", t.into_pyarray(py))?;
+    out.set_item("flow", flow.into_pyarray(py))?;
+    out.set_item("series", series.into_pyarray(py))?;
+    out.set_item("value", value.into_pyarray(py))?;
     out.set_item("names", names)?;
     Ok(out)
 }
