@@ -392,21 +392,33 @@ impl Contention {
         if self.access == Access::CsmaCa {
             return self.defer_all();
         }
+        // `count`, `wait_of` and `compete` written out: calling them takes 2 % more instructions per
+        // packet.
+        let (slot, wait, exchange, start) = (self.slot, self.wait, self.exchange, self.start);
+        let (draws, includes_cw) = (self.access != Access::Ns3, self.includes_cw);
+        let (mut next, mut first, mut several) = (Time::NEVER, 0, false);
         let mut k = 0;
         while let Some(&i) = self.engaged.get(k) {
-            self.count(i);
-            let since = self.wait_of(i).since;
             let c = &mut self.contenders[i];
+            if c.counted != start.number {
+                c.counted = start.number;
+                c.overtaken(start.passed(c, slot), draws, includes_cw);
+            }
             if c.ready {
-                let at = c.start(self.slot, since);
+                let own = if c.exchange == exchange { c.wait.since } else { wait.since };
+                let at = c.start(slot, own);
                 c.at = at;
-                self.compete(i, at);
+                several |= at == next;
+                if at < next {
+                    (next, first, several) = (at, i, false);
+                }
             } else if c.backoff.is_none() {
                 self.engaged.remove(k);
                 continue;
             }
             k += 1;
         }
+        (self.next, self.first, self.several) = (next, first, several);
     }
 
     #[inline(never)]
