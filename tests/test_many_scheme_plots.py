@@ -214,10 +214,10 @@ def test_few_schemes_share_one_panel() -> None:
 
 
 # A dozen schemes in the quick tests, all of them in the long ones.
-MANY = [EVERYBODY[:12], pytest.param(EVERYBODY, marks=pytest.mark.long)]
+DOZEN_OR_ALL = [EVERYBODY[:12], pytest.param(EVERYBODY, marks=pytest.mark.long)]
 
 
-@pytest.mark.parametrize("schemes", MANY, ids=["a dozen", "all"])
+@pytest.mark.parametrize("schemes", DOZEN_OR_ALL, ids=["a dozen", "all"])
 def test_the_same_comparison_gives_the_same_bytes(schemes: list[str], tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         compared(scattered, LOSS, schemes).plot(tmp_path / name)
@@ -271,7 +271,9 @@ def test_labels_without_overlap_do_not_move() -> None:
     assert many_scheme_plots.spread_labels([], [], 0, 100) == []
 
 
-@pytest.mark.parametrize("schemes", [*MANY, ["reno", "snoop"]], ids=["a dozen", "all", "two"])
+@pytest.mark.parametrize(
+    "schemes", [*DOZEN_OR_ALL, ["reno", "snoop"]], ids=["a dozen", "all", "two"]
+)
 def test_one_very_long_delay_makes_the_axis_logarithmic(schemes: list[str]) -> None:
     slow = schemes[-1]
 

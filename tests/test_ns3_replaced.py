@@ -12,6 +12,7 @@ import pytest
 
 from lasthop.validation import ns3
 from lasthop.validation.agreement import Cell, Table
+from lasthop.validation.references import NS3, read
 
 
 def rows() -> list[dict[str, str]]:
@@ -32,10 +33,10 @@ def test_a_row_stands_for_a_cell_and_has_the_rules_of_its_variant() -> None:
 
 def test_the_table_without_beacons_has_the_cells_of_the_other() -> None:
     def cells(file: Path) -> list[list[str]]:
-        rows = ns3.read(file)
+        rows = read(file)
         return [[r[k] for k in silent.CELL] for r in rows if r["variant"] == "TcpNewReno"]
 
-    assert cells(silent.SILENT) == cells(silent.NS3 / "wifi.csv")
+    assert cells(silent.SILENT) == cells(NS3 / "wifi.csv")
 
 
 def test_the_program_has_every_rule() -> None:

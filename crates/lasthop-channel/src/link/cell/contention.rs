@@ -392,8 +392,8 @@ impl Contention {
         if self.access == Access::CsmaCa {
             return self.defer_all();
         }
-        // `count`, `wait_of` and `compete` written out: calling them takes 2 % more instructions per
-        // packet.
+        // `count`, `wait_of` and `compete` written out: calling them takes 2 % more instructions
+        // per packet.
         let (slot, wait, exchange, start) = (self.slot, self.wait, self.exchange, self.start);
         let (draws, includes_cw) = (self.access != Access::Ns3, self.includes_cw);
         let (mut next, mut first, mut several) = (Time::NEVER, 0, false);
