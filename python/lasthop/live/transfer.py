@@ -51,9 +51,10 @@ def send(
     block, left = bytes(65536), size
     while left > 0:
         left -= connection.send(block[:left])
-    sampler.join()
+    # At once, as the sender of the simulation: the last data carry the FIN.
     connection.shutdown(socket.SHUT_WR)
     connection.recv(1)
+    sampler.join()
 
 
 def sample(

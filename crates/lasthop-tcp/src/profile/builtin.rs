@@ -75,6 +75,7 @@ impl Profile {
             rack_rtt: RackRtt::Latest,
             min_rtt_window: Duration::secs(300),
             rack_judges_once: true,
+            rack_checks_echo: false,
             timeout_keeps_ssthresh: true,
             timestamp_undo: true,
             receive_rtt: ReceiveRtt::Latched,
@@ -83,6 +84,7 @@ impl Profile {
             ecn_reduction: EcnReduction::Proportional,
             persist_doubles_at_once: true,
             halving: HalvingBase::Cwnd,
+            fin_with_data: true,
             ..Profile::rfc()
         }
     }
@@ -141,6 +143,7 @@ impl Profile {
             rack_rtt: RackRtt::Newest,
             min_rtt_window: Duration::secs(10),
             rack_judges_once: false,
+            rack_checks_echo: true,
             timeout_keeps_ssthresh: false,
             timestamp_undo: false,
             receive_rtt: ReceiveRtt::Smoothed,
@@ -161,6 +164,7 @@ impl Profile {
             segmentation_offload: false,
             sack_compression: false,
             full_handshake: true,
+            fin_with_data: false,
         }
     }
 
@@ -218,6 +222,7 @@ impl Profile {
             rack_rtt: RackRtt::Newest,
             min_rtt_window: Duration::secs(10),
             rack_judges_once: false,
+            rack_checks_echo: true,
             timeout_keeps_ssthresh: false,
             timestamp_undo: false,
             receive_rtt: ReceiveRtt::Smoothed,
@@ -238,6 +243,7 @@ impl Profile {
             segmentation_offload: false,
             sack_compression: false,
             full_handshake: false,
+            fin_with_data: false,
         }
     }
 }

@@ -14,7 +14,7 @@ use self::growth::{Arrived, WindowGrowth};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
 use crate::loss::LossClass;
 use crate::profile::{DelayedAckRule, Profile};
-use crate::reassembly::{Reassembly, Taken};
+use crate::reassembly::Reassembly;
 use crate::sender::config::{Output, SendReason};
 use crate::timestamps::timestamp;
 use lasthop_core::segment::{Block, Flags, Notice, NoticeKind, Segment};
@@ -261,14 +261,10 @@ impl Receiver {
             acks.on_established(now);
         }
         let (start, end) = (segment.seq, segment.seq.wrapping_add(u64::from(segment.len)));
-        if segment.flags.has(Flags::FIN) && self.fin_at.is_none() {
-            self.fin_at = Some(end);
-            self.usual = false;
-        }
-        if segment.len == 0 && !segment.flags.has(Flags::FIN) {
+        let (expected, closes) = (self.next_expected(), segment.flags.has(Flags::FIN));
+        if segment.len == 0 && !closes {
             // A bare ACK of the sender, or a probe of a closed window: its old sequence number asks
             // for an answer.
-            let expected = self.rcv_nxt + u64::from(self.finished());
             if start != expected {
                 self.ack_now(now, out);
             }
@@ -286,10 +282,13 @@ impl Receiver {
             self.ack_now(now, out);
             return (before, 0);
         }
-        let fin_is_ahead = self.fin_at.is_some_and(|f| f > end);
-        let clean = start == before && self.ahead.is_empty() && !fin_is_ahead;
+        let clean = start == before && self.ahead.is_empty();
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
-        self.take(start, end);
+        if closes && self.fin_at.is_none() {
+            self.fin_at = Some(end);
+            self.usual = false;
+        }
+        self.take(start, end + u64::from(closes), expected);
         let grew = self.grow_window(now, segment, start > before);
         let wait = self.ack_wait(now, segment, clean, grew, ranges);
         if self.config.manual_read {
@@ -312,15 +311,11 @@ impl Receiver {
         (before, self.rcv_nxt - before)
     }
 
-    /// Takes in the bytes from `start` to `end`, and notes which of them it already had.
-    fn take(&mut self, start: u64, end: u64) {
-        // A FIN without data has no bytes that a SACK block could report.
-        let taken = if start < end {
-            self.ahead.take(start, end, self.rcv_nxt)
-        } else {
-            Taken { next: self.rcv_nxt, duplicate: None }
-        };
-        self.rcv_nxt = taken.next;
+    /// Takes in the sequence numbers from `start` to `end`, that of a FIN included, and notes which
+    /// of them it already had. `expected`: the first that it had not.
+    fn take(&mut self, start: u64, end: u64, expected: u64) {
+        let taken = self.ahead.take(start, end, expected);
+        self.rcv_nxt = self.fin_at.map_or(taken.next, |fin| taken.next.min(fin));
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
         self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
     }
@@ -517,10 +512,16 @@ impl Receiver {
         self.echo != before
     }
 
-    /// True if every byte of [start, end) has arrived.
+    /// The next sequence number: a FIN that all data have preceded has one, too (RFC 9293, section
+    /// 3.4).
+    fn next_expected(&self) -> u64 {
+        self.rcv_nxt + u64::from(self.finished())
+    }
+
+    /// True if every byte of [start, end) has arrived, the FIN after the last byte included.
     #[inline]
     pub fn has(&self, start: u64, end: u64) -> bool {
-        end <= self.rcv_nxt || self.ahead.has(start.max(self.rcv_nxt), end)
+        end <= self.next_expected() || self.ahead.has(start.max(self.rcv_nxt), end)
     }
 
     /// The delayed ACK is due, or the rule's own time has come.

@@ -152,10 +152,10 @@ fn an_ack_without_blocks_does_not_claim_to_have_any() {
     assert_eq!(arrive(0, Flags::ACK), Some((2000, false, 0)));
 }
 
-/// A FIN has no bytes: of one that comes before the last data, or again, there is nothing to
-/// report.
+/// A FIN has a sequence number, which is reported if data before it are missing, and if it comes
+/// again.
 #[test]
-fn a_fin_without_data_makes_no_sack_block() {
+fn sack_blocks_report_a_fin() {
     let config = ReceiverConfig {
         flow: 1,
         to: 0,
@@ -177,11 +177,13 @@ fn a_fin_without_data_makes_no_sack_block() {
     arrive(0, 0, Flags::SYN);
     arrive(0, 1000, Flags::ACK);
     let fin = Flags::ACK.with(Flags::FIN);
-    assert_eq!(arrive(3000, 0, fin), Some((1000, vec![])));
+    let block = |start, end| vec![Block { start, end }];
+    assert_eq!(arrive(3000, 0, fin), Some((1000, block(3000, 3001))));
     // Something is missing still, so that no ACK waits (RFC 5681, section 4.2).
-    assert_eq!(arrive(1000, 1000, Flags::ACK), Some((2000, vec![])));
+    assert_eq!(arrive(1000, 1000, Flags::ACK), Some((2000, block(3000, 3001))));
     assert_eq!(arrive(2000, 1000, Flags::ACK), Some((3001, vec![])));
-    assert_eq!(arrive(3000, 0, fin), Some((3001, vec![])));
+    assert_eq!(arrive(3000, 0, fin), Some((3001, block(3000, 3001))));
+    assert_eq!(arrive(2500, 500, fin), Some((3001, block(2500, 3001))));
 }
 
 /// A Linux receiver with a buffer of 4 MiB offers 64 KiB at first and two segments more with each

@@ -479,3 +479,64 @@ fn a_segment_that_is_lost_three_times_needs_no_timer() {
          > 0 rtx, 15000, 16000, 17000, 18000",
     );
 }
+
+/// `tcp_send_fin`: the last data that are still to be sent carry the FIN, and do so each time they
+/// are sent; after them it is a segment of its own.
+#[test]
+fn the_last_data_carry_the_fin() {
+    play(
+        "scheme reno
+         profile linux
+         write 12
+         > 0..10000
+         close
+         +0.1 < ack 2000
+         > 10000, 11000 fin
+         +0.01 < ack 11000
+         timer
+         > 11000 fin rtx
+         +0.1 < ack 12001
+         = state done",
+    );
+    play(
+        "scheme reno
+         profile linux
+         write 4
+         > 0..4000
+         close
+         > fin",
+    );
+    play(
+        "scheme reno
+         profile rfc
+         write 12
+         > 0..10000
+         close
+         +0.1 < ack 2000
+         > 10000, 11000, fin",
+    );
+}
+
+/// `tcp_rack_advance` judges the delivery of a retransmission by the minimum of the round-trip time
+/// alone. The ACK that SACKs it echoes an old timestamp while something below is missing; RFC 8985
+/// takes it for the answer to an earlier copy then, and waits for the timer.
+#[test]
+fn a_sacked_retransmission_reveals_that_an_earlier_one_was_lost() {
+    let script = |checks: bool, after: &str| {
+        format!(
+            "scheme reno
+             profile linux
+             set rack_checks_echo = {checks}
+             write 10
+             > 0..10000
+             +0.1 < ack 0 sack 1000-4000 of 0
+             > 0 rtx
+             +0.001 < ack 0 sack 1000-4000,5000-10000 of 0
+             > 4000 rtx
+             +0.11 < ack 0 sack 1000-10000 of 0
+             {after}"
+        )
+    };
+    play(&script(false, "> 0 rtx"));
+    play(&script(true, ""));
+}

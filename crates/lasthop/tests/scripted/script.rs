@@ -17,6 +17,7 @@
 //! | `timer`, `+1 timer` | the sender's timer fires: whenever it is due, or exactly so much later |
 //! | `> 3000..6000` | three new segments are sent: 3000, 4000 and 5000 |
 //! | `> 3000 rtx, 9000, fin` | 3000 is sent again, then 9000 for the first time, then the FIN |
+//! | `> 9000 fin` | 9000 is sent, with the FIN |
 //! | `> *` | whatever is sent |
 //! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, dupacks, eln, ersn, ignored, held, deadline (seconds from now, 0: none), state |
 //! | `# text` | a comment, after any line |
@@ -98,10 +99,11 @@ impl Log {
 
 fn describe(s: &Segment) -> String {
     let again = if s.attempt > 1 { " rtx" } else { "" };
-    match (s.flags.has(Flags::FIN), s.len) {
-        (true, 0) => format!("fin{again}"),
-        (_, MSS) => format!("{}{again}", s.seq),
-        (_, len) => format!("{}+{len}{again}", s.seq),
+    let fin = if s.flags.has(Flags::FIN) { " fin" } else { "" };
+    match s.len {
+        0 => format!("fin{again}"),
+        MSS => format!("{}{fin}{again}", s.seq),
+        len => format!("{}+{len}{fin}{again}", s.seq),
     }
 }
 

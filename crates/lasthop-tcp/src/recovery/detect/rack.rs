@@ -26,6 +26,8 @@ pub struct Rack {
     rtt_of: RackRtt,
     /// What was considered lost once is not looked at again.
     judges_once: bool,
+    /// The echo of a timestamp tells whether a retransmission was delivered.
+    checks_echo: bool,
     /// The highest byte delivered.
     fack: u64,
     /// Something was delivered after what had been sent later.
@@ -111,6 +113,7 @@ impl Rack {
             min_rtt: MinRtt { age: profile.min_rtt_window, ..MinRtt::default() },
             samples_noted: profile.rtt_sample == RttSample::First,
             judges_once: profile.rack_judges_once,
+            checks_echo: profile.rack_checks_echo,
             slack: profile.probe_slack,
             ..Rack::default()
         }
@@ -242,6 +245,7 @@ impl Rack {
         }
         self.fack = self.fack.max(sent.end());
         // The ACK of a copy that has hardly left is the answer to an earlier one.
+        let echo_is_older = echo_is_older && self.checks_echo;
         if again && (echo_is_older || self.min_rtt.get().is_some_and(|m| rtt < m)) {
             return;
         }

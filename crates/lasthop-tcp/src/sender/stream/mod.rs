@@ -247,6 +247,12 @@ impl<W: WindowRule> Stream<W> {
         self.close_wanted = true;
     }
 
+    /// The last data carry the FIN.
+    #[inline]
+    pub fn closes_with_data(&self) -> bool {
+        self.close_wanted && self.profile.fin_with_data && self.profile.full_handshake
+    }
+
     /// The connection is done if everything written, and the FIN, are acknowledged.
     #[inline]
     pub fn check_done(&mut self) {

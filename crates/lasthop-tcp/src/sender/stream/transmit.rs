@@ -61,7 +61,8 @@ impl<W: WindowRule> Stream<W> {
         let window = self.congestion.inflated();
         let mss = u64::from(self.config.mss);
         // Nearly always there is nothing to send but whole new segments.
-        let right = (self.snd_una + window.min(self.rwnd)).min(self.written);
+        let alike = self.written.saturating_sub(u64::from(self.closes_with_data()));
+        let right = (self.snd_una + window.min(self.rwnd)).min(alike);
         let (mut sent, first, wanted) = (0, self.snd_max, self.written > self.snd_max);
         while sent < limit && self.snd_nxt == self.snd_max && self.snd_nxt + mss <= right {
             self.emit(now, mss as u32, false, SendReason::New, out);
@@ -187,6 +188,9 @@ impl<W: WindowRule> Stream<W> {
                 return None;
             }
             len = usable as u32;
+        }
+        if !again && self.snd_nxt + u64::from(len) == self.written && self.closes_with_data() {
+            fin = !self.fin_sent;
         }
         Some(Next { len, fin, again })
     }
