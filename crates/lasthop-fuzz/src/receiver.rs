@@ -48,6 +48,10 @@ impl Arrived {
         self.0 = disjoint;
     }
 
+    fn highest(&self) -> u64 {
+        self.0.last().map_or(0, |b| b.end)
+    }
+
     fn has(&self, block: Block) -> bool {
         self.0.iter().any(|b| b.start <= block.start && block.end <= b.end)
     }
@@ -62,7 +66,10 @@ struct Case {
     receiver: Receiver,
     manual: bool,
     now: Time,
+    /// The sequence number of a FIN included.
     arrived: Arrived,
+    /// Where the data end.
+    end: u64,
     /// Highest right window edge advertised by any ACK (exclusive stream offset).
     window_edge: u64,
     next: u64,
@@ -83,6 +90,7 @@ impl Case {
             manual: manual_read,
             now: Time(u64::from(input.value::<u16>())),
             arrived: Arrived::default(),
+            end: u64::MAX,
             window_edge: buffer,
             next: 0,
             open: false,
@@ -176,15 +184,20 @@ impl Case {
         let counts = self.open
             && !self.receiver.is_reset()
             && !segment.flags.any(Flags::RST.with(Flags::SYN));
-        if counts && end <= self.window_edge {
-            self.arrived.add(start, end);
+        if counts && end <= self.window_edge.min(self.end) {
+            let fin = segment.flags.has(Flags::FIN);
+            if fin && self.end == u64::MAX && end >= self.arrived.highest() {
+                self.end = end;
+            }
+            self.arrived.add(start, end + u64::from(fin && end == self.end));
         }
         let ended = self.receiver.is_reset() || segment.flags.has(Flags::RST);
         self.open = !ended && (self.open || segment.flags.has(Flags::SYN));
         let (first, count) = self.receiver.on_segment(self.now, &segment, &mut self.out);
         assert_eq!((first, first + count), (before, self.receiver.rcv_nxt()));
         if counts {
-            assert_eq!(self.receiver.rcv_nxt(), self.arrived.next(), "after {segment:?}");
+            let next = self.arrived.next().min(self.end);
+            assert_eq!(self.receiver.rcv_nxt(), next, "after {segment:?}");
         }
         self.check();
     }

@@ -46,26 +46,44 @@ SHOWN = (
     ("spurious_retransmissions", "spurious retransmissions"),
     ("timeouts", "timeouts"),
 )
+COMPLETION = ("completed_s", "completion s")
+#: What the schemes of a table are compared by.
+COMPARED = {"goodput_bps": "goodput", "completed_s": "completion time"}
+
+
+def _compared(result: Comparison, number: int) -> str:
+    """The metric that the schemes are compared by at one point: the completion time, if all flows
+    of all runs are finite transfers and completed; otherwise the goodput.
+    """
+
+    def counts(metric: str) -> list[int]:
+        return [len(result.values(number, label, metric)) for label in result.plan.labels]
+
+    if "completed_s" in result.metrics and counts("completed_s") == counts("goodput_bps"):
+        return "completed_s"
+    return "goodput_bps"
 
 
 def _point(result: Comparison, number: int) -> list[list[str]]:
     """The table of one point, one row per scheme."""
     several = len(result.plan.labels) > 2
     more = ["p (Holm)"] if several else []
-    head = ["scheme", *(title for _, title in SHOWN), "goodput change", *more, "corr.", "runs"]
-    rows = [head]
+    compared = _compared(result, number)
+    shown = [*SHOWN[:1], *([COMPLETION] if compared == COMPLETION[0] else []), *SHOWN[1:]]
+    change = f"{COMPARED[compared]} change"
+    rows = [["scheme", *(title for _, title in shown), change, *more, "corr.", "runs"]]
     senders = {c.label: _over_sender(c) for c in result.plan.cases if c.point == number}
 
     def row(label: str) -> list[str]:
-        stats = {m: result.statistics(number, label, m) for m, _ in SHOWN}
+        stats = {m: result.statistics(number, label, m) for m, _ in shown}
         first = label == result.plan.labels[0]
-        goodput = stats["goodput_bps"]
-        correlation = goodput["correlation_to_first"]
+        main = stats[compared]
+        correlation = main["correlation_to_first"]
         return [
             senders.get(label, label),
-            *(interval(stats[m], metrics.factor(m)) for m, _ in SHOWN),
-            "" if first else percent(goodput["ratio_to_first"]),
-            *(["" if first else _p(result, number, label)] if several else []),
+            *(interval(stats[m], metrics.factor(m)) for m, _ in shown),
+            "" if first else percent(main["ratio_to_first"]),
+            *(["" if first else _p(result, number, label, compared)] if several else []),
             "" if first or correlation is None else f"{correlation:.2f}",
             str(len(result.values(number, label, "goodput_bps"))),
         ]
@@ -81,9 +99,9 @@ def _over_sender(case: Case) -> str:
     return case.label
 
 
-def _p(result: Comparison, number: int, label: str) -> str:
-    """p of the goodput's difference to the first scheme, adjusted by Holm's method."""
-    return p_text(result.statistics_of("goodput_bps").p_holm(number, label, "goodput_bps"))
+def _p(result: Comparison, number: int, label: str, metric: str) -> str:
+    """p of the metric's difference to the first scheme, adjusted by Holm's method."""
+    return p_text(result.statistics_of(metric).p_holm(number, label, metric))
 
 
 def p_text(p: float | None) -> str:
@@ -92,20 +110,23 @@ def p_text(p: float | None) -> str:
 
 
 def _undecided(result: Comparison, number: int) -> list[str]:
-    """Schemes whose goodput may equal that of the first, with the seeds that would decide."""
-    first, lines = result.plan.labels[0], []
+    """Schemes that may equal the first in what they are compared by, with the seeds that would
+    decide.
+    """
+    first, lines, compared = result.plan.labels[0], [], _compared(result, number)
+    name = COMPARED[compared]
     for label in result.plan.labels[1:]:
-        gap = result.statistics(number, label, "goodput_bps")["difference_to_first"]
-        needed = result.statistics_of("goodput_bps").seeds_needed(number, label, "goodput_bps")
+        gap = result.statistics(number, label, compared)["difference_to_first"]
+        needed = result.statistics_of(compared).seeds_needed(number, label, compared)
         if not gap["ci95"] or not gap["ci95"][0] <= 0 <= gap["ci95"][1]:
             continue
         if needed is None:
-            lines.append(f"undecided: goodput of {label} against {first}: equal in all runs")
+            lines.append(f"undecided: {name} of {label} against {first}: equal in all runs")
             continue
-        have = len(result.values(number, label, "goodput_bps"))
+        have = len(result.values(number, label, compared))
         more = max(needed - have, 1)
         lines.append(
-            f"undecided: goodput of {label} against {first}; to show the observed difference with"
+            f"undecided: {name} of {label} against {first}; to show the observed difference with"
             f" power 80 %, run about {count(more, 'more seed')} ({have + more} in all)"
         )
     return lines

@@ -261,8 +261,8 @@ impl Receiver {
             acks.on_established(now);
         }
         let (start, end) = (segment.seq, segment.seq.wrapping_add(u64::from(segment.len)));
-        let (expected, closes) = (self.next_expected(), segment.flags.has(Flags::FIN));
-        if segment.len == 0 && !closes {
+        let expected = self.next_expected();
+        if segment.len == 0 && !segment.flags.has(Flags::FIN) {
             // A bare ACK of the sender, or a probe of a closed window: its old sequence number asks
             // for an answer.
             if start != expected {
@@ -277,18 +277,16 @@ impl Receiver {
         }
         let silent = self.ask_rule(now, segment, out);
         let congested = self.echo_congestion(segment);
-        if end > self.edge {
-            // Beyond the window: not taken, but answered.
+        let beyond = end > self.edge.min(self.fin_at.unwrap_or(u64::MAX));
+        let fin = !beyond && self.takes_fin(segment, end);
+        if beyond || (segment.len == 0 && !fin) {
+            // Beyond the window or the end of the data, or nothing: answered.
             self.ack_now(now, out);
             return (before, 0);
         }
         let clean = start == before && self.ahead.is_empty();
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
-        if closes && self.fin_at.is_none() {
-            self.fin_at = Some(end);
-            self.usual = false;
-        }
-        self.take(start, end + u64::from(closes), expected);
+        self.take(start, end + u64::from(fin), expected);
         let grew = self.grow_window(now, segment, start > before);
         let wait = self.ack_wait(now, segment, clean, grew, ranges);
         if self.config.manual_read {
@@ -298,7 +296,7 @@ impl Receiver {
             self.unread += came;
             self.window_limit = self.window_limit.saturating_sub(came);
         }
-        let fin = self.fin_at == Some(self.rcv_nxt);
+        let fin = self.finished();
         let asks = self.ask_for_holes(now, Some(segment));
         match self.delay {
             _ if (silent || self.withholds(clean)) && !fin && !congested && !asks => {}
@@ -309,6 +307,19 @@ impl Receiver {
             _ => self.ack_now(now, out),
         }
         (before, self.rcv_nxt - before)
+    }
+
+    /// True if the segment, whose data end at `end`, has the FIN. None counts that contradicts what
+    /// has arrived.
+    fn takes_fin(&mut self, segment: &Segment, end: u64) -> bool {
+        if !segment.flags.has(Flags::FIN) {
+            return false;
+        }
+        if self.fin_at.is_none() && end >= self.ahead.highest().unwrap_or(self.rcv_nxt) {
+            self.fin_at = Some(end);
+            self.usual = false;
+        }
+        self.fin_at == Some(end)
     }
 
     /// Takes in the sequence numbers from `start` to `end`, that of a FIN included, and notes which
