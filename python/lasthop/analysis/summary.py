@@ -56,12 +56,12 @@ def _compared(result: Comparison, number: int) -> str:
     of all runs are finite transfers and completed; otherwise the goodput.
     """
 
-    def counts(metric: str) -> list[int]:
-        return [len(result.values(number, label, metric)) for label in result.plan.labels]
-
-    if "completed_s" in result.metrics and counts("completed_s") == counts("goodput_bps"):
-        return "completed_s"
-    return "goodput_bps"
+    complete = "completed_s" in result.metrics and all(
+        time is not None
+        for label in result.plan.labels
+        for time in result.values(number, label, "completed_s")
+    )
+    return "completed_s" if complete else "goodput_bps"
 
 
 def _point(result: Comparison, number: int) -> list[list[str]]:

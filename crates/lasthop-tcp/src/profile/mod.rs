@@ -192,11 +192,11 @@ macro_rules! profile_fields {
             /// the timer repairs it (Linux: `tcp_rack_detect_loss` takes it out of
             /// `tsorted_sent_queue`, `tcp_undo_cwnd_reduction` does not put it back).
             rack_judges_once: bool,
-            /// RACK ignores the delivery of a retransmission if the ACK echoes a timestamp from
+            /// RACK ignores a retransmission that is SACKed if the ACK echoes a timestamp from
             /// before it, as ACKs do while something below is missing (RFC 8985, section 6.2, step
-            /// 2); the minimum of the round-trip time counts in any case (Linux: it alone,
-            /// `tcp_rack_advance`).
-            rack_checks_echo: bool,
+            /// 2). Otherwise only one that the ACK number covers (Linux
+            /// `tcp_skb_spurious_retrans`), and any whose round-trip time is below the minimum.
+            rack_checks_echo_of_sacks: bool,
             /// A timeout does not reduce ssthresh if the window of data was reduced already and,
             /// after a timeout, nothing has been acknowledged since (Linux `tcp_enter_loss`).
             timeout_keeps_ssthresh: bool,
@@ -255,7 +255,7 @@ macro_rules! profile_fields {
             /// in ns-2's one-way TCP).
             full_handshake: bool,
             /// The FIN goes with the last data, if these are sent after the application closes
-            /// (Linux `tcp_send_fin`); otherwise it is a segment of its own.
+            /// (Linux `tcp_send_fin`); otherwise it is a separate segment.
             fin_with_data: bool,
         }
     };

@@ -481,7 +481,7 @@ fn a_segment_that_is_lost_three_times_needs_no_timer() {
 }
 
 /// `tcp_send_fin`: the last data that are still to be sent carry the FIN, and do so each time they
-/// are sent; after them it is a segment of its own.
+/// are sent; after them it is a separate segment.
 #[test]
 fn the_last_data_carry_the_fin() {
     play(
@@ -517,7 +517,7 @@ fn the_last_data_carry_the_fin() {
     );
 }
 
-/// `tcp_rack_advance` judges the delivery of a retransmission by the minimum of the round-trip time
+/// `tcp_sacktag_one` judges the delivery of a retransmission by the minimum of the round-trip time
 /// alone. The ACK that SACKs it echoes an old timestamp while something below is missing; RFC 8985
 /// takes it for the answer to an earlier copy then, and waits for the timer.
 #[test]
@@ -526,7 +526,7 @@ fn a_sacked_retransmission_reveals_that_an_earlier_one_was_lost() {
         format!(
             "scheme reno
              profile linux
-             set rack_checks_echo = {checks}
+             set rack_checks_echo_of_sacks = {checks}
              write 10
              > 0..10000
              +0.1 < ack 0 sack 1000-4000 of 0
@@ -539,4 +539,24 @@ fn a_sacked_retransmission_reveals_that_an_earlier_one_was_lost() {
     };
     play(&script(false, "> 0 rtx"));
     play(&script(true, ""));
+}
+
+/// `tcp_skb_spurious_retrans`: where the ACK number covers a retransmission, the echo counts. What
+/// was sent before it is not overdue, for the original was delivered.
+#[test]
+fn the_echo_tells_that_the_ack_of_a_retransmission_is_for_the_original() {
+    let script = |echo: &str, after: &str| {
+        format!(
+            "scheme reno
+             profile linux
+             write 10
+             > 0..10000
+             +0.1 < ack 0 sack 1000-4000 of 0
+             > 0 rtx
+             +0.12 < ack 4000 {echo}
+             {after}"
+        )
+    };
+    play(&script("of 0#1", ""));
+    play(&script("of 0#2", "> 4000 rtx, 5000 rtx, 6000 rtx"));
 }

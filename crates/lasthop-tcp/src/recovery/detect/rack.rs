@@ -26,8 +26,8 @@ pub struct Rack {
     rtt_of: RackRtt,
     /// What was considered lost once is not looked at again.
     judges_once: bool,
-    /// The echo of a timestamp tells whether a retransmission was delivered.
-    checks_echo: bool,
+    /// The echo of a timestamp tells whether a retransmission that is SACKed was delivered.
+    checks_echo_of_sacks: bool,
     /// The highest byte delivered.
     fack: u64,
     /// Something was delivered after what had been sent later.
@@ -113,7 +113,7 @@ impl Rack {
             min_rtt: MinRtt { age: profile.min_rtt_window, ..MinRtt::default() },
             samples_noted: profile.rtt_sample == RttSample::First,
             judges_once: profile.rack_judges_once,
-            checks_echo: profile.rack_checks_echo,
+            checks_echo_of_sacks: profile.rack_checks_echo_of_sacks,
             slack: profile.probe_slack,
             ..Rack::default()
         }
@@ -229,6 +229,11 @@ impl Rack {
         self.rtt = rtt;
     }
 
+    /// The echo of an ACK counts for what it SACKs, too.
+    pub fn checks_echo_of_sacks(&self) -> bool {
+        self.checks_echo_of_sacks
+    }
+
     /// A segment was delivered, as told by an ACK that echoes the stamp `echo` if it has one
     /// (section 6.2, steps 1 to 3).
     pub fn on_delivered(&mut self, now: Time, sent: &Sent, echo_is_older: bool) {
@@ -245,7 +250,6 @@ impl Rack {
         }
         self.fack = self.fack.max(sent.end());
         // The ACK of a copy that has hardly left is the answer to an earlier one.
-        let echo_is_older = echo_is_older && self.checks_echo;
         if again && (echo_is_older || self.min_rtt.get().is_some_and(|m| rtt < m)) {
             return;
         }

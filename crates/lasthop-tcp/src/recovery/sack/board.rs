@@ -184,22 +184,23 @@ impl SackBoard {
             if sent.transmissions == 1 {
                 arrival.acked_once.add(sent.last_sent);
             }
-            self.deliver(sent, arrival);
+            self.deliver(sent, arrival, true);
             delivered(sent);
         }
     }
 
     #[inline]
-    fn deliver(&mut self, sent: &Sent, arrival: &mut Arrival) {
+    fn deliver(&mut self, sent: &Sent, arrival: &mut Arrival, checks_echo: bool) {
         arrival.delivered += bytes(sent);
         if sent.transmissions == 1 {
             arrival.fresh_end =
                 Some(arrival.fresh_end.map_or(sent.end(), |end| end.min(sent.end())));
         }
         if self.by_time {
-            let older = arrival
-                .echo
-                .is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
+            let older = checks_echo
+                && arrival
+                    .echo
+                    .is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
             self.rack.on_delivered(arrival.now, sent, older);
         }
     }
@@ -292,7 +293,8 @@ impl SackBoard {
                 if before.transmissions == 1 {
                     arrival.sacked_once.add(before.last_sent);
                 }
-                self.deliver(&before, arrival);
+                let checked = self.rack.checks_echo_of_sacks();
+                self.deliver(&before, arrival, checked);
                 delivered(&before, at);
             }
             place = Some(at + 1);
