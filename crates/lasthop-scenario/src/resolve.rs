@@ -19,6 +19,7 @@ use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::RateConfig;
 use lasthop_core::segment::NodeId;
 use lasthop_core::units::{Duration, Quantity, Rate, Size};
+use lasthop_schemes::catalogue::SchemeChoice;
 use lasthop_tcp::profile::InitialSsthresh;
 
 /// The network of a filled scenario.
@@ -271,38 +272,14 @@ fn add_flows(
         ends(network, &spec.from, &at.at("from"), tree)?,
         ends(network, &spec.to, &at.at("to"), tree)?,
     );
-    let tcp = &filled.file.tcp;
     let own = spec
         .scheme
         .as_ref()
         .map(|text| tree.scheme(text))
         .transpose()
         .map_err(|e| tree.error(&at.at("scheme"), ErrorKind::Scheme(e)))?;
-    let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };
-    let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
-    let mut flow = Flow {
-        name: String::new(),
-        group: spec.name.clone().unwrap_or_else(|| format!("flow {}", network.flows.len() + 1)),
-        role: spec.role(),
-        from: 0,
-        to: 0,
-        app: apps::resolve(&spec.app, segment),
-        start: spec.start.first(),
-        stop: spec.stop,
-        segment,
-        headers: spec.headers.map_or(40, |h| h.bytes(1) as u32),
-        receive_window: spec
-            .receive_window
-            .or(tcp.receive_window)
-            .and_then(|w| w.size)
-            .unwrap_or(Size::Segments(20.0)),
-        profile: keys.profile(),
-        scheme: own.clone().unwrap_or_else(|| filled.scheme.clone()),
-        loss: spec.loss.clone().unwrap_or_default(),
-        ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
-        is_arrival: false,
-    };
-    if let Some(app) = clients::resolve(&spec.app, segment, &at, tree, traces)? {
+    let mut flow = first_flow(network, spec, filled, own.as_ref());
+    if let Some(app) = clients::resolve(&spec.app, flow.segment, &at, tree, traces)? {
         flow.app = app;
     }
     check_windows(&flow, &at, tree)?;
@@ -330,6 +307,40 @@ fn add_flows(
         }
     }
     Ok(())
+}
+
+/// The first flow of a `[[flow]]`, without its nodes and its name. `own`: the scheme that it names.
+fn first_flow(
+    network: &Network,
+    spec: &FlowSpec,
+    filled: &Filled,
+    own: Option<&SchemeChoice>,
+) -> Flow {
+    let tcp = &filled.file.tcp;
+    let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };
+    let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
+    Flow {
+        name: String::new(),
+        group: spec.name.clone().unwrap_or_else(|| format!("flow {}", network.flows.len() + 1)),
+        role: spec.role(),
+        from: 0,
+        to: 0,
+        app: apps::resolve(&spec.app, segment),
+        start: spec.start.first(),
+        stop: spec.stop,
+        segment,
+        headers: spec.headers.map_or(40, |h| h.bytes(1) as u32),
+        receive_window: spec
+            .receive_window
+            .or(tcp.receive_window)
+            .and_then(|w| w.size)
+            .unwrap_or(Size::Segments(20.0)),
+        profile: keys.profile(),
+        scheme: own.unwrap_or(&filled.scheme).clone(),
+        loss: spec.loss.clone().unwrap_or_default(),
+        ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
+        is_arrival: false,
+    }
 }
 
 /// Checks that windows are above zero and fit TCP, also those given in segments.

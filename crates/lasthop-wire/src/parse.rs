@@ -95,36 +95,15 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     if stop.is_some() {
         return Err(if content.incomplete { NotTcp::CutShort } else { NotTcp::OtherProtocol });
     }
-    let authenticated = match &ip {
-        LaxIpSlice::Ipv4(v4) => v4.extensions().auth.is_some(),
-        LaxIpSlice::Ipv6(v6) => v6
-            .extensions()
-            .clone()
-            .into_iter()
-            .any(|e| matches!(e, etherparse::Ipv6ExtensionSlice::Authentication(_))),
-    };
-    if content.ip_number != IpNumber::TCP || authenticated {
+    if content.ip_number != IpNumber::TCP || is_authenticated(&ip) {
         return Err(NotTcp::OtherProtocol);
     }
-    let (declared, hop_limit, traffic_class, flow_label) = match &ip {
-        LaxIpSlice::Ipv4(v4) => {
-            let h = v4.header();
-            (usize::from(h.total_len()), h.ttl(), h.dcp().value() << 2 | h.ecn().value(), 0)
-        }
-        LaxIpSlice::Ipv6(v6) => {
-            let h = v6.header();
-            let length = match h.payload_length() {
-                0 => 0,
-                n => 40 + usize::from(n),
-            };
-            (length, h.hop_limit(), h.traffic_class(), h.flow_label().value())
-        }
-    };
+    let IpFields { length, hop_limit, traffic_class, flow_label } = fields(&ip);
     let segment = content.payload;
     // The payload is a subslice of the packet, so the difference of their addresses is its offset.
     let tcp_at = segment.as_ptr().addr() - packet.as_ptr().addr();
     // TSO segments above 64 KiB have a length field of 0; use the frame length then.
-    let total_len = declared.max(tcp_at + segment.len());
+    let total_len = length.max(tcp_at + segment.len());
     let tcp = TcpHeaderSlice::from_slice(segment).map_err(|e| match e {
         etherparse::err::tcp::HeaderSliceError::Len(_) if content.incomplete => NotTcp::CutShort,
         _ => NotTcp::Malformed,
@@ -152,6 +131,54 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
         payload: segment.get(header.len()..).unwrap_or_default(),
         payload_len: (total_len - tcp_at - header.len()) as u32,
     })
+}
+
+/// The packet has an authentication header.
+fn is_authenticated(ip: &LaxIpSlice<'_>) -> bool {
+    match ip {
+        LaxIpSlice::Ipv4(v4) => v4.extensions().auth.is_some(),
+        LaxIpSlice::Ipv6(v6) => v6
+            .extensions()
+            .clone()
+            .into_iter()
+            .any(|e| matches!(e, etherparse::Ipv6ExtensionSlice::Authentication(_))),
+    }
+}
+
+/// Fields of an IP header.
+struct IpFields {
+    /// Of the packet, as the header has it; 0 if it has none.
+    length: usize,
+    hop_limit: u8,
+    traffic_class: u8,
+    flow_label: u32,
+}
+
+fn fields(ip: &LaxIpSlice<'_>) -> IpFields {
+    match ip {
+        LaxIpSlice::Ipv4(v4) => {
+            let h = v4.header();
+            IpFields {
+                length: usize::from(h.total_len()),
+                hop_limit: h.ttl(),
+                traffic_class: h.dcp().value() << 2 | h.ecn().value(),
+                flow_label: 0,
+            }
+        }
+        LaxIpSlice::Ipv6(v6) => {
+            let h = v6.header();
+            let length = match h.payload_length() {
+                0 => 0,
+                n => 40 + usize::from(n),
+            };
+            IpFields {
+                length,
+                hop_limit: h.hop_limit(),
+                traffic_class: h.traffic_class(),
+                flow_label: h.flow_label().value(),
+            }
+        }
+    }
 }
 
 fn is_len(e: &etherparse::err::ip::LaxHeaderSliceError) -> bool {

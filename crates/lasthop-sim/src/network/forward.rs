@@ -59,18 +59,7 @@ impl<P: Probe> Net<P> {
             let link = &mut self.links[l as usize];
             if P::READS {
                 let value = cells::queue_of(link, &self.cells, at, triggered_at).0 as f64;
-                let (kind, node, link) = (Kind::Enqueued, link.from, Some(l));
-                let (options, reason) = (&Options::NONE, "");
-                self.probes.seen(&Seen {
-                    t: at,
-                    kind,
-                    node,
-                    link,
-                    segment,
-                    options,
-                    reason,
-                    value,
-                });
+                see_enqueued(&mut self.probes, at, (link.from, l), segment, value);
             }
             if let Some(place) = link.place() {
                 return self.enter_cell(l as usize, place, handle);
@@ -304,4 +293,16 @@ impl<P: Probe> Net<P> {
         self.raise(node, LinkEvent::Refused, &segment);
         self.pool.free(handle);
     }
+}
+
+/// A segment enters the queue of a link (its node and number), in which `value` frames wait.
+fn see_enqueued<P: Probe>(
+    probes: &mut P,
+    t: Time,
+    (node, link): (NodeId, u32),
+    segment: &Segment,
+    value: f64,
+) {
+    let (kind, link, options, reason) = (Kind::Enqueued, Some(link), &Options::NONE, "");
+    probes.seen(&Seen { t, kind, node, link, segment, options, reason, value });
 }

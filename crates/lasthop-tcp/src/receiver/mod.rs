@@ -248,15 +248,16 @@ impl Receiver {
         let before = self.rcv_nxt;
         if self.reset || segment.flags.has(Flags::RST) {
             self.on_stray(segment, out);
-            return (before, 0);
-        }
-        if segment.flags.has(Flags::SYN) {
+        } else if segment.flags.has(Flags::SYN) {
             self.on_syn(now, segment, out);
-            return (before, 0);
+        } else if self.open {
+            self.on_data(now, segment, out);
         }
-        if !self.open {
-            return (before, 0);
-        }
+        (before, self.rcv_nxt - before)
+    }
+
+    /// A segment of the open connection.
+    fn on_data(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         if let Some(acks) = &mut self.linux_acks {
             acks.on_established(now);
         }
@@ -268,7 +269,7 @@ impl Receiver {
             if start != expected {
                 self.ack_now(now, out);
             }
-            return (before, 0);
+            return;
         }
         // RFC 7323, section 4.3: the stamp of the first segment not yet acknowledged is the one to
         // echo.
@@ -281,9 +282,9 @@ impl Receiver {
         let fin = !beyond && self.takes_fin(segment, end);
         if beyond || (segment.len == 0 && !fin) {
             // Beyond the window or the end of the data, or nothing: answered.
-            self.ack_now(now, out);
-            return (before, 0);
+            return self.ack_now(now, out);
         }
+        let before = self.rcv_nxt;
         let clean = start == before && self.ahead.is_empty();
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
         self.take(start, end + u64::from(fin), expected);
@@ -296,17 +297,28 @@ impl Receiver {
             self.unread += came;
             self.window_limit = self.window_limit.saturating_sub(came);
         }
+        let quiet = silent || self.withholds(clean);
+        self.answer(now, segment, quiet, congested, wait, out);
+    }
+
+    /// The ACK of a segment that has been taken in: at once, after a while (`wait`), or, if `quiet`,
+    /// none. A FIN, a change of the ECN echo, and holes to be asked for do not wait.
+    fn answer(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        quiet: bool,
+        congested: bool,
+        wait: Option<Duration>,
+        out: &mut impl Output,
+    ) {
         let fin = self.finished();
-        let asks = self.ask_for_holes(now, Some(segment));
-        match self.delay {
-            _ if (silent || self.withholds(clean)) && !fin && !congested && !asks => {}
-            Some(_) if !fin && !congested && !asks => match wait {
-                Some(due) => self.delay_ack(now, due),
-                None => self.ack_now(now, out),
-            },
+        let urgent = self.ask_for_holes(now, Some(segment)) || congested || fin;
+        match (self.delay, wait) {
+            _ if quiet && !urgent => {}
+            (Some(_), Some(due)) if !urgent => self.delay_ack(now, due),
             _ => self.ack_now(now, out),
         }
-        (before, self.rcv_nxt - before)
     }
 
     /// True if the segment, whose data end at `end`, has the FIN. None counts that contradicts what

@@ -498,6 +498,48 @@ impl Verifier {
             self.violation(|| format!("connection {c}: {text}"));
         }
     }
+
+    /// A segment at a node: it is sent, received, or in the hands of an agent.
+    fn on_node_event(&mut self, e: &Event<'_>, segment: &Segment) {
+        let node = e.node;
+        match e.kind {
+            Kind::DataSent | Kind::AckSent | Kind::RequestSent => {
+                self.counts.sent += 1;
+                self.created(node, segment);
+            }
+            Kind::AgentInjected | Kind::NoticeSent => {
+                self.counts.injected += 1;
+                self.created(node, segment);
+            }
+            Kind::DataReceived
+            | Kind::AckReceived
+            | Kind::NoticeReceived
+            | Kind::RequestReceived => {
+                self.check(node == segment.to, || {
+                    format!("packet {} for node {} ends at node {node}", segment.id, segment.to)
+                });
+                self.moved("is received", segment, Place::Node(node), None);
+                self.counts.received += 1;
+            }
+            Kind::AgentIn => self.moved(
+                "is shown to an agent",
+                segment,
+                Place::Node(node),
+                Some(Place::Agent(node)),
+            ),
+            Kind::AgentForwarded => self.moved(
+                "is forwarded by an agent",
+                segment,
+                Place::Agent(node),
+                Some(Place::Node(node)),
+            ),
+            Kind::AgentDropped => {
+                self.moved("is dropped by an agent", segment, Place::Agent(node), None);
+                self.counts.dropped += 1;
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Observer for Verifier {
@@ -511,52 +553,12 @@ impl Observer for Verifier {
         self.check(t >= before, || format!("{} goes back in time from {before}", e.kind.name()));
         self.check(t < self.end, || format!("{} after the end of the run", e.kind.name()));
         let Some(segment) = e.segment else { return self.on_state_event(e) };
-        let node = e.node;
-        match (e.link, e.kind) {
-            (Some(l), _) if (l as usize) < self.links.len() => {
+        match e.link {
+            Some(l) if (l as usize) < self.links.len() => {
                 self.on_link_event(l as usize, e, segment)
             }
-            (Some(l), _) => {
-                self.violation(|| format!("an event of link {l}, which does not exist"))
-            }
-            (None, Kind::DataSent | Kind::AckSent | Kind::RequestSent) => {
-                self.counts.sent += 1;
-                self.created(node, segment);
-            }
-            (None, Kind::AgentInjected | Kind::NoticeSent) => {
-                self.counts.injected += 1;
-                self.created(node, segment);
-            }
-            (
-                None,
-                Kind::DataReceived
-                | Kind::AckReceived
-                | Kind::NoticeReceived
-                | Kind::RequestReceived,
-            ) => {
-                self.check(node == segment.to, || {
-                    format!("packet {} for node {} ends at node {node}", segment.id, segment.to)
-                });
-                self.moved("is received", segment, Place::Node(node), None);
-                self.counts.received += 1;
-            }
-            (None, Kind::AgentIn) => self.moved(
-                "is shown to an agent",
-                segment,
-                Place::Node(node),
-                Some(Place::Agent(node)),
-            ),
-            (None, Kind::AgentForwarded) => self.moved(
-                "is forwarded by an agent",
-                segment,
-                Place::Agent(node),
-                Some(Place::Node(node)),
-            ),
-            (None, Kind::AgentDropped) => {
-                self.moved("is dropped by an agent", segment, Place::Agent(node), None);
-                self.counts.dropped += 1;
-            }
-            _ => {}
+            Some(l) => self.violation(|| format!("an event of link {l}, which does not exist")),
+            None => self.on_node_event(e, segment),
         }
         if !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             self.on_tcp_event(e, segment);

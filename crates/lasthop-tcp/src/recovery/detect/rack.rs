@@ -187,7 +187,18 @@ impl Rack {
                 self.from_number = place.map_or(0, |p| board.number(p));
             }
         }
-        // Retransmitted: in the order of retransmission.
+        self.find_overdue_copies(board, newest, judge);
+        wait
+    }
+
+    /// The same for what was retransmitted, in the order of retransmission.
+    #[inline]
+    fn find_overdue_copies(
+        &mut self,
+        board: &Scoreboard,
+        newest: (Time, u64),
+        mut judge: impl FnMut(&Sent) -> bool,
+    ) {
         let mut i = 0;
         while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
             let live = board
@@ -208,7 +219,6 @@ impl Rack {
                 i += 1;
             }
         }
-        wait
     }
 
     /// The segment sent last among those delivered: when it was sent, and its end.

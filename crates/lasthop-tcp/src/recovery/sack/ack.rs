@@ -81,18 +81,7 @@ impl SackRecovery {
         let news = &blocks[usize::from(duplicate.is_some())..];
         let arrival = self.update_scoreboard(stream, now, segment, news);
         let advanced = arrival.acked > 0;
-        if advanced {
-            self.dupacks = 0;
-            stream.reset_limited();
-        } else if arrival.sacked > 0 && !self.is_excused(stream, now, segment) {
-            self.count_duplicate(stream, &arrival);
-        }
-        if self.hints.is_some() {
-            self.end_holds(stream, now);
-            if !advanced {
-                self.retransmit_taken_back(stream, now, out);
-            }
-        }
+        self.count_ack(stream, now, segment, &arrival, out);
         let rtt = self.sample(stream, now, segment, &arrival);
         if let Some(d) = duplicate {
             self.on_duplicate_report(stream, now, d);
@@ -125,20 +114,38 @@ impl SackRecovery {
             stream.check_done();
         }
         self.act_on(stream, now, verdict, out);
-        let before = stream.snd_max();
-        self.send_by_pipe(stream, now, out);
-        self.only_new = false;
-        if self.phase == Phase::Open && self.board.sacked() == 0 {
-            self.forget_copies(stream);
+        self.send_after_ack(stream, now, advanced || arrival.sacked > 0, out);
+    }
+
+    /// An ACK of new data ends a row of duplicate ACKs, one that SACKs something continues it. What
+    /// schemes hold back is released.
+    #[inline]
+    fn count_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        arrival: &Arrival,
+        out: &mut impl Output,
+    ) {
+        let advanced = arrival.acked > 0;
+        if advanced {
+            self.dupacks = 0;
+            stream.reset_limited();
+        } else if arrival.sacked > 0 && !self.is_excused(stream, now, segment) {
+            self.count_duplicate(stream, arrival);
         }
-        if advanced || arrival.sacked > 0 {
-            self.plan_probe(stream, now, stream.snd_max() > before);
+        if self.hints.is_some() {
+            self.end_holds(stream, now);
+            if !advanced {
+                self.retransmit_taken_back(stream, now, out);
+            }
         }
     }
 
     /// No loss is known: what is retransmitted later is the first copy again, unless one is still
     /// in flight (Linux `tcp_try_to_open`).
-    fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
+    pub(super) fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
         let copy = |sent: &Sent| sent.marks.any(Marks::RESENT);
         if self.first_copy.is_some() && !stream.board().iter().any(copy) {
             self.first_copy = None;

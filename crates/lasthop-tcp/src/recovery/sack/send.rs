@@ -9,6 +9,17 @@ use crate::sender::stream::Stream;
 use crate::window::WindowRule;
 use lasthop_core::units::Time;
 
+/// What became of new data.
+enum Turn {
+    Sent,
+    /// There are none, or the windows have no room for them.
+    Nothing,
+    /// They wait for the pacer.
+    Paced,
+    /// They wait for room for a whole frame.
+    Deferred,
+}
+
 #[allow(
     clippy::multiple_inherent_impl,
     reason = "one file for each input: ACKs, episodes, sending, timers"
@@ -31,6 +42,26 @@ impl SackRecovery {
             self.plan_probe(stream, now, true);
         }
         self.set_timers(stream, now);
+    }
+
+    /// Sends what the window allows; plans a tail loss probe after an ACK that delivers something.
+    #[inline]
+    pub(super) fn send_after_ack<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        delivers: bool,
+        out: &mut impl Output,
+    ) {
+        let before = stream.snd_max();
+        self.send_by_pipe(stream, now, out);
+        self.only_new = false;
+        if self.phase == Phase::Open && self.board.sacked() == 0 {
+            self.forget_copies(stream);
+        }
+        if delivers {
+            self.plan_probe(stream, now, stream.snd_max() > before);
+        }
     }
 
     /// Sends what the window has room for beyond the pipe.
@@ -73,28 +104,14 @@ impl SackRecovery {
                 reason = SendReason::Recovery;
                 continue;
             }
-            let before = stream.snd_max();
-            let offset = stream.snd_nxt() - stream.snd_una();
-            let most = if stream.offloads() {
-                stream.frame_bytes(room, self.board.rack().min_rtt())
-            } else {
-                stream.mss()
-            };
-            if let Some(next) = stream.next_up_to(offset + room, most) {
-                if !stream.congestion_mut().paced(now) {
-                    break;
-                }
-                if stream.offloads()
-                    && self.phase == Phase::Open
-                    && stream.defers(now, room, self.board.rack().min_rtt())
-                {
+            match self.send_new(stream, now, room, out) {
+                Turn::Sent => continue,
+                Turn::Nothing => {}
+                Turn::Paced => break,
+                Turn::Deferred => {
                     deferred = true;
-                    stream.congestion_mut().on_cwnd_limited();
                     break;
                 }
-                stream.send_this(now, next, SendReason::New, out);
-                self.sent_new(stream, before);
-                continue;
             }
             let more = room >= mss
                 && self.phase == Phase::Recovery
@@ -113,6 +130,37 @@ impl SackRecovery {
             stream.note_cwnd_usage(stream.snd_max() > first, pipe);
         }
         stream.watch_window(now);
+    }
+
+    /// Sends a frame of new data if there is room for one.
+    #[inline(always)]
+    fn send_new<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        room: u64,
+        out: &mut impl Output,
+    ) -> Turn {
+        let before = stream.snd_max();
+        let offset = stream.snd_nxt() - stream.snd_una();
+        let offloads = stream.offloads();
+        let most = if offloads {
+            stream.frame_bytes(room, self.board.rack().min_rtt())
+        } else {
+            stream.mss()
+        };
+        let Some(next) = stream.next_up_to(offset + room, most) else { return Turn::Nothing };
+        if !stream.congestion_mut().paced(now) {
+            return Turn::Paced;
+        }
+        let open = self.phase == Phase::Open;
+        if offloads && open && stream.defers(now, room, self.board.rack().min_rtt()) {
+            stream.congestion_mut().on_cwnd_limited();
+            return Turn::Deferred;
+        }
+        stream.send_this(now, next, SendReason::New, out);
+        self.sent_new(stream, before);
+        Turn::Sent
     }
 
     /// Bytes that may be sent now.
