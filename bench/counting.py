@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def native_module() -> str:
 
 def command(scenario: Path, program: str = RUN) -> list[str]:
     """The command that runs a scenario."""
-    return [sys.executable, "-I", "-S", "-c", program, native_module(), str(scenario)]
+    return [sys.executable, "-s", "-P", "-S", "-c", program, native_module(), str(scenario)]
 
 
 def memory(text: str, folder: str) -> float:
@@ -59,7 +60,10 @@ def count(text: str, folder: str) -> tuple[int, int]:
     scenario = Path(folder) / "case.toml"
     scenario.write_text(text)
     callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind.out"]
-    done = subprocess.run([*callgrind, *command(scenario)], capture_output=True, text=True)
+    # The same hashes each time: otherwise the start of Python varies by more than a short run.
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    call = [*callgrind, *command(scenario)]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment)
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not found:
         raise SystemExit(f"valgrind failed\n{done.stderr}")
