@@ -301,8 +301,8 @@ impl Receiver {
         self.answer(now, segment, quiet, congested, wait, out);
     }
 
-    /// The ACK of a segment that has been taken in: at once, after a while (`wait`), or, if `quiet`,
-    /// none. A FIN, a change of the ECN echo, and holes to be asked for do not wait.
+    /// The ACK of a segment that has been taken in: at once, after a while (`wait`), or, if
+    /// `quiet`, none. A FIN, a change of the ECN echo, and holes to be asked for do not wait.
     fn answer(
         &mut self,
         now: Time,
