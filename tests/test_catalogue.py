@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lasthop import catalogue
 from lasthop.experiments import experiment
@@ -94,6 +97,18 @@ def test_the_recorded_verdicts_are_evidence() -> None:
     assert {s: e for s, e in known.items() if e} == found, (
         "make expected, or evidence.update, writes it"
     )
+
+
+def test_evidence_of_several_sources_adds_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "EVIDENCE", tmp_path / "evidence.json")
+    catalogue.EVIDENCE.write_text("{}")
+    entry = {"kind": "ns-2 statistics", "cases": 3, "agree": 2}
+    evidence.update("one", {"reno": [entry], "sack": [entry]})
+    evidence.update("other", {"reno": [entry]})
+    evidence.update("one", {"reno": [entry]})
+    assert catalogue.evidence() == {"reno": [{**entry, "cases": 6, "agree": 4}]}
 
 
 def test_claims_are_counted_for_their_schemes() -> None:

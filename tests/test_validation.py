@@ -96,13 +96,13 @@ def test_a_row_with_more_runs_takes_the_place_of_the_tables(
 def test_a_page_is_written_as_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table("one", "About.", [comparison().cell(ROW | COUNTS, 3)])
     suite = Suite("mine", "Mine", lambda _: [table])
-    found: list[object] = []
+    found: dict[str, object] = {}
     monkeypatch.setitem(pages.SUITES, "mine", suite)
     monkeypatch.setattr(pages, "DOCS", tmp_path)
     monkeypatch.setattr(quick, "RECORD", tmp_path / "record.json")
     monkeypatch.setattr(quick, "page_text", lambda p: (tmp_path / f"{p}.md").read_text())
     monkeypatch.setattr(pages, "commit", lambda: "abc1234")
-    monkeypatch.setattr("lasthop.reproduction.evidence.update", found.append)
+    monkeypatch.setattr("lasthop.reproduction.evidence.update", found.__setitem__)
     assert pages.compare("mine", 3, write=False) == [
         f"one: {text}" for text, good in table.verdicts() if not good
     ]
@@ -113,8 +113,7 @@ def test_a_page_is_written_as_recorded(tmp_path: Path, monkeypatch: pytest.Monke
     assert "commit abc1234;" in text
     assert "| Reno | 900.0 |" in text
     assert quick.check("mine") == []
-    (kinds,) = found
-    assert kinds == {"reno": [{"kind": "ns-2 statistics", "cases": 1, "agree": 0}]}
+    assert found == {"mine": {"reno": [{"kind": "ns-2 statistics", "cases": 1, "agree": 0}]}}
 
 
 @pytest.mark.parametrize(

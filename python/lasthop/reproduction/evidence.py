@@ -16,22 +16,18 @@ from lasthop.experiments.store import write_whole
 #: Start of `paper` in a claim that is the project's and not a paper's.
 OWN_CLAIM_PREFIX = "(ours"
 
+#: The source of the verdicts of figures.
+FIGURES = "figures"
+
 #: Scheme -> its evidence.
 Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def update(found: Found, kinds: set[str] | None = None) -> None:
-    """Replace the stored evidence of the kinds in `found`.
-
-    With `kinds`, the evidence of these kinds is replaced for all schemes.
-    """
-    known = catalogue.evidence()
-    for scheme in {*known, *found} if kinds else set(found):
-        entries = [dict(e) for e in found.get(scheme, ())]
-        replaced = kinds or {e["kind"] for e in entries}
-        others = [e for e in known.get(scheme, []) if e["kind"] not in replaced]
-        known[scheme] = sorted([*others, *entries], key=lambda e: str(e["kind"]))
-    kept = {scheme: entries for scheme, entries in sorted(known.items()) if entries}
+def update(source: str, found: Found) -> None:
+    """Replace the stored evidence of a source: a page, or `FIGURES`."""
+    known = json.loads(catalogue.EVIDENCE.read_text(encoding="utf-8"))
+    known[source] = {scheme: list(entries) for scheme, entries in sorted(found.items())}
+    kept = {name: of for name, of in sorted(known.items()) if of}
     write_whole(catalogue.EVIDENCE, json.dumps(kept, indent=1) + "\n")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasthop import catalogue, quantities
+from lasthop import quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
 from lasthop.experiments import description, experiment, observing, plan
@@ -560,9 +560,7 @@ def record_expected() -> None:
     if done.interrupted:
         raise SystemExit(130)
     write_whole(experiment.FOLDER / "expected.toml", expected_text(done.figures))
-    evidence.update(
-        evidence.from_figures(read_expected(experiment.FOLDER)), {catalogue.FIGURE_EVIDENCE}
-    )
+    evidence.update(evidence.FIGURES, evidence.from_figures(read_expected(experiment.FOLDER)))
     print(report.tally(done.figures))
 
 

@@ -133,7 +133,7 @@ def compare(name: str, seeds: int, write: bool) -> list[str]:
         )
         text = head(name, seeds, made_of) + "\n".join(sections)
         write_whole(DOCS / f"{suite.page}.md", text.rstrip() + "\n")
-        evidence.update(evidence_of(score, tables))
+        evidence.update(suite.page, evidence_of(score, tables))
         quick.record(suite.page, made_of, tables)
     return failures
 
