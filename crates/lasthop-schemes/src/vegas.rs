@@ -15,7 +15,8 @@
 //!
 //! Linux differs: it uses the smallest round-trip time of the round instead of the mean, N relative
 //! to BaseRTT and in whole segments, slow start in every round trip, Reno's reduction, NewReno's
-//! recovery if the profile has none, alpha 2 and beta 4.
+//! recovery if the profile has none, alpha 2 and beta 4. A round begins with the ACK that ends a
+//! recovery.
 //!
 //! Assumes that BaseRTT is the delay of the path without queues, and that delay varies only by
 //! queueing. Bad at: delay variation of radio links (N is then meaningless), routes and handovers
@@ -202,7 +203,11 @@ fn may_grow(window: &Window, ack: &Ack) -> bool {
 #[window_rule]
 impl WindowRule for VegasWindow {
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
-        let Some(round) = self.rounds.on_ack(ack) else { return };
+        let round = self.rounds.on_ack(ack);
+        if self.linux {
+            self.rounds.resume(ack);
+        }
+        let Some(round) = round else { return };
         if self.linux {
             self.end_of_round_in_linux(window, ack, &round);
         } else {
@@ -370,6 +375,25 @@ mod tests {
         assert_eq!(segments(&w), (10.0, 10.0));
         linux().on_loss(&mut w, &timeout(10));
         assert_eq!(segments(&w), (1.0, 5.0));
+    }
+
+    /// 20 segments in flight at a loss: `tcp_vegas_state` begins the next round with the ACK of the
+    /// last of them, at snd_nxt 30 here, and decides at the first ACK above that.
+    #[test]
+    fn linux_begins_a_round_with_the_ack_that_ends_a_recovery() {
+        for (rule, decides) in [(linux(), 31), (paper(), 32)] {
+            let (mut rule, _) = settled(rule);
+            let mut w = window(10.0, 2.0);
+            rule.on_loss(&mut w, &Loss { snd_max: 20_000, ..loss(20) });
+            w = window(10.0, 2.0);
+            let grown = (20..40).find(|&una| {
+                let rtt = (una > 20).then_some(Duration::millis(100));
+                let at = Ack { snd_una: una * 1000, snd_max: una * 1000 + 10_000, rtt, ..ack() };
+                rule.on_any_ack(&mut w, &Ack { flight: 10_000, recovering: una == 20, ..at });
+                w.cwnd > 10_000.0
+            });
+            assert_eq!(grown, Some(decides));
+        }
     }
 
     #[test]

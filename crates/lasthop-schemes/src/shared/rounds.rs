@@ -66,6 +66,15 @@ impl Rounds {
         self.paused = true;
     }
 
+    /// A pause ends, and a round begins, with the ACK that covers just what was in flight at the
+    /// loss (Linux); after `on_ack`, which leaves that to the next ACK.
+    pub fn resume(&mut self, ack: &Ack) {
+        if self.paused && ack.snd_una >= self.end {
+            self.paused = false;
+            self.begin(ack.snd_max);
+        }
+    }
+
     /// True during such a pause.
     pub fn paused(&self) -> bool {
         self.paused
