@@ -43,8 +43,16 @@ RULES: dict[tuple[str, bool], tuple[str, ...]] = {
     ),
     ("TcpLinuxReno", True): (*SOCKET, "fresh", "parts"),
     ("TcpVeno", True): (*SOCKET, "rounds", "few", "samples"),
-    ("TcpVegas", True): (*SOCKET, "half", "samples"),
-    ("TcpWestwoodPlus", True): (*SOCKET, "fresh", "samples", "cap", "interval"),
+    ("TcpVegas", True): (*SOCKET, "half", "samples", "above"),
+    ("TcpWestwoodPlus", True): (
+        *SOCKET,
+        "fresh",
+        "samples",
+        "sacked",
+        "cap",
+        "interval",
+        "data-rtt",
+    ),
     ("TcpCubic", True): (*SOCKET, "fresh", "samples", "curve"),
     ("TcpBbr", True): ("flight", "flight-at-loss", "exit-ack", "two", "forget", "all"),
 }

@@ -39,6 +39,9 @@
 //   --karn      a timeout that was backed off stays until a segment sent once has been timed (RFC
 //               6298, section 5); in ns-3 each ACK of new data takes the back-off away
 //   --samples   a window rule gets each round-trip time, not the smoothed one
+//   --sacked    a window rule gets a round-trip time of what SACK reports too, from each ACK that
+//               reports something sent once; in ns-3 only ACKs of new data measure one, and others
+//               repeat the last
 //
 // and in single window rules:
 //
@@ -47,19 +50,25 @@
 //   --rounds    Veno measures over round trips; in ns-3 over the last ACK
 //   --few       Veno halves if its last round trip had fewer than three samples (with --rounds)
 //   --half      Vegas halves FlightSize on a loss; in ns-3 it takes one segment off
+//   --above     a round of Vegas' ends with the ACK of a segment sent in it, as in Linux; in ns-3
+//               with the last one sent before it, a segment sooner
 //   --cap       the end of a recovery does not raise cwnd above its value before the loss
 //               (Westwood+)
 //   --curve     Cubic grows and reduces as RFC 9438 says (sections 4.2 to 4.7), in fractions of a
 //               segment; in ns-3 curve and window are whole segments, with alpha constant
 //   --interval  Westwood+'s samples last from ACK to ACK, pauses included, and its filter begins
 //               with the first; in ns-3 a pause before an ACK is in none, and it begins with 0
+//   --data-rtt  Westwood+'s smallest round-trip time is one of data; in ns-3 it is the handshake's,
+//               whose segments take no time to send
 
+#include <algorithm>
 #include <any>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <list>
 #include <map>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 #include <vector>
@@ -73,6 +82,7 @@
 #include "ns3/tcp-bbr.h"
 #include "ns3/tcp-cubic.h"
 #include "ns3/tcp-linux-reno.h"
+#include "ns3/tcp-option-sack.h"
 #include "ns3/tcp-prr-recovery.h"
 #include "ns3/tcp-vegas.h"
 #include "ns3/tcp-veno.h"
@@ -91,7 +101,11 @@ namespace
 {
 bool g_flight, g_flightAtLoss, g_exitAck, g_exitFast, g_two, g_forget, g_prr, g_fresh, g_samples;
 bool g_rounds, g_few, g_half, g_cap, g_interval, g_guard, g_noSack, g_trace;
-bool g_all, g_clear, g_classic, g_curve, g_karn, g_more, g_parts;
+bool g_all, g_clear, g_classic, g_curve, g_karn, g_more, g_parts, g_above, g_dataRtt, g_sacked;
+//! Segments sent more than once, by sequence number.
+std::set<SequenceNumber32> g_twice;
+//! Round-trip time of the newest segment sent once that the ACK in progress reports first; or 0.
+Time g_newest;
 //! The timeout has been backed off, at this number of round-trip samples.
 bool g_backedOff;
 uint32_t g_samplesThen;
@@ -173,11 +187,18 @@ class Told : public Base
 
     void PktsAcked(Ptr<TcpSocketState> s, uint32_t segments, const Time& smoothed) override
     {
-        Base::PktsAcked(s, g_fresh ? Fresh() : segments, g_samples ? s->m_lastRtt.Get() : smoothed);
+        Base::PktsAcked(s, g_fresh ? Fresh() : segments, RoundTrip(s, smoothed));
     }
 
   protected:
     bool m_begins = false;
+
+    //! What is told; 0 for none.
+    Time RoundTrip(Ptr<TcpSocketState> s, const Time& smoothed)
+    {
+        Time last = g_samples ? s->m_lastRtt.Get() : smoothed;
+        return g_sacked ? g_newest : last;
+    }
 
     //! The ACK in progress ends a fast recovery, and so opens nothing.
     bool EndsFast()
@@ -294,6 +315,31 @@ class Vegas : public Told<VegasThatHalves>
     {
         return CopyObject<Vegas>(this);
     }
+
+    void CongestionStateSet(Ptr<TcpSocketState> s,
+                            const TcpSocketState::TcpCongState_t next) override
+    {
+        Told<VegasThatHalves>::CongestionStateSet(s, next);
+        EndAbove();
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
+    {
+        Told<VegasThatHalves>::IncreaseWindow(s, segments);
+        EndAbove();
+    }
+
+  private:
+    SequenceNumber32 m_end{0};
+
+    void EndAbove()
+    {
+        if (g_above && m_begSndNxt != m_end)
+        {
+            m_end = m_begSndNxt + 1;
+            m_begSndNxt = m_end;
+        }
+    }
 };
 
 class WestwoodPlus : public Told<TcpWestwoodPlus>
@@ -306,15 +352,28 @@ class WestwoodPlus : public Told<TcpWestwoodPlus>
         return CopyObject<WestwoodPlus>(this);
     }
 
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
+    {
+        uint32_t theirs = Told<TcpWestwoodPlus>::GetSsThresh(s, pipe);
+        double bytes = m_currentBW.Get().GetBitRate() * m_least.GetSeconds() / 8;
+        return g_dataRtt ? std::max(2 * SEGMENT, uint32_t(bytes)) : theirs;
+    }
+
     // With g_interval each segment counts once.
     void PktsAcked(Ptr<TcpSocketState> s, uint32_t segments, const Time& smoothed) override
     {
+        Time told = RoundTrip(s, smoothed);
+        if (!told.IsZero())
+        {
+            m_last = told;
+            m_least = m_least.IsZero() ? told : std::min(m_least, told);
+        }
         if (!g_interval)
         {
             Told<TcpWestwoodPlus>::PktsAcked(s, segments, smoothed);
             return;
         }
-        Time round = std::max(g_samples ? s->m_lastRtt.Get() : smoothed, MilliSeconds(50));
+        Time round = std::max(m_last, MilliSeconds(50));
         Time took = Simulator::Now() - m_since;
         if (m_since.IsZero() || took >= round)
         {
@@ -330,17 +389,19 @@ class WestwoodPlus : public Told<TcpWestwoodPlus>
         if (!m_since.IsZero())
         {
             double before = m_filtered == 0 ? rate : m_filtered;
-            double last = m_filtered == 0 ? rate : m_last;
+            double last = m_filtered == 0 ? rate : m_lastRate;
             m_filtered = 0.9 * before + 0.05 * (rate + last);
-            m_last = rate;
+            m_lastRate = rate;
             m_currentBW = DataRate(uint64_t(m_filtered));
         }
     }
 
+    //! Round-trip times: the last, the smallest.
+    Time m_last, m_least;
     Time m_since;
     uint64_t m_delivered = 0;
     double m_filtered = 0;
-    double m_last = 0;
+    double m_lastRate = 0;
 };
 
 class Cubic : public Told<TcpCubic>
@@ -590,12 +651,37 @@ void Sent(Ptr<const Packet> packet, const TcpHeader& header, Ptr<const TcpSocket
 }
 
 void Resent(Ptr<const Packet>,
-            const TcpHeader&,
+            const TcpHeader& header,
             const Address&,
             const Address&,
             Ptr<const TcpSocketBase>)
 {
+    g_twice.insert(header.GetSequenceNumber());
     g_resent += Clock() >= WARM_UP;
+}
+
+//! The round-trip time of the newest segment sent once that an ACK is the first to report, or 0.
+Time Newest(const TcpHeader& header)
+{
+    TcpOptionSack::SackList blocks;
+    if (header.HasOption(TcpOption::SACK))
+    {
+        blocks = DynamicCast<const TcpOptionSack>(header.GetOption(TcpOption::SACK))->GetSackList();
+    }
+    Time sent;
+    for (const TcpTxItem* item : g_socket->m_txBuffer->m_sentList)
+    {
+        SequenceNumber32 from = item->m_startSeq;
+        SequenceNumber32 to = from + item->GetSeqSize();
+        auto has = [&](const auto& block) { return block.first <= from && to <= block.second; };
+        bool acked = to <= header.GetAckNumber();
+        bool reported = acked || std::any_of(blocks.begin(), blocks.end(), has);
+        if (reported && !item->m_sacked && !g_twice.contains(from))
+        {
+            sent = std::max(sent, item->m_lastSent);
+        }
+    }
+    return sent.IsZero() ? sent : Simulator::Now() - sent;
 }
 
 void Acked(Ptr<const Packet>, const TcpHeader& header, Ptr<const TcpSocketBase>)
@@ -614,6 +700,7 @@ void Acked(Ptr<const Packet>, const TcpHeader& header, Ptr<const TcpSocketBase>)
         g_widened = false;
     }
     g_deliveredBefore = Delivered();
+    g_newest = Newest(header);
     if (g_trace)
     {
         std::cout << std::fixed << Clock() << " ack " << header << std::endl;
@@ -691,12 +778,15 @@ int main(int count, char** words)
     line.AddValue("prr", "PRR counts what SACK tells once", g_prr);
     line.AddValue("fresh", "window rules count each segment once", g_fresh);
     line.AddValue("samples", "window rules are told each round-trip time", g_samples);
+    line.AddValue("sacked", "window rules are told round-trip times of SACKs", g_sacked);
     line.AddValue("parts", "LinuxReno opens its window in parts of a segment", g_parts);
     line.AddValue("rounds", "Veno measures over round trips", g_rounds);
     line.AddValue("few", "Veno halves if its last round trip had less than 3 samples", g_few);
     line.AddValue("half", "Vegas halves FlightSize on a loss", g_half);
+    line.AddValue("above", "Vegas' rounds end with a segment sent in them", g_above);
     line.AddValue("cap", "no window above the one before the recovery at its end", g_cap);
     line.AddValue("interval", "Westwood+ samples from ACK to ACK, pauses included", g_interval);
+    line.AddValue("data-rtt", "Westwood+ leaves out the handshake's round-trip time", g_dataRtt);
     line.AddValue("all", "all that a timeout has marked lost is sent again", g_all);
     line.AddValue("karn", "the back-off stays until a segment sent once is timed", g_karn);
     line.AddValue("more", "a fast recovery needs more than the last one acknowledged", g_more);
