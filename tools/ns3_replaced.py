@@ -25,7 +25,17 @@ REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
 REPLACED = ROOT / "tests/reference/ns3/replaced.csv"
 
 #: What the sockets of all variants do otherwise than the recovery here.
-SOCKET = ("flight", "flight-at-loss", "exit-ack", "exit-fast", "forget", "prr", "karn")
+SOCKET = (
+    "flight",
+    "flight-at-loss",
+    "exit-ack",
+    "exit-fast",
+    "forget",
+    "prr",
+    "recover-fs",
+    "restart",
+    "karn",
+)
 #: By variant and SACK: options of the program that put the rules of lasthop's sender in the place
 #: of ns-3's.
 RULES: dict[tuple[str, bool], tuple[str, ...]] = {

@@ -24,6 +24,10 @@
 //               the cumulative ACK passes it
 //   --prr       proportional rate reduction counts what SACK reports, and no segment more for each
 //               duplicate ACK
+//   --recover-fs  proportional rate reduction measures by the flight without what SACK had told
+//               before (RFC 9937, RecoverFS); in ns-3 by the pipe, which leaves out what is lost
+//   --restart   a fast retransmit restarts the timer, as in Linux and ns-2; in ns-3 only an ACK of
+//               new data does
 //   --fresh     a window rule gets the segments that an ACK reports first; in ns-3 one for each
 //               duplicate ACK, and all again with the ACK that covers them
 //   --all       all that a timeout has marked lost is sent again; in ns-3 only what lies below the
@@ -59,7 +63,7 @@
 //   --interval  Westwood+'s samples last from ACK to ACK, pauses included, and its filter begins
 //               with the first; in ns-3 a pause before an ACK is in none, and it begins with 0
 //   --data-rtt  Westwood+'s smallest round-trip time is one of data; in ns-3 it is the handshake's,
-//               whose segments take no time to send
+//               whose segments take hardly any time to send
 
 #include <algorithm>
 #include <any>
@@ -102,6 +106,7 @@ namespace
 bool g_flight, g_flightAtLoss, g_exitAck, g_exitFast, g_two, g_forget, g_prr, g_fresh, g_samples;
 bool g_rounds, g_few, g_half, g_cap, g_interval, g_guard, g_noSack, g_trace;
 bool g_all, g_clear, g_classic, g_curve, g_karn, g_more, g_parts, g_above, g_dataRtt, g_sacked;
+bool g_recoverFs, g_restart;
 //! Segments sent more than once, by sequence number.
 std::set<SequenceNumber32> g_twice;
 //! Round-trip time of the newest segment sent once that the ACK in progress reports first; or 0.
@@ -549,6 +554,12 @@ class Recovery : public TcpPrrRecovery
         Forget(s);
         m_before = s->m_cWnd;
         TcpPrrRecovery::EnterRecovery(s, duplicates, flight, delivered);
+        if (g_recoverFs)
+        {
+            m_recoveryFlightSize = flight - g_socket->m_txBuffer->GetSacked() + delivered;
+            m_prrDelivered = 0;
+            DoRecovery(s, delivered, true);
+        }
         if (g_two && s->m_cWnd < 2 * s->m_segmentSize)
         {
             s->m_cWnd = 2 * s->m_segmentSize;
@@ -596,6 +607,18 @@ NS_OBJECT_ENSURE_REGISTERED(Recovery);
 
 namespace
 {
+//! Sets the timeout and restarts the timer: after NewAck, that takes back what it has done.
+void Restore(Time timeout)
+{
+    g_socket->m_rto = timeout;
+    if (!g_socket->m_retxEvent.IsExpired())
+    {
+        g_socket->m_retxEvent.Cancel();
+        g_socket->m_retxEvent =
+            Simulator::Schedule(timeout, &TcpSocketBase::ReTxTimeout, g_socket);
+    }
+}
+
 void State(TcpSocketState::TcpCongState_t before, TcpSocketState::TcpCongState_t next)
 {
     if (g_guard && before == TcpSocketState::CA_LOSS && next == TcpSocketState::CA_OPEN)
@@ -607,19 +630,11 @@ void State(TcpSocketState::TcpCongState_t before, TcpSocketState::TcpCongState_t
     {
         g_socket->m_recover = g_socket->m_recover + 1;
     }
-    g_timeouts += next == TcpSocketState::CA_LOSS && Clock() >= WARM_UP;
-}
-
-//! Takes back what NewAck has just done with the timeout.
-void Restore(Time timeout)
-{
-    g_socket->m_rto = timeout;
-    if (!g_socket->m_retxEvent.IsExpired())
+    if (g_restart && next == TcpSocketState::CA_RECOVERY)
     {
-        g_socket->m_retxEvent.Cancel();
-        g_socket->m_retxEvent =
-            Simulator::Schedule(timeout, &TcpSocketBase::ReTxTimeout, g_socket);
+        Simulator::ScheduleNow(&Restore, g_socket->m_rto.Get());
     }
+    g_timeouts += next == TcpSocketState::CA_LOSS && Clock() >= WARM_UP;
 }
 
 // Called before the timeout is set.
@@ -776,6 +791,8 @@ int main(int count, char** words)
     line.AddValue("exit-fast", "the ACK that ends a fast recovery opens nothing", g_exitFast);
     line.AddValue("flight-at-loss", "a fast recovery reduces FlightSize", g_flightAtLoss);
     line.AddValue("prr", "PRR counts what SACK tells once", g_prr);
+    line.AddValue("recover-fs", "PRR measures by the flight", g_recoverFs);
+    line.AddValue("restart", "a fast retransmit restarts the timer", g_restart);
     line.AddValue("fresh", "window rules count each segment once", g_fresh);
     line.AddValue("samples", "window rules are told each round-trip time", g_samples);
     line.AddValue("sacked", "window rules are told round-trip times of SACKs", g_sacked);
