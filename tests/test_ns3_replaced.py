@@ -29,6 +29,7 @@ def test_a_row_stands_for_a_cell_and_has_the_rules_of_its_variant() -> None:
         assert [[r[k] for k in ns3.CELL_KEYS] for r in own] == [
             [r[k] for k in ns3.CELL_KEYS] for r in tool.cells(variant, sack=sack)
         ]
+    assert [int(r["runs_ok"]) for r in found] == [tool.runs_of(r) for r in found]
 
 
 def test_the_table_without_beacons_has_the_cells_of_the_other() -> None:

@@ -30,6 +30,10 @@
 //               new data does
 //   --fresh     a window rule gets the segments that an ACK reports first; in ns-3 one for each
 //               duplicate ACK, and all again with the ACK that covers them
+//   --receiver  cwnd does not grow above the receive window, which limits the sender then; in
+//               ns-3 it does, and LinuxReno halves that
+//   --fractions the part of a segment by which an ACK opens the window has fractions of a byte;
+//               ns-3 cuts them off. For NewReno, LinuxReno, Veno and Westwood+
 //   --all       all that a timeout has marked lost is sent again; in ns-3 only what lies below the
 //               highest SACK (RFC 6675, NextSeg, rule 1.b). For Bbr
 //   --clear     without SACK: an ACK of new data, unless it is partial, forgets the duplicate ACKs
@@ -67,6 +71,7 @@
 
 #include <algorithm>
 #include <any>
+#include <cmath>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -106,7 +111,7 @@ namespace
 bool g_flight, g_flightAtLoss, g_exitAck, g_exitFast, g_two, g_forget, g_prr, g_fresh, g_samples;
 bool g_rounds, g_few, g_half, g_cap, g_interval, g_guard, g_noSack, g_trace;
 bool g_all, g_clear, g_classic, g_curve, g_karn, g_more, g_parts, g_above, g_dataRtt, g_sacked;
-bool g_recoverFs, g_restart;
+bool g_recoverFs, g_restart, g_receiver, g_fractions;
 //! Segments sent more than once, by sequence number.
 std::set<SequenceNumber32> g_twice;
 //! Round-trip time of the newest segment sent once that the ACK in progress reports first; or 0.
@@ -182,7 +187,7 @@ class Told : public Base
     void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
     {
         segments = g_fresh ? Fresh() : segments;
-        if (EndsFast())
+        if (OpensNothing(s))
         {
             return;
         }
@@ -205,10 +210,11 @@ class Told : public Base
         return g_sacked ? g_newest : last;
     }
 
-    //! The ACK in progress ends a fast recovery, and so opens nothing.
-    bool EndsFast()
+    //! The ACK in progress ends a fast recovery, or the receive window limits the sender.
+    bool OpensNothing(Ptr<TcpSocketState> s)
     {
-        return std::exchange(m_endsFast, false) && g_exitFast;
+        bool ends = std::exchange(m_endsFast, false);
+        return (ends && g_exitFast) || (g_receiver && s->m_cWnd >= g_socket->m_rWnd);
     }
 
   private:
@@ -216,7 +222,46 @@ class Told : public Base
     bool m_endsFast = false;
 };
 
-class NewReno : public Told<TcpNewReno>
+//! Opens cwnd by a part of a segment with each ACK.
+class Parts
+{
+  public:
+    void Open(Ptr<TcpSocketState> s)
+    {
+        double bytes = 1.0 * SEGMENT * SEGMENT / s->m_cWnd.Get();
+        m_rest = g_fractions ? m_rest + bytes - std::floor(bytes) : 0;
+        uint32_t carried = m_rest >= 1;
+        m_rest -= carried;
+        s->m_cWnd += std::max(1U, uint32_t(bytes) + carried);
+    }
+
+  private:
+    //! Of a byte.
+    double m_rest = 0;
+};
+
+//! A rule that has NewReno's congestion avoidance.
+template <class Base>
+class InFractions : public Base
+{
+  protected:
+    void CongestionAvoidance(Ptr<TcpSocketState> s, uint32_t segments) override
+    {
+        if (!g_fractions)
+        {
+            Base::CongestionAvoidance(s, segments);
+        }
+        else if (segments > 0)
+        {
+            m_parts.Open(s);
+        }
+    }
+
+  private:
+    Parts m_parts;
+};
+
+class NewReno : public Told<InFractions<TcpNewReno>>
 {
   public:
     static TypeId GetTypeId();
@@ -238,9 +283,12 @@ class RenoInParts : public TcpLinuxReno
         }
         else if (segments > 0)
         {
-            s->m_cWnd += std::max(1U, SEGMENT * SEGMENT / s->m_cWnd.Get());
+            m_parts.Open(s);
         }
     }
+
+  private:
+    Parts m_parts;
 };
 
 class LinuxReno : public Told<RenoInParts>
@@ -254,7 +302,7 @@ class LinuxReno : public Told<RenoInParts>
     }
 };
 
-class VenoThatHalves : public TcpVeno
+class VenoThatHalves : public InFractions<TcpVeno>
 {
   public:
     uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t of) override
@@ -347,7 +395,7 @@ class Vegas : public Told<VegasThatHalves>
     }
 };
 
-class WestwoodPlus : public Told<TcpWestwoodPlus>
+class WestwoodPlus : public Told<InFractions<TcpWestwoodPlus>>
 {
   public:
     static TypeId GetTypeId();
@@ -359,7 +407,7 @@ class WestwoodPlus : public Told<TcpWestwoodPlus>
 
     uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
     {
-        uint32_t theirs = Told<TcpWestwoodPlus>::GetSsThresh(s, pipe);
+        uint32_t theirs = Told<InFractions<TcpWestwoodPlus>>::GetSsThresh(s, pipe);
         double bytes = m_currentBW.Get().GetBitRate() * m_least.GetSeconds() / 8;
         return g_dataRtt ? std::max(2 * SEGMENT, uint32_t(bytes)) : theirs;
     }
@@ -375,7 +423,7 @@ class WestwoodPlus : public Told<TcpWestwoodPlus>
         }
         if (!g_interval)
         {
-            Told<TcpWestwoodPlus>::PktsAcked(s, segments, smoothed);
+            Told<InFractions<TcpWestwoodPlus>>::PktsAcked(s, segments, smoothed);
             return;
         }
         Time round = std::max(m_last, MilliSeconds(50));
@@ -423,7 +471,7 @@ class Cubic : public Told<TcpCubic>
     {
         if (g_curve && s->m_cWnd >= s->m_ssThresh)
         {
-            if (EndsFast())
+            if (OpensNothing(s))
             {
                 return;
             }
@@ -793,6 +841,8 @@ int main(int count, char** words)
     line.AddValue("prr", "PRR counts what SACK tells once", g_prr);
     line.AddValue("recover-fs", "PRR measures by the flight", g_recoverFs);
     line.AddValue("restart", "a fast retransmit restarts the timer", g_restart);
+    line.AddValue("receiver", "cwnd stays within the receive window", g_receiver);
+    line.AddValue("fractions", "cwnd opens by fractions of a byte too", g_fractions);
     line.AddValue("fresh", "window rules count each segment once", g_fresh);
     line.AddValue("samples", "window rules are told each round-trip time", g_samples);
     line.AddValue("sacked", "window rules are told round-trip times of SACKs", g_sacked);
