@@ -22,7 +22,17 @@ def options_of(parser: Any) -> set[str]:
     return {option for action in parser._actions for option in action.option_strings}
 
 
-NS3_RULES = ("--no-sack", "--clear", "--all", "--karn", "--above", "--data-rtt", "--sacked")
+NS3_RULES = (
+    "--no-sack",
+    "--clear",
+    "--all",
+    "--karn",
+    "--above",
+    "--data-rtt",
+    "--sacked",
+    "--receiver",
+    "--fractions",
+)
 
 #: Options of other programs -> the file that defines them.
 OTHER_OPTIONS = {
