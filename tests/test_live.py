@@ -562,10 +562,11 @@ def test_the_tracepoint_and_the_socket_report_the_same_windows(tmp_path: Path) -
         assert done.returncode == 0, done.stderr
         sent = windows.read_report(tmp_path / REPORT, validation.SEGMENT)
         probed = probe.take(sent.cookie, validation.SEGMENT)
-        if len(probed) > 250:
+        if len(probed) > 200:
             break
-    # 690 segments, of which every second one is acknowledged.
-    assert len(probed) > 250
+    # 690 segments, of which every second one is acknowledged; the last ones while the connection
+    # is closing, which the tracepoint does not show.
+    assert len(probed) > 200
     assert [acked for acked in probed if acked > 690] == []
     common = probed.keys() & sent.windows.keys()
     # Samples of the socket miss ACKs that come together, and the last window before one.

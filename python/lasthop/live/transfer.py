@@ -21,8 +21,11 @@ from pathlib import Path
 
 #: First byte of TCP_INFO after the acknowledgment of a FIN (linux/tcp_states.h).
 CLOSED = b"\x07"
-#: Offsets of snd_cwnd (segments) and bytes_acked in TCP_INFO (linux/tcp.h).
-CWND, ACKED = 80, 120
+#: Offsets of snd_cwnd (segments), bytes_acked and notsent_bytes in TCP_INFO (linux/tcp.h).
+CWND, ACKED, UNSENT = 80, 120, 144
+#: With this much unsent the connection is closed: not before, for the tracepoint tcp_probe tells
+#: nothing of a connection that is closing; not later, for the last data carry the FIN.
+LAST_BYTES = 128 << 10
 #: Socket option: number of a connection that no other one of this machine has (asm/socket.h).
 SO_COOKIE = 57
 #: Bytes that the sender's kernel may hold, as far as net.core.wmem_max allows.
@@ -51,10 +54,18 @@ def send(
     block, left = bytes(65536), size
     while left > 0:
         left -= connection.send(block[:left])
-    # At once, as the sender of the simulation: the last data carry the FIN.
+    while unsent(connection) > LAST_BYTES:
+        time.sleep(interval)
     connection.shutdown(socket.SHUT_WR)
     connection.recv(1)
     sampler.join()
+
+
+def unsent(connection: socket.socket) -> int:
+    """Bytes that the application has written and TCP has not sent yet."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, UNSENT + 4)
+    (size,) = struct.unpack_from("I", info, UNSENT)
+    return int(size)
 
 
 def sample(
