@@ -62,10 +62,10 @@ def send(
 
 
 def unsent(connection: socket.socket) -> int:
-    """Bytes that the application has written and TCP has not sent yet."""
+    """Bytes that the application has written and TCP will still send."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, UNSENT + 4)
     (size,) = struct.unpack_from("I", info, UNSENT)
-    return int(size)
+    return 0 if info[:1] == CLOSED else int(size)
 
 
 def sample(
