@@ -394,3 +394,18 @@ def test_assumptions_of_some_schemes() -> None:
         "assumed: a path",
         "assumed for snoop: a cache",
     ]
+
+
+@pytest.mark.parametrize(
+    ("size", "compared"), [("100 kB", "completion time"), ("100 MB", "goodput")]
+)
+def test_transfers_that_complete_are_compared_by_their_times(size: str, compared: str) -> None:
+    result = lasthop.compare(
+        last_hop={"rate": "2 Mbps", "rtt": "40 ms"},
+        schemes=["reno", "tahoe"],
+        seeds=2,
+        settings={"duration": "5 s", "flow.1.app": f'{{ kind = "transfer", size = "{size}" }}'},
+    )
+    heads = str(result).splitlines()[1]
+    assert f"{compared} change" in heads
+    assert ("completion s" in heads) == (compared == "completion time")

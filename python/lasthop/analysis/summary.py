@@ -55,7 +55,6 @@ def _compared(result: Comparison, number: int) -> str:
     """The metric that the schemes are compared by at one point: the completion time, if all flows
     of all runs are finite transfers and completed; otherwise the goodput.
     """
-
     complete = "completed_s" in result.metrics and all(
         time is not None
         for label in result.plan.labels
