@@ -10,6 +10,7 @@ const SUB_BITS: u32 = 6;
 const SUB: usize = 1 << SUB_BITS;
 /// Times below 2^10 ns are in the linear part; the last octave ends at 2^50 ns, 13 days.
 const LOW_BITS: u32 = 10;
+const LINEAR: u64 = 1 << LOW_BITS;
 const OCTAVES: usize = 40;
 /// Longer times are recorded as this value, ns.
 const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
@@ -44,15 +45,25 @@ impl Histogram {
     /// Records a duration with a weight.
     #[inline]
     pub fn record(&mut self, d: Duration, weight: u64) {
-        if d.0 == 0 {
-            self.zero += weight;
-            return;
+        if d.0 < LINEAR {
+            return self.record_short(d.0, weight);
         }
-        match self.counts.get_mut(bucket(d.0).wrapping_sub(self.first)) {
+        match self.counts.get_mut(log_bucket(d.0).wrapping_sub(self.first)) {
             Some(count) => *count += weight,
             None => self.record_outside(d.0, weight),
         }
         self.sum += u128::from(d.0) * u128::from(weight);
+    }
+
+    /// Records a time of the linear part.
+    #[inline(always)]
+    fn record_short(&mut self, ns: u64, weight: u64) {
+        if ns == 0 {
+            self.zero += weight;
+            return;
+        }
+        self.record_outside(ns, weight);
+        self.sum += u128::from(ns) * u128::from(weight);
     }
 
     /// Adds the octaves up to that of a time, and its weight. Only here times beyond the longest
@@ -118,13 +129,20 @@ impl Histogram {
     }
 }
 
-/// Index of the bucket. In units of the linear part, values up to 2 × SUB have a bucket each;
-/// above, each octave has SUB buckets.
+/// Index of the bucket. The linear part is one octave; above, each octave has SUB buckets.
 #[inline]
 fn bucket(ns: u64) -> usize {
-    let units = ns >> (LOW_BITS - SUB_BITS);
-    let shift = (units | SUB as u64).ilog2() - SUB_BITS;
-    shift as usize * SUB + (units >> shift) as usize
+    if ns < LINEAR { (ns >> (LOW_BITS - SUB_BITS)) as usize } else { log_bucket(ns) }
+}
+
+/// Index of the bucket of a time beyond the linear part: exponent and first bits of the mantissa of
+/// a floating-point number are the octave and the bucket in it.
+#[inline(always)]
+fn log_bucket(ns: u64) -> usize {
+    const BITS: u32 = f64::MANTISSA_DIGITS - 1 - SUB_BITS;
+    const FIRST: usize = ((LINEAR as f64).to_bits() >> BITS) as usize - SUB;
+    // By way of a signed number, which takes the processor fewer steps.
+    ((ns as i64 as f64).to_bits() >> BITS) as usize - FIRST
 }
 
 fn middle(bucket: usize) -> f64 {
@@ -168,6 +186,20 @@ mod tests {
         h.record(Duration::millis(1), 1);
         assert_eq!(h.quantile(0.75), Some(0.0));
         assert!(h.quantile(0.76).unwrap() > 0.0);
+    }
+
+    /// A bucket ends where the next one begins, and none is wider than a 64th of its values.
+    #[test]
+    fn buckets_follow_each_other() {
+        let mut last = (0, 0);
+        for octave in 4..50 {
+            for ns in (0..256u64).map(|i| (1 << octave) + (i << octave >> 8)) {
+                let now = (ns, bucket(ns));
+                assert!(now.1 == last.1 || now.1 == last.1 + 1, "{last:?} {now:?}");
+                assert!((ns as f64 - middle(now.1)).abs() <= 8.0_f64.max(ns as f64 / 128.0));
+                last = now;
+            }
+        }
     }
 
     #[test]
