@@ -129,6 +129,9 @@ pub struct GroundTruth {
     /// the timeout, the packet number of the retransmission). The next ACK that covers the segment
     /// decides whether an ACK was in transit at the timeout.
     undecided_timeouts: BTreeSet<(u64, u64, u64)>,
+    /// One of `lost_copies`, `pending` and `undecided_timeouts` may have entries: what arrives is
+    /// looked up.
+    open: bool,
     counts: GroundTruthCounts,
 }
 
@@ -149,6 +152,7 @@ impl GroundTruth {
             EarlierCopies::Arrived { acks_from } if reason == SendReason::Timeout => {
                 self.counts.retransmissions += 1;
                 self.undecided_timeouts.insert((seq, acks_from, id));
+                self.open = true;
                 return true;
             }
             EarlierCopies::Arrived { .. } | EarlierCopies::WillArrive => {
@@ -161,6 +165,7 @@ impl GroundTruth {
         let earlier = i32::from(attempt) - 1 - lost_copies;
         if earlier > 0 {
             self.pending.insert(copy, Pending { earlier, reason });
+            self.open = true;
         }
         false
     }
@@ -198,6 +203,7 @@ impl GroundTruth {
     }
 
     fn remove_copy(&mut self, seq: u64, attempt: u16, fate: Fate) {
+        self.open = true;
         let lost_copies =
             self.lost_copies.entry(seq).or_insert(LostCopies { copies: 0, last: fate });
         (lost_copies.copies, lost_copies.last) = (lost_copies.copies + 1, fate);
@@ -214,6 +220,7 @@ impl GroundTruth {
     /// An agent sends a copy of the segment at `seq`.
     pub fn copied(&mut self, now: Time, seq: u64, attempt: u16) {
         self.settle(now);
+        self.open = true;
         self.lost_copies
             .entry(seq)
             .or_insert(LostCopies { copies: 0, last: Fate::DroppedByAgent })
@@ -251,11 +258,14 @@ impl GroundTruth {
     /// makes spurious.
     #[inline(always)]
     pub fn arrived(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
-        if self.pending.is_empty() { 0 } else { self.end_pending(now, seq, attempt) }
+        if self.open { self.end_pending(now, seq, attempt) } else { 0 }
     }
 
     #[inline(never)]
     fn end_pending(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
+        if self.pending.is_empty() {
+            return 0;
+        }
         self.settle(now);
         let mut spurious = 0;
         while let Some((&copy, &Pending { reason, .. })) =
@@ -271,10 +281,23 @@ impl GroundTruth {
     /// The cumulative ACK `ack` reaches the sender in packet `id`.
     #[inline]
     pub fn ack_received(&mut self, ack: u64, id: u64) {
+        if self.open {
+            self.acknowledged(ack, id);
+        }
+    }
+
+    #[inline(never)]
+    fn acknowledged(&mut self, ack: u64, id: u64) {
         if !self.undecided_timeouts.is_empty() {
             self.decide(ack, id);
         }
-        self.acknowledged(ack);
+        // Losses below the ACK number are history.
+        while let Some(lost) = self.lost_copies.first_entry().filter(|lost| *lost.key() < ack) {
+            lost.remove();
+        }
+        self.open = !self.lost_copies.is_empty()
+            || !self.pending.is_empty()
+            || !self.undecided_timeouts.is_empty();
     }
 
     #[cold]
@@ -293,21 +316,6 @@ impl GroundTruth {
         GroundTruthCounts {
             timeouts: self.counts.timeouts + self.undecided_timeouts.len() as u64,
             ..self.counts
-        }
-    }
-
-    /// Discards losses below `una`: these bytes are acknowledged.
-    #[inline]
-    fn acknowledged(&mut self, una: u64) {
-        if !self.lost_copies.is_empty() {
-            self.forget_below(una);
-        }
-    }
-
-    #[inline(never)]
-    fn forget_below(&mut self, una: u64) {
-        while self.lost_copies.first_key_value().is_some_and(|(&seq, _)| seq < una) {
-            self.lost_copies.pop_first();
         }
     }
 }
