@@ -208,6 +208,11 @@ pub trait Probe {
     ) {
     }
 
+    /// The bytes from `seq` on, reported by [`Self::sent_undelivered`], arrive at `at` beyond a
+    /// hole and are answered by a duplicate ACK. `sizes`: bytes of the packet and of the ACK.
+    #[inline(always)]
+    fn arrived_beyond(&mut self, at: Time, connection: u32, seq: u64, sizes: (u32, u32)) {}
+
     /// An ACK of `size` bytes without options reaches the sender of a connection; as
     /// `ack_received`.
     #[inline(always)]

@@ -27,8 +27,13 @@ impl<P: Probe> FastPort<'_, P> {
     pub(super) fn send(&mut self, data: PlainData) -> bool {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
         let PlainData { seq, len, size, connection } = data;
-        if !receiver.expects(seq, len) || !net.is_fast_path_open() {
+        if !net.is_fast_path_open() {
             return false;
+        }
+        if !receiver.expects(seq, len) {
+            let beyond = receiver.expects_beyond(seq, len);
+            return beyond
+                && send_beyond(net, receiver, self.future.as_deref_mut(), fast, &{ data });
         }
         let now = net.now;
         let id = net.next_packet();
@@ -62,6 +67,43 @@ impl<P: Probe> FastPort<'_, P> {
         }
         true
     }
+}
+
+/// Sends a segment that arrives beyond a hole, if it does not get lost, and is answered by a
+/// duplicate ACK. True if it could take the fast path.
+#[inline(never)]
+fn send_beyond<P: Probe>(
+    net: &mut Net<P>,
+    receiver: &mut Receiver,
+    future: Option<&mut FutureArrivals>,
+    fast: &FastConnection,
+    data: &PlainData,
+) -> bool {
+    let Some(future) = future else { return false };
+    let &PlainData { seq, len, size, connection } = data;
+    let (now, id) = (net.now, net.next_packet());
+    let arrival = net.transmit_data(&fast.path, id, *data);
+    net.probes.sent_undelivered(now, connection, (seq, len), size);
+    let Some((at, triggered_at)) = arrival else {
+        net.new_id();
+        return true;
+    };
+    let range = (seq, seq + u64::from(len));
+    future.record(&net.event, (at, triggered_at), range, false, id + 1);
+    net.probes.arrived_beyond(at, connection, seq, (size, fast.ack_size));
+    let (number, window) = receiver.take_beyond(seq, len);
+    let ack = PlainAck {
+        number,
+        id: net.new_ids(2),
+        sent_at: at,
+        triggered_at,
+        connection,
+        ..PlainAck::default()
+    };
+    if window != fast.window || !net.transmit_ack(&fast.path, fast.ack_size, ack) {
+        send_ack_slow(net, None, fast, window, &ack);
+    }
+    true
 }
 
 /// The ACK of a segment on the fast path is delayed.

@@ -123,7 +123,8 @@ impl<P: Probe> Port<'_, P> {
     #[inline]
     fn is_expected(&self, seq: u64, len: u32) -> bool {
         let Some(FarEnd { receiver, fast: Some(_), .. }) = &self.far else { return false };
-        receiver.expects(seq, len) && self.net.is_fast_path_open()
+        let expected = receiver.expects(seq, len) || receiver.expects_beyond(seq, len);
+        expected && self.net.is_fast_path_open()
     }
 
     /// Sends it on the fast path, if it may take it.

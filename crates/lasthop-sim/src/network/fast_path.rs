@@ -30,7 +30,7 @@ pub(crate) struct PlainAck {
     pub triggered_at: Time,
     /// Its connection.
     pub connection: u32,
-    /// Payload bytes of that segment.
+    /// Payload bytes of that segment; 0 for a duplicate ACK.
     pub len: u32,
 }
 
@@ -150,7 +150,7 @@ impl FastPaths {
         self.acks.iter().flat_map(Ring::iter)
     }
 
-    /// The ACKs of a connection on its fast path that are not sent before `from`.
+    /// The ACKs of a connection on its fast path that are not sent before `from` and no duplicates.
     pub(crate) fn acks_of(
         &self,
         path: Option<&FastPath>,
@@ -160,7 +160,7 @@ impl FastPaths {
         let ring = path.and_then(|p| self.acks.get(p.ring as usize));
         ring.into_iter()
             .flat_map(move |r| r.from_first(move |a| a.sent_at >= from))
-            .filter(move |a| a.connection == connection)
+            .filter(move |a| a.connection == connection && a.len > 0)
     }
 }
 

@@ -379,6 +379,20 @@ impl<R: Observer> Probe for Probes<R> {
         }
     }
 
+    #[inline]
+    fn arrived_beyond(
+        &mut self,
+        at: Time,
+        connection: u32,
+        seq: u64,
+        (size, ack_size): (u32, u32),
+    ) {
+        self.connections[connection as usize].ground_truth.arrived(at, seq, 1);
+        let ledger = self.ledger.traffic_mut();
+        ledger.data += u64::from(size);
+        ledger.offered += u64::from(ack_size);
+    }
+
     #[inline(always)]
     fn ack_received_fast(&mut self, connection: u32, size: u32, ack: u64, id: u64) {
         self.ledger.traffic_mut().acks += u64::from(size);

@@ -4,6 +4,7 @@ mod acks;
 mod compression;
 mod growth;
 mod linux_acks;
+mod plain;
 pub(crate) mod rule;
 mod window;
 
@@ -84,7 +85,9 @@ pub struct Receiver {
     usual: bool,
     /// As `usual`, and nothing is missing or to be echoed, and there are no timestamps.
     plain: bool,
-    /// The window that the buffer has room for while `plain` holds.
+    /// As `plain`, but something may be missing, and what has arrived beyond it is not reported.
+    plain_beyond: bool,
+    /// The window that the buffer has room for while `plain` or `plain_beyond` holds.
     plain_window: u64,
     duplicates: u64,
 }
@@ -149,6 +152,7 @@ impl Receiver {
             reset: false,
             usual: false,
             plain: false,
+            plain_beyond: false,
             plain_window: 0,
             duplicates: 0,
         }
@@ -177,38 +181,6 @@ impl Receiver {
         self.on_other_segment(now, segment, out)
     }
 
-    /// True if a segment of `len` bytes at `seq`, without options and marks, is the next one in the
-    /// usual course of things: [`Self::take_plain`] may take it.
-    #[inline(always)]
-    pub fn expects(&self, seq: u64, len: u32) -> bool {
-        self.plain && seq == self.rcv_nxt && seq + u64::from(len) <= self.edge
-    }
-
-    /// Takes a segment that it expects and that arrives at `now`. Returns the window that its ACK
-    /// advertises; the ACK has no options, and its number is the end of the segment. `None` if the
-    /// ACK is delayed.
-    #[inline(always)]
-    pub fn take_plain(&mut self, now: Time, len: u32) -> Option<u32> {
-        self.rcv_nxt += u64::from(len);
-        if let Some(delay) = self.delay {
-            self.pending = !self.pending;
-            if self.pending {
-                (self.deadline, self.armed) = (now + delay, now);
-                return None;
-            }
-            self.deadline = Time::NEVER;
-        }
-        let next = self.rcv_nxt;
-        let edge = self.edge.max(next + self.plain_window);
-        (self.edge, self.last_ack) = (edge, next);
-        Some(u32::try_from(edge - next).unwrap_or(u32::MAX))
-    }
-
-    /// Bytes on the wire of an ACK without options.
-    pub fn plain_ack_size(&self) -> u32 {
-        self.config.headers + self.ack_bytes
-    }
-
     /// Any segment but the next one in the usual course of things.
     #[inline(never)]
     fn on_other_segment(
@@ -218,25 +190,8 @@ impl Receiver {
         out: &mut impl Output,
     ) -> (u64, u64) {
         let in_order = self.process_other_segment(now, segment, out);
-        self.plain = (self.usual || self.delays_plainly())
-            && self.ahead.is_empty()
-            && !self.echo
-            && !self.timestamps;
-        self.plain_window = self.window();
+        self.update_plain();
         in_order
-    }
-
-    /// As `usual`, but every second segment is acknowledged at once, the others by the timer.
-    fn delays_plainly(&self) -> bool {
-        self.open
-            && self.delay.is_some()
-            && self.linux_acks.is_none()
-            && self.compression.is_none()
-            && !self.config.manual_read
-            && self.fin_at.is_none()
-            && self.rule.is_none()
-            && self.growth.is_none()
-            && (self.ack_limit, self.shut) == (u64::MAX, false)
     }
 
     fn process_other_segment(
@@ -460,7 +415,8 @@ impl Receiver {
     }
 
     fn forget(&mut self) {
-        (self.reset, self.open, self.usual, self.plain) = (true, false, false, false);
+        (self.reset, self.open, self.usual) = (true, false, false);
+        (self.plain, self.plain_beyond) = (false, false);
         (self.deadline, self.wake.0) = (Time::NEVER, Time::NEVER);
     }
 

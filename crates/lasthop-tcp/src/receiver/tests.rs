@@ -1,6 +1,7 @@
 use super::*;
 use crate::profile::{DelayedAck, ProfileName};
 use lasthop_core::segment::Options;
+use proptest::prelude::*;
 
 #[derive(Default)]
 struct Log(Vec<(Segment, Options)>, Vec<(u64, u16, LossClass)>);
@@ -346,4 +347,61 @@ fn quick_acks_last_for_22_segments_on_linux() {
     }
     let acks: Vec<u64> = log.0.iter().map(|(s, _)| s.ack / 1448).collect();
     assert_eq!(acks, (1..=22).chain([24, 26, 28]).collect::<Vec<u64>>());
+}
+
+proptest! {
+    /// A receiver that takes segments by `take_plain` and `take_beyond` where it expects them
+    /// answers as one that takes all of them as segments: with and without delayed ACKs, with
+    /// segments in any order, and with the timer.
+    #[test]
+    fn expected_segments_are_answered_as_others(
+        delayed in any::<bool>(),
+        sack in any::<bool>(),
+        steps in prop::collection::vec((0u64..12, 0u64..150), 1..60),
+    ) {
+        let (mut usual, mut fast) = (Log::default(), Log::default());
+        let config = ReceiverConfig {
+            flow: 1, to: 0, headers: 40, mss: 1000, buffer: 20_000, manual_read: false,
+        };
+        let delayed_ack = DelayedAck::Switch(delayed);
+        let profile =
+            Profile { sack, timestamps: false, delayed_ack, ..Profile::named(ProfileName::Rfc) };
+        let [mut a, mut b] = [0; 2].map(|_| Receiver::new(config.clone(), &profile, None));
+        let syn = Segment { flags: Flags::SYN, forward: true, ..Segment::default() };
+        a.on_segment(Time::ZERO, &syn, &mut usual);
+        b.on_segment(Time::ZERO, &syn, &mut fast);
+        let mut now = Time::ZERO;
+        for (ahead, wait) in steps {
+            now += Duration::millis(wait);
+            if a.deadline().0 <= now {
+                a.on_timer(now, &mut usual);
+                b.on_timer(now, &mut fast);
+            }
+            // Mostly the next segment, sometimes one before it or beyond the window.
+            let seq = 1000 * (a.rcv_nxt() / 1000 + ahead.saturating_sub(6)).saturating_sub(ahead / 11);
+            let data = Segment {
+                seq, len: 1000, flags: Flags::ACK, forward: true, ..Segment::default()
+            };
+            a.on_segment(now, &data, &mut usual);
+            let ack = if b.expects(seq, 1000) {
+                b.take_plain(now, 1000).map(|window| (seq + 1000, window))
+            } else if b.expects_beyond(seq, 1000) {
+                prop_assert!(!sack);
+                Some(b.take_beyond(seq, 1000))
+            } else {
+                b.on_segment(now, &data, &mut fast);
+                None
+            };
+            if let Some((ack, window)) = ack {
+                let (flow, to, flags) = (1, 0, Flags::ACK);
+                let (size, attempt) = (b.plain_ack_size(), 1);
+                let segment =
+                    Segment { ack, window, flow, to, flags, size, attempt, ..Segment::default() };
+                fast.send(segment, SendReason::Control);
+            }
+            prop_assert_eq!(&usual.0, &fast.0);
+            prop_assert_eq!(a.deadline().0, b.deadline().0);
+            prop_assert_eq!((a.rcv_nxt(), a.duplicates()), (b.rcv_nxt(), b.duplicates()));
+        }
+    }
 }

@@ -28,7 +28,8 @@ impl Receiver {
 
     /// Limits the advertised window (relays).
     pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
-        (self.window_limit, self.plain) = (bytes, false);
+        self.window_limit = bytes;
+        (self.plain, self.plain_beyond) = (false, false);
         self.update_window(now, mss, out);
     }
 
