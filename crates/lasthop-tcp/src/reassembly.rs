@@ -74,6 +74,11 @@ impl Reassembly {
         if end <= next {
             return Taken { next, duplicate: Some(Block { start, end }) };
         }
+        // Nearly always the last range grows at its end.
+        if self.highest() == Some(start) {
+            self.append(end);
+            return Taken { next, duplicate: None };
+        }
         let duplicate = self.known(start, end, next);
         if start > next {
             self.insert(start, end);
@@ -110,26 +115,37 @@ impl Reassembly {
         Some(Block { start: start.max(r.start), end: end.min(r.end) })
     }
 
+    /// The last range grows to `end`.
+    #[inline]
+    fn append(&mut self, end: u64) {
+        let Some(last) = self.ranges.back_mut() else { return };
+        self.arrivals += 1;
+        self.bytes += end - last.end;
+        last.end = end;
+        let (start, before) = (last.start, std::mem::replace(&mut last.latest, self.arrivals));
+        self.show(start, end);
+        self.remember(start, before);
+    }
+
     fn insert(&mut self, start: u64, end: u64) {
         self.arrivals += 1;
-        let latest = self.arrivals;
-        let (start, before) = match self.ranges.back_mut() {
-            // Nearly always the last range grows at its end, or a new one follows it.
-            Some(last) if last.end == start => {
-                last.end = end;
-                self.bytes += end - start;
-                let (start, before) = (last.start, std::mem::replace(&mut last.latest, latest));
-                self.show(start, end);
-                (start, before)
-            }
-            Some(last) if last.end > start => self.merge(Range { start, end, latest }),
-            _ => {
-                self.ranges.push_back(Range { start, end, latest });
-                self.bytes += end - start;
-                self.show(start, end);
-                (start, 0)
-            }
+        let range = Range { start, end, latest: self.arrivals };
+        let (start, before) = if self.highest().is_some_and(|highest| highest > start) {
+            self.merge(range)
+        } else {
+            self.ranges.push_back(range);
+            self.bytes += end - start;
+            self.show(start, end);
+            (start, 0)
         };
+        self.remember(start, before);
+    }
+
+    /// The range that begins at `start` grew by the present arrival, and before that by arrival
+    /// `before`.
+    #[inline]
+    fn remember(&mut self, start: u64, before: u64) {
+        let latest = self.arrivals;
         match self.recent.last_mut() {
             Some(entry) if entry.0 == before => *entry = (latest, start),
             _ => self.recent.push((latest, start)),
