@@ -126,9 +126,29 @@ pub fn load(
     let mut filled = fill(file, overrides, &tree, &mut traces)?;
     let mut network = resolve(&filled, &tree, &mut traces)?;
     bounds::settle(&mut network, &mut filled.file, &tree);
-    let text = toml::to_string(&filled.file)
+    let text = as_toml(&filled.file)
         .map_err(|e| tree.whole(ErrorKind::Value(format!("cannot be written as TOML: {e}"))))?;
     Ok(Loaded { title: network.title.clone(), network, filled: text, experiment })
+}
+
+/// A file as TOML, by way of a JSON value: TOML's serialisers are compiled for that alone, and not
+/// for all the types of a file.
+fn as_toml(file: &File) -> Result<String, String> {
+    let mut value = serde_json::to_value(file).map_err(|e| e.to_string())?;
+    remove_nulls(&mut value);
+    toml::to_string(&value).map_err(|e| e.to_string())
+}
+
+/// Removes the keys without a value, which TOML cannot have.
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        Value::Object(table) => {
+            table.retain(|_, value| !value.is_null());
+            table.values_mut().for_each(remove_nulls);
+        }
+        _ => {}
+    }
 }
 
 /// The JSON Schema of a scenario file.
