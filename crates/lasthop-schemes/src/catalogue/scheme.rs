@@ -333,40 +333,49 @@ macro_rules! entries {
 }
 with_schemes!(entries);
 
+/// The settings of a scheme. What does not depend on their type is in functions apart, so that it is
+/// compiled once and not for each scheme.
 fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
-    let allowed: Vec<String> = match serde_json::to_value(C::default()) {
-        Ok(Value::Object(m)) => m.keys().cloned().collect(),
-        _ => Vec::new(),
-    };
     let name = C::ENTRY.name;
-    if let Value::Object(m) = &settings {
-        for key in m.keys() {
-            if !allowed.contains(key) {
-                let hint = hint(key, allowed.iter().map(String::as_str));
-                let list = if allowed.is_empty() {
-                    "it has none".to_string()
-                } else {
-                    format!("allowed: {}", allowed.join(", "))
-                };
-                return Err(format!("scheme `{name}` has no setting `{key}`{hint}; {list}"));
-            }
-        }
-    }
-    let config: C = serde_json::from_value(settings.clone())
-        .map_err(|e| format!("scheme `{name}`: {}", at_fault::<C>(settings, &e.to_string())))?;
+    check_keys(name, &settings, serde_json::to_value(C::default()))?;
+    let parse = |settings: Value| serde_json::from_value::<C>(settings).map_err(|e| e.to_string());
+    let config = parse(settings.clone()).map_err(|message| {
+        let fault = |alone: Value| parse(alone).err();
+        format!("scheme `{name}`: {}", at_fault(settings, message, &fault))
+    })?;
     config.check().map_err(|e| format!("scheme `{name}`: {e}"))?;
     Ok(config)
 }
 
-/// The setting that cannot be read, and why.
-fn at_fault<C: SchemeConfig>(settings: Value, message: &str) -> String {
-    let Value::Object(settings) = settings else { return message.to_string() };
+/// Checks that a scheme has all these settings; `default` are all that it has.
+fn check_keys(
+    name: &str,
+    settings: &Value,
+    default: serde_json::Result<Value>,
+) -> Result<(), String> {
+    let allowed: Vec<String> = match default {
+        Ok(Value::Object(m)) => m.into_iter().map(|(key, _)| key).collect(),
+        _ => Vec::new(),
+    };
+    let Value::Object(settings) = settings else { return Ok(()) };
+    let Some(key) = settings.keys().find(|key| !allowed.contains(key)) else { return Ok(()) };
+    let hint = hint(key, allowed.iter().map(String::as_str));
+    let list = if allowed.is_empty() {
+        "it has none".to_string()
+    } else {
+        format!("allowed: {}", allowed.join(", "))
+    };
+    Err(format!("scheme `{name}` has no setting `{key}`{hint}; {list}"))
+}
+
+/// The setting that cannot be read, and why; `fault`: what is wrong with some of them alone.
+fn at_fault(settings: Value, message: String, fault: &dyn Fn(Value) -> Option<String>) -> String {
+    let Value::Object(settings) = settings else { return message };
     let alone = |(key, value): (String, Value)| {
-        let message =
-            serde_json::from_value::<C>(serde_json::json!({ &key: value })).err()?.to_string();
+        let message = fault(serde_json::json!({ &key: value }))?;
         Some(format!("{key}: {}", Mistake::from_serde(&message)))
     };
-    settings.into_iter().find_map(alone).unwrap_or_else(|| message.to_string())
+    settings.into_iter().find_map(alone).unwrap_or(message)
 }
 
 impl Scheme {
