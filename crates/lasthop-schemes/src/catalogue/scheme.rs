@@ -333,8 +333,8 @@ macro_rules! entries {
 }
 with_schemes!(entries);
 
-/// The settings of a scheme. What does not depend on their type is in functions apart, so that it is
-/// compiled once and not for each scheme.
+/// The settings of a scheme. What does not depend on their type is in other functions, so that it
+/// is compiled once and not for each scheme.
 fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
     let name = C::ENTRY.name;
     check_keys(name, &settings, serde_json::to_value(C::default()))?;

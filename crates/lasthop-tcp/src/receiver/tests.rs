@@ -378,7 +378,8 @@ proptest! {
                 b.on_timer(now, &mut fast);
             }
             // Mostly the next segment, sometimes one before it or beyond the window.
-            let seq = 1000 * (a.rcv_nxt() / 1000 + ahead.saturating_sub(6)).saturating_sub(ahead / 11);
+            let place = (a.rcv_nxt() / 1000 + ahead.saturating_sub(6)).saturating_sub(ahead / 11);
+            let seq = 1000 * place;
             let data = Segment {
                 seq, len: 1000, flags: Flags::ACK, forward: true, ..Segment::default()
             };
