@@ -231,11 +231,12 @@ def test_kills_while_parts_are_written(kills: int, whole: Path, tmp_path: Path) 
     out, sizes = tmp_path / "out", []
     folder = out / "parts"
     words = [*SMALL, "--out", str(out), "--jobs", "2", "--chunk", "1us"]
-    for moment in range(kills):
+    # More kills if none has met a part yet.
+    while len(sizes) < kills or not any(s[2] for s in sizes):
         before = len(parts_of(out))
         process = started(*words)
         # After one or two new parts, as soon as another part is being written.
-        wait_for(more_parts_than(out, before + moment % 2), process)
+        wait_for(more_parts_than(out, before + len(sizes) % 2), process)
         deadline = time.monotonic() + 2
         while time.monotonic() < deadline and process.poll() is None:
             if folder.exists() and any(n.endswith(".partial") for n in os.listdir(folder)):
@@ -255,7 +256,7 @@ def test_kills_while_parts_are_written(kills: int, whole: Path, tmp_path: Path) 
             break
     print(sizes)
     assert [s[:2] for s in sizes] == sorted(s[:2] for s in sizes)
-    assert len(sizes) == kills
+    assert len(sizes) >= kills
     assert any(s[2] for s in sizes), "no kill met a part that was being written"
     assert main([*words, "--quiet"]) == 0
     assert tables(out) == tables(whole)
