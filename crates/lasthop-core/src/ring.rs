@@ -105,6 +105,13 @@ impl<T: Copy + Default> Ring<T> {
         self.head = self.head.wrapping_add(usize::from(!self.is_empty()));
     }
 
+    /// Removes the first `n` items; there must be as many.
+    #[inline(always)]
+    pub fn drop_first(&mut self, n: usize) {
+        debug_assert!(n <= self.len());
+        self.head = self.head.wrapping_add(n);
+    }
+
     /// Removes and returns item `i`; later items move up.
     pub fn remove(&mut self, i: usize) -> Option<T> {
         let value = *self.get(i)?;

@@ -36,8 +36,7 @@ impl<P: Probe> FastPort<'_, P> {
                 && send_beyond(net, receiver, self.future.as_deref_mut(), fast, &{ data });
         }
         let now = net.now;
-        let id = net.next_packet();
-        let Some((at, triggered_at)) = net.transmit_data(&fast.path, id, data) else {
+        let Some((at, triggered_at)) = net.transmit_data(&fast.path, data) else {
             net.new_id();
             net.probes.sent_undelivered(now, connection, (seq, len), size);
             return true;
@@ -81,15 +80,16 @@ fn send_beyond<P: Probe>(
 ) -> bool {
     let Some(future) = future else { return false };
     let &PlainData { seq, len, size, connection } = data;
-    let (now, id) = (net.now, net.next_packet());
-    let arrival = net.transmit_data(&fast.path, id, *data);
+    let now = net.now;
+    let arrival = net.transmit_data(&fast.path, *data);
     net.probes.sent_undelivered(now, connection, (seq, len), size);
     let Some((at, triggered_at)) = arrival else {
         net.new_id();
         return true;
     };
     let range = (seq, seq + u64::from(len));
-    future.record(&net.event, (at, triggered_at), range, false, id + 1);
+    let acks_from = net.next_packet() + 1;
+    future.record(&net.event, (at, triggered_at), range, false, acks_from);
     net.probes.arrived_beyond(at, connection, seq, (size, fast.ack_size));
     let (number, window) = receiver.take_beyond(seq, len);
     let ack = PlainAck {

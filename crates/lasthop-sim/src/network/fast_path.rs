@@ -219,42 +219,37 @@ impl<P: Probe> Net<P> {
         self.fast.waiting == 0
     }
 
-    /// Transmits a segment of new data to the receiver, now, as packet number `id`. Returns its
+    /// Transmits a segment of new data to the receiver, now, as the next packet. Returns its
     /// arrival; `None` if that is an event, or if the segment is dropped or lost.
     #[inline(always)]
-    pub(crate) fn transmit_data(
-        &mut self,
-        path: &FastPath,
-        id: u64,
-        data: PlainData,
-    ) -> Option<Arrival> {
+    pub(crate) fn transmit_data(&mut self, path: &FastPath, data: PlainData) -> Option<Arrival> {
         let (mut at, mut triggered_at) = (self.now, self.triggered_at);
         for &l in &*path.data {
             let Some(arrival) = self.links[l as usize].pass(at, triggered_at, data.size) else {
-                self.refuse_data(l, at, id, &{ data }, path.to);
+                self.refuse_data(l, at, &{ data }, path.to);
                 return None;
             };
             // As of a link that was idle or not: its last frame is this one.
             (triggered_at, at) = (self.links[l as usize].last_start(), arrival);
         }
         if !path.lossy.is_empty() {
-            let arrival = self.transmit_lossy(path, (at, triggered_at), &data.segment(id, path.to));
+            let arrival = self.transmit_lossy(path, (at, triggered_at), &{ data });
             return (arrival.0 != Time::NEVER).then_some(arrival);
         }
         let (l, to) = (path.last, path.to);
         let link = &mut self.links[l as usize];
         let Some(arrival) = link.pass_busy(at, triggered_at, data.size) else {
-            self.refuse_data(l, at, id, &{ data }, to);
+            self.refuse_data(l, at, &{ data }, to);
             return None;
         };
-        if link.loses_plain(data.size, || data.segment(id, to)) {
-            self.lose_data(l, id, &{ data }, to);
+        if link.loses_plain(data.size, || data.segment(self.next_id + 1, to)) {
+            self.lose_data(l, &{ data }, to);
             return None;
         }
         let start = link.last_start();
         if arrival.0 <= self.event.time || arrival >= self.until.min(self.receivers_due[l as usize])
         {
-            self.arrive_by_event(l, (start, arrival), &data.segment(id, to));
+            self.data_arrive_by_event(l, (start, arrival), &{ data }, to);
             return None;
         }
         link.passed(arrival);
@@ -268,9 +263,10 @@ impl<P: Probe> Net<P> {
         &mut self,
         path: &FastPath,
         (mut at, mut triggered_at): Arrival,
-        segment: &Segment,
+        data: &PlainData,
     ) -> Arrival {
         const NONE: Arrival = (Time::NEVER, Time::ZERO);
+        let segment = &data.segment(self.next_packet(), path.to);
         for &l in &*path.lossy {
             let link = &mut self.links[l as usize];
             let Some((passage, lost)) = link.pass_or_lose(at, triggered_at, segment) else {
@@ -296,9 +292,9 @@ impl<P: Probe> Net<P> {
 
     /// The segment that a plain link has passed last is lost.
     #[inline(never)]
-    fn lose_data(&mut self, l: u32, id: u64, data: &PlainData, to: NodeId) {
+    fn lose_data(&mut self, l: u32, data: &PlainData, to: NodeId) {
         let start = self.links[l as usize].last_start();
-        self.lose(l, start, &data.segment(id, to));
+        self.lose(l, start, &data.segment(self.next_packet(), to));
     }
 
     fn lose(&mut self, l: u32, start: Time, segment: &Segment) {
@@ -309,6 +305,16 @@ impl<P: Probe> Net<P> {
 
     /// The arrival of a segment at the receiver has to be an event.
     #[inline(never)]
+    fn data_arrive_by_event(
+        &mut self,
+        l: u32,
+        passage: (Time, Time),
+        data: &PlainData,
+        to: NodeId,
+    ) {
+        self.arrive_by_event(l, passage, &data.segment(self.next_packet(), to));
+    }
+
     fn arrive_by_event(&mut self, l: u32, passage: (Time, Time), segment: &Segment) {
         let handle = self.pool.put(*segment);
         self.links[l as usize].put_in_flight(passage, handle);
@@ -317,8 +323,8 @@ impl<P: Probe> Net<P> {
 
     /// The queue of a link refuses a segment that would enter it at `at`.
     #[inline(never)]
-    fn refuse_data(&mut self, l: u32, at: Time, id: u64, data: &PlainData, to: NodeId) {
-        self.refused(l, at, &data.segment(id, to));
+    fn refuse_data(&mut self, l: u32, at: Time, data: &PlainData, to: NodeId) {
+        self.refused(l, at, &data.segment(self.next_packet(), to));
     }
 
     /// The queue of a link refuses a frame that would enter it at `at`.

@@ -31,6 +31,17 @@ impl Burst {
     pub fn sent(&mut self, now: Time, len: u32) {
         let segments =
             if len > self.segment { u64::from(len.div_ceil(self.segment.max(1))) } else { 1 };
+        self.add(now, segments);
+    }
+
+    /// A single segment leaves the sender.
+    #[inline(always)]
+    pub fn sent_one(&mut self, now: Time) {
+        self.add(now, 1);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, now: Time, segments: u64) {
         // Time does not run backwards.
         let since = Duration(now.0 - self.last.0);
         self.run = if since < self.gap { self.run + segments } else { segments };

@@ -366,7 +366,7 @@ impl<R: Observer> Probe for Probes<R> {
         (size, ack_size): (u32, u32),
     ) {
         let c = &mut self.connections[connection as usize];
-        c.burst.sent(now, len);
+        c.burst.sent_one(now);
         c.ground_truth.arrived(at, seq, 1);
         let ledger = self.ledger.traffic_mut();
         ledger.data += u64::from(size);

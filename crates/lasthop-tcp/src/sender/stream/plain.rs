@@ -203,7 +203,7 @@ impl<W: WindowRule> Stream<W> {
         let (mss, mut left) = (u64::from(self.config.mss), bytes);
         if self.board.is_empty() {
             while left >= mss {
-                self.recent.drop_front();
+                self.recent.drop_first(1);
                 left -= mss;
             }
             if left == 0 {
