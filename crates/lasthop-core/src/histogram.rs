@@ -45,6 +45,10 @@ impl Histogram {
     /// Records a duration with a weight.
     #[inline]
     pub fn record(&mut self, d: Duration, weight: u64) {
+        if d.0 == 0 {
+            self.zero += weight;
+            return;
+        }
         if d.0 < LINEAR {
             return self.record_short(d.0, weight);
         }
@@ -56,12 +60,9 @@ impl Histogram {
     }
 
     /// Records a time of the linear part.
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     fn record_short(&mut self, ns: u64, weight: u64) {
-        if ns == 0 {
-            self.zero += weight;
-            return;
-        }
         self.record_outside(ns, weight);
         self.sum += u128::from(ns) * u128::from(weight);
     }
