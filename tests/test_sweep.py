@@ -228,7 +228,9 @@ def test_an_altered_part_is_not_used(
 
 @pytest.mark.parametrize("kills", [4, pytest.param(10, marks=pytest.mark.long)])
 def test_kills_while_parts_are_written(kills: int, whole: Path, tmp_path: Path) -> None:
-    out, sizes = tmp_path / "out", []
+    out = tmp_path / "out"
+    # After each kill: finished parts, their bytes, and bytes of unfinished ones.
+    sizes: list[tuple[int, int, list[int]]] = []
     folder = out / "parts"
     words = [*SMALL, "--out", str(out), "--jobs", "2", "--chunk", "1us"]
     # More kills if none has met a part yet.
