@@ -337,7 +337,7 @@ with_schemes!(entries);
 /// is compiled once and not for each scheme.
 fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
     let name = C::ENTRY.name;
-    check_keys(name, &settings, serde_json::to_value(C::default()))?;
+    check_keys(name, &settings, serde_json::to_value(C::default()).unwrap_or_default())?;
     let parse = |settings: Value| serde_json::from_value::<C>(settings).map_err(|e| e.to_string());
     let config = parse(settings.clone()).map_err(|message| {
         let fault = |alone: Value| parse(alone).err();
@@ -348,13 +348,9 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
 }
 
 /// Checks that a scheme has all these settings; `default` are all that it has.
-fn check_keys(
-    name: &str,
-    settings: &Value,
-    default: serde_json::Result<Value>,
-) -> Result<(), String> {
+fn check_keys(name: &str, settings: &Value, default: Value) -> Result<(), String> {
     let allowed: Vec<String> = match default {
-        Ok(Value::Object(m)) => m.into_iter().map(|(key, _)| key).collect(),
+        Value::Object(m) => m.into_iter().map(|(key, _)| key).collect(),
         _ => Vec::new(),
     };
     let Value::Object(settings) = settings else { return Ok(()) };
