@@ -52,18 +52,8 @@ impl<P: Probe> FastPort<'_, P> {
         };
         net.probes.delivered_fast(now, at, connection, (seq, len), (size, fast.ack_size));
         fast.last = at;
-        let ack = PlainAck {
-            number,
-            id: net.new_ids(2),
-            sent_at: at,
-            triggered_at,
-            connection,
-            len,
-            ..PlainAck::default()
-        };
-        if window != fast.window || !net.transmit_ack(&fast.path, fast.ack_size, ack) {
-            send_ack_slow(net, self.future.as_deref_mut(), fast, window, &{ ack });
-        }
+        let when = (at, triggered_at);
+        answer(net, self.future.as_deref_mut(), fast, window, (number, len), when, connection);
         true
     }
 }
@@ -92,18 +82,29 @@ fn send_beyond<P: Probe>(
     future.record(&net.event, (at, triggered_at), range, false, acks_from);
     net.probes.arrived_beyond(at, connection, seq, (size, fast.ack_size));
     let (number, window) = receiver.take_beyond(seq, len);
-    let ack = PlainAck {
-        number,
-        id: net.new_ids(2),
-        sent_at: at,
-        triggered_at,
-        connection,
-        ..PlainAck::default()
-    };
-    if window != fast.window || !net.transmit_ack(&fast.path, fast.ack_size, ack) {
-        send_ack_slow(net, None, fast, window, &ack);
-    }
+    answer(net, None, fast, window, (number, 0), (at, triggered_at), connection);
     true
+}
+
+/// The receiver of a connection answers a segment, at the time of its arrival, with an ACK: its
+/// number, and the bytes of the segment or 0 for a duplicate ACK. `future`: where the arrival is
+/// recorded if the ACK cannot take the fast path; `None` if it is recorded already.
+#[inline(always)]
+fn answer<P: Probe>(
+    net: &mut Net<P>,
+    future: Option<&mut FutureArrivals>,
+    fast: &FastConnection,
+    window: u32,
+    (number, len): (u64, u32),
+    (sent_at, triggered_at): Arrival,
+    connection: u32,
+) {
+    let id = net.new_ids(2);
+    let ack =
+        PlainAck { number, id, sent_at, triggered_at, connection, len, ..PlainAck::default() };
+    if window != fast.window || !net.transmit_ack(&fast.path, fast.ack_size, ack) {
+        send_ack_slow(net, future, fast, window, &{ ack });
+    }
 }
 
 /// The ACK of a segment on the fast path is delayed.

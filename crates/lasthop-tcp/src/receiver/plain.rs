@@ -26,10 +26,16 @@ impl Receiver {
             }
             self.deadline = Time::NEVER;
         }
+        Some(self.advertise())
+    }
+
+    /// The window of a plain ACK that is sent now.
+    #[inline(always)]
+    fn advertise(&mut self) -> u32 {
         let next = self.rcv_nxt;
         let edge = self.edge.max(next + self.plain_window);
         (self.edge, self.last_ack) = (edge, next);
-        Some(u32::try_from(edge - next).unwrap_or(u32::MAX))
+        u32::try_from(edge - next).unwrap_or(u32::MAX)
     }
 
     /// True if a segment of `len` bytes at `seq`, without options and marks, arrives in the usual
@@ -49,10 +55,7 @@ impl Receiver {
     pub fn take_beyond(&mut self, seq: u64, len: u32) -> (u64, u32) {
         self.ahead.take(seq, seq + u64::from(len), self.rcv_nxt);
         (self.plain, self.pending, self.deadline) = (false, false, Time::NEVER);
-        let next = self.rcv_nxt;
-        let edge = self.edge.max(next + self.plain_window);
-        (self.edge, self.last_ack) = (edge, next);
-        (next, u32::try_from(edge - next).unwrap_or(u32::MAX))
+        (self.rcv_nxt, self.advertise())
     }
 
     /// Bytes on the wire of an ACK without options.

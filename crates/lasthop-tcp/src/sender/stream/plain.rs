@@ -200,12 +200,13 @@ impl<W: WindowRule> Stream<W> {
     /// `ack` acknowledges `bytes` more.
     #[inline(always)]
     fn acknowledge_plain(&mut self, ack: u64, bytes: u64) {
-        let (mss, mut left) = (u64::from(self.config.mss), bytes);
+        let (mss, mut left, mut whole) = (u64::from(self.config.mss), bytes, 0);
         if self.board.is_empty() {
             while left >= mss {
-                self.recent.drop_first(1);
+                whole += 1;
                 left -= mss;
             }
+            self.recent.drop_first(whole);
             if left == 0 {
                 return;
             }
