@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lasthop import _native
 from lasthop.cli import arguments
 from lasthop.cli.main import main
 
@@ -316,6 +317,7 @@ def test_doctor() -> None:
     done = lasthop("doctor")
     assert done.returncode == 0
     assert "simulator" in done.stdout
+    assert ("slow build" in done.stdout) == _native.is_dev_build()
     found = json.loads(lasthop("doctor", "--json").stdout)
     assert all("ok" in check for check in found["checks"])
     assert found["link"] in (True, False)

@@ -37,6 +37,13 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// True for a build of the dev profile, which checks for overflow and its own invariants and is not
+/// fully optimised.
+#[pyfunction]
+fn is_dev_build() -> bool {
+    cfg!(debug_assertions)
+}
+
 /// The catalogue of schemes.
 #[pyfunction]
 fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -68,6 +75,7 @@ fn quantity(text: &Bound<'_, PyString>) -> Option<(f64, &'static str, &'static s
 #[pymodule(name = "_native")]
 fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(version, m)?)?;
+    m.add_function(wrap_pyfunction!(is_dev_build, m)?)?;
     m.add_function(wrap_pyfunction!(schemes, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(quantity, m)?)?;

@@ -97,7 +97,10 @@ def _native() -> Check:
     try:
         from lasthop import _native
 
-        return Check("simulator", True, f"lasthop {_native.version()}")
+        found = f"lasthop {_native.version()}"
+        if _native.is_dev_build():
+            found += ", the slow build of `make test`; `make build` makes the fast one"
+        return Check("simulator", True, found)
     except ImportError as error:
         return Check(
             "simulator",
