@@ -23,18 +23,26 @@ import lasthop
 from lasthop.analysis import schemas
 from lasthop.cli import command_tree
 
-SOURCES = {
-    name: content.read_text(encoding="utf-8") if isinstance(content, Path) else content
-    for name, content in docs_site.sources(rust=False).items()
-    if Path(name).suffix in (".md", ".rst")
-}
-ALL = set(docs_site.sources(rust=False))
+
+@functools.cache
+def files() -> dict[str, Path | str]:
+    return docs_site.sources(rust=False)
+
+
+@functools.cache
+def pages() -> dict[str, str]:
+    """The texts of all pages."""
+    return {
+        name: content.read_text(encoding="utf-8") if isinstance(content, Path) else content
+        for name, content in files().items()
+        if Path(name).suffix in (".md", ".rst")
+    }
 
 
 def test_every_command_and_option_has_a_place() -> None:
-    pages = reference_pages.command_pages()
+    found = reference_pages.command_pages()
     for command in command_tree.commands():
-        text = pages[command.name or "lasthop"].replace("\\|", "|")
+        text = found[command.name or "lasthop"].replace("\\|", "|")
         for option in command.options():
             for flag in option.flags or (option.value,):
                 assert re.search(rf"`{re.escape(flag)}[ `]", text), (command.name, flag)
@@ -56,14 +64,14 @@ def keys_of(schema: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", schemas.NAMES)
 def test_every_key_of_a_schema_is_on_its_page(name: str) -> None:
-    text = SOURCES[f"reference/{'scenario' if name == 'scenario' else f'json/{name}'}.md"]
+    text = pages()[f"reference/{'scenario' if name == 'scenario' else f'json/{name}'}.md"]
     keys = set(keys_of(schemas.schema(name)))
     assert len(keys) > 4
     assert {key for key in keys if not re.search(rf"`{re.escape(key)}[ `]", text)} == set()
 
 
 def test_every_name_of_the_package_is_on_the_page_about_python() -> None:
-    text = SOURCES["reference/python.rst"]
+    text = pages()["reference/python.rst"]
     shown = set(re.findall(r"^\.\. auto\w+:: lasthop\.(\w+)$", text, re.MULTILINE))
     assert shown == set(lasthop.__all__)
 
@@ -72,26 +80,26 @@ def test_all_pages_are_in_a_list() -> None:
     lists = r"^\.\. toctree::\n(.*?)(?=^\S|\Z)|^```\{toctree\}\n(.*?)^```$"
     listed = {
         normpath(str(Path(name).parent / entry))
-        for name, text in SOURCES.items()
+        for name, text in pages().items()
         for block in map("".join, re.findall(lists, text, re.MULTILINE | re.DOTALL))
         for entry in re.findall(r"^ *(?:.* <)?([\w./+-]+)>?$", block, re.MULTILINE)
     }
-    pages = {name.rsplit(".", 1)[0] for name in SOURCES}
-    apart = {p for p in pages if p.startswith("docs/schemes/")} - {"docs/schemes/README"}
-    assert listed == pages - apart - {"index"}
-    assert all(SOURCES[f"{page}.md"].startswith("---\norphan: true\n") for page in apart)
+    names = {name.rsplit(".", 1)[0] for name in pages()}
+    apart = {p for p in names if p.startswith("docs/schemes/")} - {"docs/schemes/README"}
+    assert listed == names - apart - {"index"}
+    assert all(pages()[f"{page}.md"].startswith("---\norphan: true\n") for page in apart)
 
 
 def test_links_have_targets() -> None:
-    for name, text in SOURCES.items():
+    for name, text in pages().items():
         prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
         for target in re.findall(r"\]\(([^)#\s]+)\)", prose):
             if not re.match(r"[a-z]+:", target):
-                assert normpath(str(Path(name).parent / target)) in ALL, (name, target)
+                assert normpath(str(Path(name).parent / target)) in files(), (name, target)
 
 
 def test_anchors_of_the_scenario_page_exist() -> None:
-    text = SOURCES["reference/scenario.md"]
+    text = pages()["reference/scenario.md"]
     targets = set(re.findall(r"^\((scenario-\w+)\)=$", text, re.MULTILINE))
     used = set(re.findall(r"\]\(#([\w-]+)\)", text))
     assert len(used) > 30
@@ -99,8 +107,8 @@ def test_anchors_of_the_scenario_page_exist() -> None:
 
 
 def test_diagrams_are_drawn() -> None:
-    assert not any("```mermaid" in text for text in SOURCES.values())
-    pictures = [name for name in ALL if name.startswith(docs_site.DIAGRAMS)]
+    assert not any("```mermaid" in text for text in pages().values())
+    pictures = [name for name in files() if name.startswith(docs_site.DIAGRAMS)]
     drawn = {
         f"{docs_site.DIAGRAMS}/{p.name}" for p in (docs_site.ROOT / docs_site.DIAGRAMS).iterdir()
     }

@@ -400,7 +400,7 @@ mod tests {
 
     impl Bench {
         fn new(settings: &str) -> Bench {
-            let config: PacketControl = toml::from_str(settings).unwrap();
+            let config: PacketControl = crate::testing::settings(settings);
             config.check().unwrap();
             Bench { agent: PacketControlAgent::new(config), actions: Vec::new() }
         }

@@ -3,7 +3,7 @@ use crate::testing::pacing_bench::{Bench, RATE};
 use proptest::prelude::*;
 
 fn bench(settings: &str, rate: Option<Rate>) -> Bench<AckPacingAgent> {
-    let config: AckPacing = toml::from_str(settings).unwrap();
+    let config: AckPacing = crate::testing::settings(settings);
     config.check().unwrap();
     Bench::new(AckPacingAgent::new(config), rate)
 }

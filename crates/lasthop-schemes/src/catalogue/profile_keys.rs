@@ -73,29 +73,29 @@ lasthop_tcp::profile_fields!(keys);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::settings;
 
     #[test]
     fn keys_change_single_values_and_round_trip() {
-        let keys: ProfileKeys = toml::from_str(
+        let keys: ProfileKeys = settings(
             "profile = \"ns-2.26\"\nmin_rto = \"0.2 s\"\ndelayed_ack = \"100 \
              ms\"\ninitial_ssthresh = \"8 segments\"",
-        )
-        .unwrap();
+        );
         let p = keys.profile();
         assert_eq!(p.min_rto, Duration::millis(200));
         assert_eq!(p.delayed_ack.limit(), Some(Duration::millis(100)));
         assert_eq!(p.initial_rto, Duration::secs(6));
-        let text = toml::to_string(&ProfileKeys::of(&p)).unwrap();
-        assert_eq!(toml::from_str::<ProfileKeys>(&text).unwrap().profile(), p);
+        let value = serde_json::to_value(ProfileKeys::of(&p)).unwrap();
+        assert_eq!(serde_json::from_value::<ProfileKeys>(value).unwrap().profile(), p);
     }
 
     #[test]
     fn the_key_of_a_scheme_sets_its_rule() {
-        let keys: ProfileKeys = toml::from_str("freeze = \"3 s\"").unwrap();
+        let keys: ProfileKeys = settings("freeze = \"3 s\"");
         let profile = keys.profile();
         assert_eq!(profile.notices.map(|n| n.time()), Some(Duration::secs(3)));
         assert_eq!(ProfileKeys::of(&profile).freeze, Some(Duration::secs(3)));
-        let off: ProfileKeys = toml::from_str("freeze = \"0 s\"").unwrap();
+        let off: ProfileKeys = settings("freeze = \"0 s\"");
         assert_eq!(off.profile(), Profile::named(ProfileName::Linux));
     }
 }

@@ -3,7 +3,7 @@ use crate::testing::pacing_bench::{Bench, RATE, Seen};
 use proptest::prelude::*;
 
 fn bench(settings: &str, rate: Option<Rate>) -> Bench<RateControlAgent> {
-    let config: RateControl = toml::from_str(settings).unwrap();
+    let config: RateControl = crate::testing::settings(settings);
     config.check().unwrap();
     Bench::new(RateControlAgent::new(config), rate)
 }
@@ -107,7 +107,7 @@ fn state_can_be_exported_and_imported() {
     other.data(200, 9);
     other.ack(300, 2);
     assert_eq!(windows(&other), [10]);
-    assert!(toml::from_str::<RateControl>("rate = \"0 bps\"").unwrap().check().is_err());
+    assert!(crate::testing::settings::<RateControl>("rate = \"0 bps\"").check().is_err());
 }
 
 proptest! {

@@ -38,7 +38,7 @@ impl Bench {
     /// Settings that begin with the line `snack` select SNACK-Snoop's agent.
     fn new(settings: &str, ahead: Direction) -> Bench {
         let rest = settings.strip_prefix("snack\n");
-        let config: Snoop = toml::from_str(rest.unwrap_or(settings)).unwrap();
+        let config: Snoop = crate::testing::settings(rest.unwrap_or(settings));
         config.check().unwrap();
         let make = if rest.is_some() { SnoopAgent::by_snack } else { SnoopAgent::new };
         let (agent, held, timers) = (make(config, ahead), BTreeMap::new(), BTreeMap::new());
