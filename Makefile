@@ -89,8 +89,9 @@ test-rust:
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs
 
-test-long: build $(VENV)/.docs ## the tests that take minutes too
-	LASTHOP_LONG_TESTS=1 cargo test --workspace --profile local --quiet -- --include-ignored
+test-long: build $(VENV)/.docs ## the tests that take minutes too (needs tcpdump)
+	LASTHOP_LONG_TESTS=1 cargo test --workspace --profile local --quiet -- --include-ignored \
+		$(if $(LASTHOP_PACKETDRILL),,--skip packetdrill_scripts)
 	$(PYTEST) $(WORKERS) --ignore-glob 'tests/test_live*.py'
 	$(PYTEST) tests/test_live*.py
 
@@ -115,13 +116,13 @@ format: build ## format all sources
 fuzz: ## run each fuzz target for SECONDS=60 (needs nightly Rust and cargo-fuzz)
 	tools/fuzz.sh $(SECONDS)
 
-bench: build ## CPU time per packet, side by side with ns-2 (program ns)
+bench: build-release ## CPU time per packet, side by side with ns-2 (program ns)
 	$(BIN)/python bench/speed.py
 
-growth: build ## the table of how the cost of a packet grows (needs valgrind)
+growth: build-release ## the table of how the cost of a packet grows (needs valgrind)
 	$(BIN)/python bench/growth.py
 
-instructions: build ## instructions per packet against their baselines, ± 2 %; WRITE=--write records new ones (needs valgrind)
+instructions: build-release ## instructions per packet against their baselines, ± 2 %; WRITE=--write records new ones (needs valgrind)
 	$(BIN)/python bench/instructions.py $(WRITE)
 
 same-bytes: build ## run --json prints the same bytes from all builds: optimised, dev, and PGO if build-pgo recorded a profile
@@ -135,11 +136,11 @@ same-bytes: build ## run --json prints the same bytes from all builds: optimised
 		cp target/pgo/used/release/liblasthop_native.so target/same-bytes/pgo.so; fi
 	$(BIN)/python tools/same_bytes.py target/same-bytes/*.so
 
-wheel: $(VENV)/.packages ## a wheel for pip, into dist/
+wheel: $(BIN)/lasthop ## a wheel for pip, into dist/
 	$(BIN)/python tools/shell_files.py
 	$(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
 
-wheel-pgo: $(VENV)/.packages ## the same with profile-guided optimisation, as releases are built (needs llvm-tools)
+wheel-pgo: $(BIN)/lasthop ## the same with profile-guided optimisation, as releases are built (needs llvm-tools)
 	$(BIN)/python tools/pgo_profile.py
 	$(BIN)/python tools/shell_files.py
 	$(PGO) $(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
