@@ -42,7 +42,7 @@ $(VENV)/.packages: pyproject.toml
 	touch $@
 
 $(BIN)/lasthop: $(VENV)/.packages
-	$(DEVELOP) --extras dev
+	$(DEVELOP) --extras dev --uv || $(DEVELOP) --extras dev
 	touch $@
 
 $(VENV)/.docs: $(BIN)/lasthop

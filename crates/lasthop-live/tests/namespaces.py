@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 SERVER, RELAY, MOBILE = (f"lasthop-{role}-{os.getpid()}" for role in ("s", "r", "m"))
 BYTES = 400_000
@@ -88,6 +89,13 @@ def relay() -> None:
             down.send(late.pop(0)[1])
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "tcpdump records nothing"
+        time.sleep(0.02)
+
+
 def record(folder: str, merged: bool) -> None:
     for namespace in (SERVER, RELAY, MOBILE):
         sh(f"ip netns add {namespace}")
@@ -120,10 +128,14 @@ def record(folder: str, merged: bool) -> None:
     if not merged:
         helpers.append(inside(RELAY, "relay"))
     helpers.append(inside(SERVER, "serve"))
+    files = [f"{folder}/{name}.pcap" for name, _ in captures]
     try:
-        time.sleep(1.5)
+        # tcpdump writes the head of a file (24 bytes) when it begins to record.
+        wait_until(lambda: all(os.path.exists(f) and os.path.getsize(f) >= 24 for f in files))
+        time.sleep(1)
         fetched = inside(MOBILE, "fetch").wait(120)
-        time.sleep(0.5)
+        wait_until(lambda: all(os.path.getsize(file) > 5000 for file in files))
+        time.sleep(1)
     finally:
         for helper in helpers:
             helper.send_signal(signal.SIGINT if helper.args[4] == "tcpdump" else signal.SIGTERM)
