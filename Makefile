@@ -74,6 +74,7 @@ test: ## all quick tests, Rust and Python; leaves a slower build in .venv
 	$(MAKE) --jobs 2 test-module test-rust
 	$(PYTEST) -m 'not long' $(WORKERS) --ignore-glob 'tests/test_live*.py'
 	$(PYTEST) -m 'not long' --numprocesses 2 --dist loadgroup tests/test_live*.py
+	@echo "All tests passed. .venv has the slower build for tests; make build installs the fast one."
 
 # The module as the test programs are compiled, with checks of overflow and of invariants.
 test-module: BUILD := dev
