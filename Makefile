@@ -66,8 +66,8 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 	$(BIN)/lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,newreno,tahoe,snoop,packet-control,i-tcp --out $(OUT)/demo
 	$(BIN)/lasthop reproduce zeng2006 --out $(OUT)
 
-# Steps side by side where one alone leaves a processor idle. Further tests than processors at a time,
-# since many wait for processes; packets of live links are not to wait for other tests.
+# More tests at a time than processors, since many wait for other processes. Live links come last,
+# since their packets must not wait for other tests.
 WORKERS = --numprocesses $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal
 test: ## all quick tests, Rust and Python; leaves a slower build in .venv
 	$(MAKE) --jobs 2 $(VENV)/.packages test-programs
