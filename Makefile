@@ -7,6 +7,8 @@ OUT ?= out
 SECONDS ?= 60
 # Further options of `maturin build`, for instance --zig --compatibility manylinux_2_28.
 WHEEL_FLAGS ?=
+# With .venv on the path, where maturin finds zig.
+WHEEL = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
 
 # PGO: the profile that `make build-pgo` records, and the layout that goes with it: hot and cold
 # code are split; otherwise the SACK path overflows the L1 instruction cache.
@@ -139,12 +141,12 @@ same-bytes: build ## run --json prints the same bytes from all builds: optimised
 
 wheel: $(BIN)/lasthop ## a wheel for pip, into dist/
 	$(BIN)/python tools/shell_files.py
-	$(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
+	$(WHEEL)
 
 wheel-pgo: $(BIN)/lasthop ## the same with profile-guided optimisation, as releases are built (needs llvm-tools)
 	$(BIN)/python tools/pgo_profile.py
 	$(BIN)/python tools/shell_files.py
-	$(PGO) $(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
+	$(PGO) $(WHEEL)
 
 reproduce: build ## all figures of the papers, into out/
 	$(BIN)/lasthop reproduce --out $(OUT)
