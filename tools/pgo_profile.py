@@ -89,7 +89,9 @@ def train() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "lasthop"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m lasthop "$@"\n')
+        # Counts are written when the process exits; the command itself exits at once.
+        call = "import sys; from lasthop.cli.main import main; sys.exit(main())"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n')
         program.chmod(0o755)
         speed.LASTHOP = program
         for case in speed.CASES:
@@ -114,7 +116,9 @@ def main() -> None:
     merge = profdata()
     build()
     train()
-    counts = map(str, RAW.glob("*.profraw"))
+    counts = [str(file) for file in RAW.glob("*.profraw")]
+    if not counts:
+        sys.exit("the training runs have written no counts")
     subprocess.run([merge, "merge", "-sparse", "-o", str(PROFILE), *counts], check=True)
     print(f"{PROFILE}: {PROFILE.stat().st_size // 1000} kB")
 
