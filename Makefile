@@ -87,7 +87,7 @@ test-programs:
 	cargo test --workspace --no-run --quiet
 
 test-rust:
-	env -u MAKEFLAGS cargo test --workspace --quiet
+	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet
 
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs

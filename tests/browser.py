@@ -71,10 +71,8 @@ def program(package: str, *names: str) -> str:
 
 
 @contextmanager
-def opened(
-    page: Path | str, width: int, height: int = 900, ready: str = "html[data-ready]"
-) -> Iterator[Opened]:
-    """Open a file or an address in a window of this size and wait until its charts are drawn."""
+def started() -> Iterator[Any]:
+    """A browser without windows."""
     path = program("chromium", "chromium", "chromium-browser", "google-chrome")
     from playwright.sync_api import sync_playwright
 
@@ -82,14 +80,29 @@ def opened(
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=options)
         try:
-            context = browser.new_context(viewport={"width": width, "height": height})
-            out = Opened(context.new_page())
-            out.page.on("console", lambda m: out.errors.extend([m.text] * (m.type == "error")))
-            out.page.on("pageerror", lambda e: out.errors.append(str(e)))
-            out.page.on("request", lambda r: out.requests.append(r.url))
-            out.page.goto(page.as_uri() if isinstance(page, Path) else page)
-            out.page.wait_for_selector(ready, state="attached", timeout=30_000)
-            out.page.wait_for_timeout(300)
-            yield out
+            yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def opened(
+    browser: Any,
+    page: Path | str,
+    width: int,
+    height: int = 900,
+    ready: str = "html[data-ready]",
+) -> Iterator[Opened]:
+    """Open a file or an address in a window of this size and wait until its charts are drawn."""
+    context = browser.new_context(viewport={"width": width, "height": height})
+    try:
+        out = Opened(context.new_page())
+        out.page.on("console", lambda m: out.errors.extend([m.text] * (m.type == "error")))
+        out.page.on("pageerror", lambda e: out.errors.append(str(e)))
+        out.page.on("request", lambda r: out.requests.append(r.url))
+        out.page.goto(page.as_uri() if isinstance(page, Path) else page)
+        out.page.wait_for_selector(ready, state="attached", timeout=30_000)
+        out.page.wait_for_timeout(300)
+        yield out
+    finally:
+        context.close()

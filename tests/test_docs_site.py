@@ -134,10 +134,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_site_in_a_browser(site: str, width: int) -> None:
+def test_the_site_in_a_browser(chromium: Any, site: str, width: int) -> None:
     pages = ["docs/tutorial", "docs/architecture", "reference/scenario", "reference/cli/compare"]
     pages += ["reference/python", "reference/json/compare", "docs/recipes/live", "CHANGELOG"]
-    with opened(f"{site}/index.html", width, ready="footer") as page:
+    with opened(chromium, f"{site}/index.html", width, ready="footer") as page:
         for name in pages:
             page.page.goto(f"{site}/{name}.html")
             assert not page.scrolls_sideways(), name

@@ -427,8 +427,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_renders_without_errors_or_requests(page: Path, width: int) -> None:
-    with browser.opened(page, width) as found:
+def test_the_page_renders_without_errors_or_requests(chromium: Any, page: Path, width: int) -> None:
+    with browser.opened(chromium, page, width) as found:
         assert found.errors == []
         assert [r for r in found.requests if not r.startswith(("data:", "file:"))] == []
         assert len([r for r in found.requests if r.startswith("file:")]) == 1
@@ -449,8 +449,8 @@ def test_the_page_renders_without_errors_or_requests(page: Path, width: int) -> 
         assert all(colours > 5 for colours in drawn)
 
 
-def test_zoom_and_legends_work_by_keyboard(page: Path) -> None:
-    with browser.opened(page, 1280) as found:
+def test_zoom_and_legends_work_by_keyboard(chromium: Any, page: Path) -> None:
+    with browser.opened(chromium, page, 1280) as found:
         where = found.page.locator("#where")
         assert where.inner_text() == "0.000 s to 16.000 s"
         found.page.locator("#panel-0-rtt .chart").focus()
@@ -469,8 +469,8 @@ def test_zoom_and_legends_work_by_keyboard(page: Path) -> None:
         assert found.errors == []
 
 
-def test_dragging_zooms_all_charts(page: Path) -> None:
-    with browser.opened(page, 1280) as found:
+def test_dragging_zooms_all_charts(chromium: Any, page: Path) -> None:
+    with browser.opened(chromium, page, 1280) as found:
         box = found.page.locator("#panel-1-rates .u-over").bounding_box()
         assert box is not None
         found.page.locator("#panel-1-rates").scroll_into_view_if_needed()
@@ -488,8 +488,8 @@ def test_dragging_zooms_all_charts(page: Path) -> None:
         assert high == pytest.approx(8.0, abs=0.2)
 
 
-def test_the_page_prints(page: Path, tmp_path: Path) -> None:
-    with browser.opened(page, 1280) as found:
+def test_the_page_prints(chromium: Any, page: Path, tmp_path: Path) -> None:
+    with browser.opened(chromium, page, 1280) as found:
         found.page.pdf(path=tmp_path / "page.pdf", format="A4")
         assert found.errors == []
     assert (tmp_path / "page.pdf").stat().st_size > 20_000

@@ -245,10 +245,10 @@ def test_chart_data_have_every_case(swept: Path) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("kind", ["compared", "reproduced", "swept"])
 def test_the_page_renders_without_errors_or_requests(
-    kind: str, width: int, request: pytest.FixtureRequest
+    chromium: Any, kind: str, width: int, request: pytest.FixtureRequest
 ) -> None:
     folder: Path = request.getfixturevalue(kind)
-    with browser.opened(folder / "report.html", width) as found:
+    with browser.opened(chromium, folder / "report.html", width) as found:
         assert found.errors == []
         assert [r for r in found.requests if not r.startswith(("data:", "file:"))] == []
         assert len([r for r in found.requests if r.startswith("file:")]) == 1
@@ -264,8 +264,8 @@ def test_the_page_renders_without_errors_or_requests(
         assert all(pictures)
 
 
-def test_axes_can_be_chosen(compared: Path) -> None:
-    with browser.opened(compared / "report.html", 1280) as found:
+def test_axes_can_be_chosen(chromium: Any, compared: Path) -> None:
+    with browser.opened(chromium, compared / "report.html", 1280) as found:
         choose = found.page.locator(".controls select")
         marks = ".plot > svg > :is(circle, rect, polygon)"
         assert found.page.locator(marks).count() == 8, "4 schemes at 2 round-trip times"
@@ -289,8 +289,8 @@ def test_axes_can_be_chosen(compared: Path) -> None:
         assert found.errors == []
 
 
-def test_the_page_prints(reproduced: Path, tmp_path: Path) -> None:
-    with browser.opened(reproduced / "report.html", 1280) as found:
+def test_the_page_prints(chromium: Any, reproduced: Path, tmp_path: Path) -> None:
+    with browser.opened(chromium, reproduced / "report.html", 1280) as found:
         found.page.pdf(path=tmp_path / "report.pdf", format="A4")
         found.page.emulate_media(media="print")
         assert not found.page.locator(".readout").first.is_visible()
