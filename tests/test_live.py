@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 from documents import validate
+from live_programs import PING, PROBE, SINK, SPIN
 
 from lasthop import _native
 from lasthop.live import link as live
@@ -218,30 +219,6 @@ def test_a_link_in_a_user_namespace_where_only_one_user_has_a_number(tmp_path: P
     assert digest(tmp_path / "got") == digest(Path(SERVER))
 
 
-# Datagrams of 1000 bytes at a constant rate: datagrams per second, seconds.
-PROBE = """
-import os, socket, sys, time
-rate, length = float(sys.argv[1]), float(sys.argv[2])
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-start = time.monotonic()
-for i in range(int(rate * length)):
-    if i == int(rate * 0.8):
-        pass  # Half
-    while time.monotonic() < start + i / rate:
-        if rate < 2000: time.sleep(0.2 / rate)
-    try: s.sendto(bytes(972), ('100.64.0.1', 9))
-    except ConnectionRefusedError: pass
-time.sleep(0.5)
-"""
-
-
-#: A server for datagrams that takes none of them from its socket.
-SINK = (
-    f"{sys.executable} -c 'import socket, time;"
-    ' s = socket.socket(2, 2); s.bind(("", 9)); time.sleep(60)\''
-)
-
-
 def probe(program: str, rate: int, length: float, *hop: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "lasthop", "link", "--json", *hop, "--server", SINK, "--"]
     words += [sys.executable, "-c", program, str(rate), str(length)]
@@ -277,16 +254,6 @@ def test_a_run_that_is_held_up_is_invalid() -> None:
     assert (link.returncode, report["valid"], report["exit_status"]) == (1, False, 0)
     assert report["lateness_us"]["max"] > 100_000
     assert "INVALID" in err
-
-
-# Holds a processor for 200 ms with a higher priority than the link has.
-SPIN = """
-import os, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-end = time.monotonic() + 0.2
-while time.monotonic() < end: pass
-"""
 
 
 def test_a_full_disk_ends_the_link_with_a_message() -> None:
@@ -410,17 +377,6 @@ def test_a_run_that_was_late_is_invalid() -> None:
     assert done.returncode == 1
     assert "INVALID" in done.stderr
     assert "too busy" in done.stderr
-
-
-# A datagram to a closed port, which the kernel answers by ICMP.
-PING = """
-import socket
-def ping(address):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.connect((address, 9)); s.settimeout(5); s.send(b'?')
-        try: s.recv(1)
-        except ConnectionRefusedError: pass
-"""
 
 
 def test_links_can_be_nested(tmp_path: Path) -> None:
