@@ -86,7 +86,8 @@ mod tests {
         assert_eq!(p.delayed_ack.limit(), Some(Duration::millis(100)));
         assert_eq!(p.initial_rto, Duration::secs(6));
         let value = serde_json::to_value(ProfileKeys::of(&p)).unwrap();
-        assert_eq!(serde_json::from_value::<ProfileKeys>(value).unwrap().profile(), p);
+        let text = toml::to_string(&value).unwrap();
+        assert_eq!(settings::<ProfileKeys>(&text).profile(), p);
     }
 
     #[test]
