@@ -97,6 +97,23 @@ macro_rules! profile_fields {
             restart_window: Size,
             /// A lost SYN sets ssthresh to two segments (ns-2 rule 19).
             syn_loss_cuts_ssthresh: bool,
+            /// Timeouts of the SYN are spurious, and cwnd is the initial window, if the SYN-ACK
+            /// echoes the timestamp of the first SYN (Linux `tcp_try_undo_spurious_syn`).
+            syn_undo: bool,
+            /// First timeouts of the SYN that do not double the next one (Linux
+            /// `tcp_syn_linear_timeouts`).
+            syn_linear_timeouts: u32,
+            /// Retransmissions of the SYN, beside those after `syn_linear_timeouts`, before the
+            /// sender gives up; 0: no limit (Linux `tcp_syn_retries`; RFC 9293 section 3.8.3: for
+            /// at least 3 minutes).
+            syn_retries: u32,
+            /// Retransmissions of the SYN-ACK by the receiver's timer before it forgets the
+            /// connection; 0: a SYN-ACK only answers a SYN (Linux `tcp_synack_retries`).
+            synack_retries: u32,
+            /// How long a segment may be retransmitted without an answer: the first timeout after
+            /// this time ends the connection; 0: none does (RFC 9293 section 3.8.3, R2: at least
+            /// 100 s; Linux `tcp_retries2` = 15, by `tcp_model_timeout`).
+            user_timeout: Duration,
             /// What an idle time does (ns-2 rule 12).
             idle_restart: IdleRestart,
             /// Slow start threshold at the start.

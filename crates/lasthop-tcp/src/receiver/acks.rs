@@ -14,7 +14,9 @@ impl Receiver {
     #[inline(never)]
     pub(super) fn ack_now(&mut self, now: Time, out: &mut impl Output) {
         (self.pending, self.compressing) = (false, false);
-        self.deadline = Time::NEVER;
+        if !self.is_answering() {
+            self.deadline = Time::NEVER;
+        }
         if let Some(compression) = &mut self.compression {
             compression.ack_sent();
         }

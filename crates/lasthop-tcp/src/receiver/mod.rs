@@ -3,6 +3,7 @@
 mod acks;
 mod compression;
 mod growth;
+mod handshake;
 mod linux_acks;
 mod plain;
 pub(crate) mod rule;
@@ -12,6 +13,7 @@ pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
+use self::handshake::SynAcks;
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
 use crate::loss::LossClass;
 use crate::profile::{DelayedAckRule, Profile};
@@ -79,6 +81,8 @@ pub struct Receiver {
     last_ack: u64,
     fin_at: Option<u64>,
     open: bool,
+    /// The timer of the SYN-ACK, if the receiver retransmits it.
+    syn_acks: Option<SynAcks>,
     /// Broken off, by either side.
     reset: bool,
     /// Open, every segment acknowledged at once, read at once, no FIN seen.
@@ -149,6 +153,7 @@ impl Receiver {
             last_ack: 0,
             fin_at: None,
             open: false,
+            syn_acks: (profile.synack_retries > 0).then(|| SynAcks::new(profile)),
             reset: false,
             usual: false,
             plain: false,
@@ -206,7 +211,10 @@ impl Receiver {
         } else if segment.flags.has(Flags::SYN) {
             self.on_syn(now, segment, out);
         } else if self.open {
+            self.on_confirmed();
             self.on_data(now, segment, out);
+        } else if self.has_forgotten() {
+            self.send_reset(out);
         }
         (before, self.rcv_nxt - before)
     }
@@ -296,21 +304,6 @@ impl Receiver {
         self.rcv_nxt = self.fin_at.map_or(taken.next, |fin| taken.next.min(fin));
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
         self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
-    }
-
-    /// The connection begins, or the sender has not got the answer.
-    fn on_syn(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        self.open = true;
-        self.usual = self.delay.is_none()
-            && !self.config.manual_read
-            && self.fin_at.is_none()
-            && self.rule.is_none()
-            && self.growth.is_none();
-        self.ts_recent = segment.ts_value;
-        if let Some(acks) = &mut self.linux_acks {
-            acks.on_syn(now);
-        }
-        self.send_ack(now, Flags::SYN, out);
     }
 
     /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at
@@ -512,6 +505,9 @@ impl Receiver {
             }
         }
         if now >= self.deadline {
+            if self.is_answering() {
+                return self.on_syn_ack_timeout(now, out);
+            }
             if let Some(acks) = self.linux_acks.as_mut().filter(|_| !self.compressing) {
                 acks.on_delay_over();
             }

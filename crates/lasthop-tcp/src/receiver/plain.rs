@@ -75,6 +75,7 @@ impl Receiver {
     /// As `usual`, but every second segment is acknowledged at once, the others by the timer.
     fn delays_plainly(&self) -> bool {
         self.open
+            && !self.is_answering()
             && self.delay.is_some()
             && self.linux_acks.is_none()
             && self.compression.is_none()

@@ -5,7 +5,7 @@ use crate::loss::LossClass;
 use crate::recovery::config::Recovery;
 use crate::window::Needs;
 use lasthop_core::segment::{FlowId, NodeId, Options, Segment};
-use lasthop_core::units::Duration;
+use lasthop_core::units::{Duration, Time};
 
 /// Receives the segments that a sender transmits. The host of the sender implements it.
 ///
@@ -132,6 +132,15 @@ impl SenderCounters {
             timeouts_held: self.timeouts_held - earlier.timeouts_held,
         }
     }
+}
+
+/// Why and when a sender ended the connection itself (Linux `tcp_write_timeout`, `ETIMEDOUT`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// The SYN was retransmitted as often as `syn_retries` and `syn_linear_timeouts` allow.
+    NotConnected(Time),
+    /// Data were retransmitted for `user_timeout` without an answer.
+    NotAcknowledged(Time),
 }
 
 /// State of the connection.

@@ -1,10 +1,11 @@
 //! Opening, closing and resetting the connection.
 
-use super::{Output, Sender, State};
+use super::{GaveUp, Output, Sender, State};
 use crate::profile::IdleRestart;
+use crate::timestamps::timestamp;
 use crate::window::{Start, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Duration, Time};
 
 #[allow(clippy::multiple_inherent_impl, reason = "the handshake and the notices are files apart")]
 impl<W: WindowRule> Sender<W> {
@@ -31,16 +32,28 @@ impl<W: WindowRule> Sender<W> {
         let stream = &mut self.stream;
         stream.set_state(State::Established);
         stream.set_first_rwnd(u64::from(segment.window));
+        let echo = segment.flags.has(Flags::TIMESTAMPS).then_some(segment.ts_echo);
         if self.syn_losses > 0 {
             let profile = stream.profile();
+            let spurious = profile.syn_undo && echo == Some(timestamp(self.first_syn_at));
             let window = match self.syn_losses {
+                _ if spurious => profile.initial_window,
                 1 => profile.syn_loss_window,
                 _ => profile.syn_losses_window,
             };
             let cwnd = window.bytes(stream.mss()) as f64;
             stream.congestion_mut().set_cwnd(cwnd);
             if stream.profile().full_handshake {
-                stream.timers_mut().after_syn_loss();
+                match echo {
+                    // The echo identifies the SYN that was answered (Linux `tcp_ack_update_rtt`).
+                    Some(echo) => {
+                        let since = timestamp(now).wrapping_sub(echo);
+                        let rtt = Duration::micros(u64::from(since));
+                        stream.sample_rtt(rtt, Time(now.0.saturating_sub(rtt.0)), true);
+                        stream.timers_mut().end_back_off();
+                    }
+                    None => stream.timers_mut().after_syn_loss(),
+                }
             }
         } else {
             let exact = stream.profile().timestamps;
@@ -70,22 +83,44 @@ impl<W: WindowRule> Sender<W> {
         self.fill(now, out);
     }
 
-    /// The SYN was not answered in time.
+    /// The SYN was not answered in time (Linux `tcp_retransmit_timer`, `tcp_write_timeout`).
     pub(super) fn on_syn_timeout(&mut self, now: Time, out: &mut impl Output) {
-        self.syn_losses += 1;
         let stream = &mut self.stream;
+        let (linear, retries) = (stream.profile().syn_linear_timeouts, stream.profile().syn_retries);
+        if retries > 0 && self.syn_losses >= retries.saturating_add(linear) {
+            return self.give_up(GaveUp::NotConnected(now));
+        }
+        self.syn_losses += 1;
         stream.counters_mut().timeouts += 1;
         if stream.profile().syn_loss_cuts_ssthresh {
             let least = 2.0 * f64::from(stream.mss());
             stream.congestion_mut().set_ssthresh(least);
             stream.counters_mut().reductions += 1;
         }
-        stream.timers_mut().back_off();
+        if self.syn_losses > linear {
+            stream.timers_mut().back_off();
+        }
         stream.counters_mut().retransmissions += 1;
         self.send_syn(now, out);
     }
 
+    /// Ends the connection without an answer. What arrives later is answered with a reset, as for
+    /// an unknown connection.
+    #[cold]
+    pub(super) fn give_up(&mut self, reason: GaveUp) {
+        self.abort();
+        (self.gave_up, self.reset) = (Some(reason), true);
+    }
+
+    /// Why and when the sender gave up the connection; `None` if it did not.
+    pub fn gave_up(&self) -> Option<GaveUp> {
+        self.gave_up
+    }
+
     fn send_syn(&mut self, now: Time, out: &mut impl Output) {
+        if self.syn_losses == 0 {
+            self.first_syn_at = now;
+        }
         self.syn_sent_at = now;
         self.stream.send_syn(now, self.syn_losses > 0, out);
     }

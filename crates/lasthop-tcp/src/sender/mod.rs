@@ -12,7 +12,7 @@ pub(crate) mod stream;
 mod timers;
 
 pub use crate::timestamps::timestamp;
-pub use config::{Output, SendReason, SenderConfig, SenderCounters, State};
+pub use config::{GaveUp, Output, SendReason, SenderConfig, SenderCounters, State};
 pub use limits::Limit;
 pub use stream::plain::{AfterPlainAck, Rest};
 
@@ -91,7 +91,10 @@ pub struct Sender<W> {
     notice_rule: Option<Box<dyn NoticeRule>>,
     reset: bool,
     syn_losses: u32,
+    /// When the SYN was sent first and last.
+    first_syn_at: Time,
     syn_sent_at: Time,
+    gave_up: Option<GaveUp>,
     /// The next ACK may take the fast path (`plain`).
     plain: bool,
 }
@@ -110,7 +113,9 @@ impl<W: WindowRule> Sender<W> {
             notice_rule: profile.notices.map(|setting| setting.make()),
             reset: false,
             syn_losses: 0,
+            first_syn_at: Time::ZERO,
             syn_sent_at: Time::ZERO,
+            gave_up: None,
             plain: false,
         }
     }
@@ -244,6 +249,9 @@ impl<W: WindowRule> Sender<W> {
         } else if stream.state() == State::SynSent {
             self.on_syn_timeout(now, out);
         } else if stream.state() == State::Established {
+            if stream.is_overdue(now) {
+                return self.give_up(GaveUp::NotAcknowledged(now));
+            }
             recovery.on_timeout(stream, now, out);
         }
     }

@@ -11,6 +11,7 @@ mod estimators;
 mod f_rto;
 mod linux;
 mod linux_cubic;
+mod linux_handshake;
 mod linux_rto;
 mod noor;
 mod offload;

@@ -10,13 +10,16 @@
 //! | `profile linux` | the profile (at the top; `rfc` unless said) |
 //! | `set min_rto = "200 ms"` | a key of `[tcp]` (at the top) |
 //! | `window 20` | receive window in segments, 1000 unless said (at the top) |
+//! | `unconnected` | the script begins when the connection is opened, not with an established one (at the top) |
 //! | `write 10`, `write endless`, `close` | what the application does |
 //! | `hold`, `resume` | what a relay does |
 //! | `+0.1 < ack 3000` | an ACK arrives 0.1 s after the line before; further words: see below |
+//! | `+0.1 < syn-ack of 2` | the SYN-ACK arrives; with timestamps it echoes that of the second SYN |
 //! | `+0.1 < notice eln 3000`, `< notice ersn 3000 ago 0.05` | a notice arrives, made now or so long ago: its kind and its value |
 //! | `timer`, `+1 timer` | the sender's timer fires: whenever it is due, or exactly so much later |
 //! | `> 3000..6000` | three new segments are sent: 3000, 4000 and 5000 |
 //! | `> 3000 rtx, 9000, fin` | 3000 is sent again, then 9000 for the first time, then the FIN |
+//! | `> syn`, `> syn rtx` | the SYN is sent, or sent again |
 //! | `> 9000 fin` | 9000 is sent, with the FIN |
 //! | `> *` | whatever is sent |
 //! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, dupacks, eln, ersn, ignored, held, deadline (seconds from now, 0: none), state |
@@ -65,12 +68,15 @@ pub fn complaint(script: &str) -> String {
 struct Log {
     sent: Vec<Segment>,
     expected: usize,
+    /// SYNs are listed, too.
+    lists_syns: bool,
 }
 
 impl Output for Log {
     fn send(&mut self, segment: Segment, _cause: SendReason) {
-        // Scripts list data segments and FINs only.
-        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+        // Scripts list data segments and FINs only, and SYNs if they begin with one.
+        let is_syn = self.lists_syns && segment.flags.has(Flags::SYN);
+        if segment.len > 0 || segment.flags.has(Flags::FIN) || is_syn {
             self.sent.push(segment);
         }
     }
@@ -101,6 +107,7 @@ fn describe(s: &Segment) -> String {
     let again = if s.attempt > 1 { " rtx" } else { "" };
     let fin = if s.flags.has(Flags::FIN) { " fin" } else { "" };
     match s.len {
+        0 if s.flags.has(Flags::SYN) => format!("syn{again}"),
         0 => format!("fin{again}"),
         MSS => format!("{}{fin}{again}", s.seq),
         len => format!("{}+{len}{fin}{again}", s.seq),
@@ -121,7 +128,10 @@ impl Player {
             script.lines().map(|l| strip_comment(l).trim()).enumerate().map(|(i, l)| (i + 1, l));
         let lines: Vec<(usize, &str)> = lines.filter(|(_, l)| !l.is_empty()).collect();
         let is_head =
-            |l: &str| ["scheme ", "profile ", "set ", "window "].iter().any(|w| l.starts_with(w));
+            |l: &str| {
+            l == "unconnected"
+                || ["scheme ", "profile ", "set ", "window "].iter().any(|w| l.starts_with(w))
+        };
         let (head, body) =
             lines.split_at(lines.iter().position(|(_, l)| !is_head(l)).unwrap_or(lines.len()));
         let mut player = Player::set_up(head)?;
@@ -140,6 +150,7 @@ impl Player {
                 ("scheme", name) => scheme = name.trim(),
                 ("profile", name) => profile = name.trim(),
                 ("window", n) => window = number(n)?,
+                ("unconnected", _) => {}
                 (_, key) => keys = keys + key + "\n",
             }
         }
@@ -162,9 +173,13 @@ impl Player {
             clock_phase: Duration::ZERO,
         };
         let sender = Sender::new(config, &profile, part.window());
-        let mut player =
-            Player { sender, profile, log: Log::default(), now: Time::ZERO, window: window * MSS };
+        let unconnected = head.iter().any(|(_, line)| *line == "unconnected");
+        let log = Log { lists_syns: unconnected, ..Log::default() };
+        let mut player = Player { sender, profile, log, now: Time::ZERO, window: window * MSS };
         player.sender.open(Time::ZERO, &mut player.log);
+        if unconnected {
+            return Ok(player);
+        }
         player.now = Time::ZERO + HANDSHAKE;
         let answer =
             Segment { flags: Flags::ACK.with(Flags::SYN), ..player.ack(0, timestamp(Time::ZERO)) };
@@ -254,6 +269,9 @@ impl Player {
         if let Some(notice) = what.strip_prefix("notice ") {
             return self.notice(notice);
         }
+        if let Some(of) = what.strip_prefix("syn-ack of ") {
+            return self.syn_ack(number(of)?);
+        }
         let (mut ack, mut flags, mut of, mut named) = (None, Flags::NONE, None, 0);
         let (mut duplicate, mut sack, mut asked) = ("", "", "");
         let mut words = what.split_whitespace();
@@ -297,6 +315,15 @@ impl Player {
         let segment = self.ack(ack, stamp);
         let segment = Segment { flags: segment.flags.with(flags), ..segment };
         self.sender.on_segment(self.now, &segment, &options, &mut self.log);
+        Ok(())
+    }
+
+    /// The answer to SYN number `n`.
+    fn syn_ack(&mut self, n: usize) -> Result<(), String> {
+        let syn = self.log.sent.iter().filter(|s| s.flags.has(Flags::SYN)).nth(n.wrapping_sub(1));
+        let ack = self.ack(0, syn.ok_or("no such SYN")?.ts_value);
+        let segment = Segment { flags: ack.flags.with(Flags::SYN), ..ack };
+        self.sender.on_segment(self.now, &segment, &Options::NONE, &mut self.log);
         Ok(())
     }
 

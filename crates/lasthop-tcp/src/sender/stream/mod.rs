@@ -53,6 +53,9 @@ pub struct Stream<W> {
     /// Several segments may leave as one frame.
     offload: bool,
     last_sent: Time,
+    /// The first unacknowledged byte at the last retransmission, and when a retransmission first
+    /// found it unacknowledged (Linux `retrans_stamp`).
+    unanswered: (u64, Time),
     ts_recent: u32,
     counters: SenderCounters,
     timers: Timers,
@@ -95,6 +98,7 @@ impl<W: WindowRule> Stream<W> {
             board: Scoreboard::default(),
             recent: Ring::default(),
             last_sent: Time::ZERO,
+            unanswered: (u64::MAX, Time::ZERO),
             ts_recent: 0,
             counters: SenderCounters::default(),
         }
@@ -335,6 +339,14 @@ impl<W: WindowRule> Stream<W> {
     pub fn advance(&mut self, ack: u64) {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
+    }
+
+    /// Retransmissions have not been answered for as long as the profile allows (Linux
+    /// `retransmits_timed_out`).
+    pub fn is_overdue(&self, now: Time) -> bool {
+        let limit = self.profile.user_timeout;
+        let (una, since) = self.unanswered;
+        limit > Duration::ZERO && una == self.snd_una && now - since >= limit
     }
 
     /// Everything outstanding is to be sent again.

@@ -300,6 +300,9 @@ impl<W: WindowRule> Stream<W> {
         let mut segment = self.make(seq, len, flags, attempt, now);
         segment.size += further_headers;
         self.last_sent = now;
+        if self.unanswered.0 != self.snd_una {
+            self.unanswered = (self.snd_una, now);
+        }
         self.counters.segments += 1;
         self.counters.retransmissions += 1;
         out.send(segment, reason);

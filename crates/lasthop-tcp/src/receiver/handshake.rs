@@ -1,0 +1,123 @@
+//! The answer to the SYN, and its retransmission until the sender confirms it (Linux
+//! `reqsk_timer_handler`, `tcp_check_req`).
+
+use super::Receiver;
+use crate::profile::Profile;
+use crate::sender::config::Output;
+use crate::ticks::Ticks;
+use lasthop_core::segment::{Flags, Segment};
+use lasthop_core::units::{Duration, Time};
+
+/// The timer of the SYN-ACK.
+#[derive(Clone, Debug)]
+pub(super) struct SynAcks {
+    phase: Phase,
+    /// Timeout of the first SYN-ACK, and the longest one.
+    first: Duration,
+    longest: Duration,
+    /// Retransmissions before the connection is forgotten (`tcp_synack_retries`).
+    retries: u32,
+    ticks: Ticks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Listening,
+    /// A SYN-ACK is unanswered (SYN-RECEIVED); its timeouts so far.
+    Answering(u32),
+    Established,
+    /// The last SYN-ACK was not answered either.
+    Forgotten,
+}
+
+impl SynAcks {
+    pub(super) fn new(profile: &Profile) -> SynAcks {
+        SynAcks {
+            phase: Phase::Listening,
+            first: profile.initial_rto,
+            longest: profile.max_rto,
+            retries: profile.synack_retries,
+            ticks: Ticks::new(profile, Duration::ZERO),
+        }
+    }
+
+    /// When the SYN-ACK sent now times out (`tcp_reqsk_timeout`).
+    fn expiry(&self, now: Time, timeouts: u32) -> Time {
+        let wait = self.first.0.saturating_mul(1 << timeouts.min(31)).min(self.longest.0);
+        self.ticks.expiry(now, Duration(wait))
+    }
+}
+
+#[allow(clippy::multiple_inherent_impl, reason = "the handshake is a file apart")]
+impl Receiver {
+    /// The connection begins, or the sender did not receive the answer.
+    pub(super) fn on_syn(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        self.open = true;
+        let repeated = self.is_answering();
+        if !repeated {
+            self.ts_recent = segment.ts_value;
+        }
+        if let Some(acks) = &mut self.linux_acks {
+            acks.on_syn(now);
+        }
+        let timeouts = match self.syn_acks.as_ref().map(|s| s.phase) {
+            Some(Phase::Answering(timeouts)) => Some(timeouts),
+            Some(Phase::Listening | Phase::Forgotten) => Some(0),
+            Some(Phase::Established) | None => None,
+        };
+        if let Some(timeouts) = timeouts {
+            self.await_confirmation(now, timeouts);
+        }
+        self.update_usual();
+        self.send_ack(now, Flags::SYN, out);
+    }
+
+    /// Starts the timer of the SYN-ACK that is sent now, after `timeouts`.
+    fn await_confirmation(&mut self, now: Time, timeouts: u32) {
+        let Some(syn_acks) = &mut self.syn_acks else { return };
+        syn_acks.phase = Phase::Answering(timeouts);
+        (self.deadline, self.armed) = (syn_acks.expiry(now, timeouts), now);
+    }
+
+    /// True if a SYN-ACK is unanswered and its timer runs.
+    pub(super) fn is_answering(&self) -> bool {
+        self.syn_acks.as_ref().is_some_and(|s| matches!(s.phase, Phase::Answering(_)))
+    }
+
+    /// The last SYN-ACK was not answered: the connection is unknown (Linux: no request socket).
+    pub(super) fn has_forgotten(&self) -> bool {
+        self.syn_acks.as_ref().is_some_and(|s| s.phase == Phase::Forgotten)
+    }
+
+    /// A segment without SYN confirms the SYN-ACK.
+    pub(super) fn on_confirmed(&mut self) {
+        if let Some(syn_acks) = self.syn_acks.as_mut().filter(|s| s.phase != Phase::Established) {
+            syn_acks.phase = Phase::Established;
+            self.deadline = Time::NEVER;
+            self.update_usual();
+        }
+    }
+
+    fn update_usual(&mut self) {
+        self.usual = !self.is_answering()
+            && self.delay.is_none()
+            && !self.config.manual_read
+            && self.fin_at.is_none()
+            && self.rule.is_none()
+            && self.growth.is_none();
+    }
+
+    /// The SYN-ACK was not answered in time.
+    #[cold]
+    pub(super) fn on_syn_ack_timeout(&mut self, now: Time, out: &mut impl Output) {
+        self.deadline = Time::NEVER;
+        let Some(syn_acks) = &mut self.syn_acks else { return };
+        let Phase::Answering(timeouts) = syn_acks.phase else { return };
+        if timeouts >= syn_acks.retries {
+            (syn_acks.phase, self.open) = (Phase::Forgotten, false);
+            return;
+        }
+        self.await_confirmation(now, timeouts + 1);
+        self.send_ack(now, Flags::SYN, out);
+    }
+}
