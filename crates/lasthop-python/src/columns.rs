@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// All kinds of events, in the order of their codes.
-pub const KINDS: [Kind; 26] = [
+pub const KINDS: [Kind; 27] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -32,6 +32,7 @@ pub const KINDS: [Kind; 26] = [
     Kind::FastRetransmit,
     Kind::Undone,
     Kind::Spurious,
+    Kind::GaveUp,
     Kind::RequestSent,
     Kind::RequestReceived,
 ];

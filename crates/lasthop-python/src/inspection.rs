@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use crate::columns::ConnectionFlows;
 
 /// Kinds of events that are recorded; the code of an event is its index.
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 21] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -31,6 +31,7 @@ const KINDS: [Kind; 20] = [
     Kind::FastRetransmit,
     Kind::Undone,
     Kind::Spurious,
+    Kind::GaveUp,
     Kind::AgentIn,
 ];
 

@@ -7,6 +7,9 @@ use lasthop_core::units::{Duration, Time};
 /// Ticks of the longest range of [`Ticks`]; the clock begins anywhere in it.
 const RANGE: u64 = 512;
 
+/// The coarsest level of the wheel rounds to 2^COARSEST ticks (`LVL_DEPTH` = 9 for HZ > 100).
+const COARSEST: u32 = 24;
+
 /// When timers of a host expire.
 ///
 /// # Examples
@@ -44,8 +47,8 @@ impl Ticks {
     }
 
     /// When a timer expires that is set for `wait` from now: the wait is rounded up to ticks, and
-    /// the wheel of timers to the end of a tick, of eight from 63 ticks on, of 64 from 504 on
-    /// (Linux `usecs_to_jiffies`, `calc_index`).
+    /// the wheel of timers to the end of a tick, of eight from 63 ticks on, of 64 from 504 on, and
+    /// so on by factors of eight (Linux `usecs_to_jiffies`, `calc_index`).
     #[inline]
     pub fn expiry(&self, now: Time, wait: Duration) -> Time {
         if self.length == 0 { now + wait } else { self.in_ticks(now, wait) }
@@ -56,11 +59,10 @@ impl Ticks {
             return now;
         }
         let wait = wait.0.div_ceil(self.length);
-        let shift = match wait {
-            ..63 => 0,
-            63..504 => 3,
-            _ => 6,
-        };
+        let mut shift = 0;
+        while wait >= 63 << shift && shift < COARSEST {
+            shift += 3;
+        }
         let expires = (now.0 + self.phase) / self.length + wait;
         let fires = ((expires >> shift) + 1) << shift;
         Time(fires * self.length - self.phase)

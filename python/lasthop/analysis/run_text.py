@@ -86,6 +86,7 @@ def _flow(flow: Mapping[str, Any]) -> list[str]:
     done = f", complete at {time(flow['completed_s'])}" if flow["completed_s"] is not None else ""
     return [
         f"\n{flow['id']}: {flow['from']} → {flow['to']}",
+        *_gave_up(flow),
         (
             f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes"
             f" delivered{done})"
@@ -108,6 +109,14 @@ def _flow(flow: Mapping[str, Any]) -> list[str]:
         f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         *_experience(flow),
     ]
+
+
+def _gave_up(flow: Mapping[str, Any]) -> list[str]:
+    """Why and when the connection ended without an answer."""
+    if not (gave_up := flow.get("gave_up")):
+        return []
+    limit = {"syn": "SYN: tcp.syn_retries", "data": "data: tcp.user_timeout"}[gave_up["unanswered"]]
+    return [f"  gave up         at {time(gave_up['at_s'])}, no answer to its {limit}"]
 
 
 def _experience(flow: Mapping[str, Any]) -> list[str]:

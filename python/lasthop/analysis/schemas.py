@@ -95,6 +95,7 @@ def _flow() -> Schema:
         "acknowledged_undelivered_bytes": _COUNT,
         "notices": notices,
         "arrived_s": _POSITIVE,
+        "gave_up": _object({"at_s": _POSITIVE, "unanswered": {"enum": ["syn", "data"]}}),
         "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
         "call": _object(call),
         "requests": _object(requests),

@@ -99,6 +99,8 @@ pub enum Kind {
     Undone,
     /// Retransmissions turn out to be spurious; `value` is their number.
     Spurious,
+    /// The sender ends the connection, since its retransmissions are not answered.
+    GaveUp,
 }
 
 impl Kind {
@@ -132,6 +134,7 @@ impl Kind {
             Kind::FastRetransmit => "fast_retransmit",
             Kind::Undone => "undone",
             Kind::Spurious => "spurious",
+            Kind::GaveUp => "gave_up",
         }
     }
 }

@@ -382,7 +382,9 @@ impl Connection {
         out: &mut Outbox<'_, P>,
         act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, P>),
     ) {
-        let before = P::READS.then(|| (self.sender.window(), self.sender.counters()));
+        let before = P::READS.then(|| {
+            (self.sender.window(), self.sender.counters(), self.sender.gave_up().is_some())
+        });
         let now = out.now();
         self.with_port(out, act);
         let (deadline, armed) = self.sender.deadline();
@@ -392,7 +394,7 @@ impl Connection {
             self.limit = limit;
             out.net.probes.limited(now, self.flow, self.second_half, limit);
         }
-        if let Some((window, counters)) = before {
+        if let Some((window, counters, had_given_up)) = before {
             let mut report = |kind, value| {
                 out.net.probes.state(now, self.from, self.flow, kind, value);
             };
@@ -406,6 +408,9 @@ impl Connection {
             }
             if counted.undone > counters.undone {
                 report(Kind::Undone, 1.0);
+            }
+            if self.sender.gave_up().is_some() && !had_given_up {
+                report(Kind::GaveUp, 1.0);
             }
             if after.ssthresh != window.ssthresh {
                 report(Kind::Ssthresh, after.ssthresh);

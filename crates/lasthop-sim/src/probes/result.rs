@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use lasthop::histogram::Summary;
 use lasthop::scenario::bounds::FlowBound;
 use lasthop::scenario::network::FlowRole;
-use lasthop::tcp::sender::Limit;
+use lasthop::tcp::sender::{GaveUp, Limit};
 use lasthop::traffic::Playback;
 use lasthop::units::{Duration, Quantity};
 use serde::{Deserialize, Serialize};
@@ -220,6 +220,35 @@ impl From<(Playback, Option<Duration>)> for VideoResult {
     }
 }
 
+/// Why and when a sender ended the connection without an answer.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct GaveUpResult {
+    /// Time of the run, seconds.
+    pub at_s: f64,
+    /// What was not answered.
+    pub unanswered: Unanswered,
+}
+
+/// What a sender retransmitted to the limit of its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unanswered {
+    /// The SYN (`syn_retries`).
+    Syn,
+    /// Data or a FIN (`user_timeout`).
+    Data,
+}
+
+impl From<GaveUp> for GaveUpResult {
+    fn from(gave_up: GaveUp) -> Self {
+        let (at, unanswered) = match gave_up {
+            GaveUp::NotConnected(at) => (at, Unanswered::Syn),
+            GaveUp::NotAcknowledged(at) => (at, Unanswered::Data),
+        };
+        GaveUpResult { at_s: at.decimal_secs(), unanswered }
+    }
+}
+
 /// The result of a flow.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FlowResult {
@@ -251,6 +280,9 @@ pub struct FlowResult {
     /// arrived in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrived_s: Option<f64>,
+    /// Only if the sender, or a relay's sender on the way, gave up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<GaveUpResult>,
     /// From the start of a finite transfer to the delivery of its last byte, seconds.
     pub completed_s: Option<f64>,
     /// For a finite transfer: the time from its start to its last byte on the empty path, seconds,

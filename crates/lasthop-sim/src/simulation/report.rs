@@ -102,6 +102,7 @@ impl<R: Observer> Simulation<R> {
             delivered_bytes: stats.delivered,
             acknowledged_undelivered_bytes: self.undelivered(flow),
             arrived_s: config.is_arrival.then(|| start.decimal_secs()),
+            gave_up: self.gave_up(flow),
             completed_s: completed.map(|t| (t - start).decimal_secs()),
             empty_path_s: network.empty_path_s(config),
             first_byte_s: stats.first_byte.map(|t| (t - start).decimal_secs()),
@@ -130,6 +131,15 @@ impl<R: Observer> Simulation<R> {
             rtt_s: stats.rtt.summary(),
             one_way_delay_s: stats.delay.summary(),
         }
+    }
+
+    /// The first of the flow's senders that gave up.
+    fn gave_up(&self, flow: &FlowHost) -> Option<GaveUpResult> {
+        [flow.first(), flow.last()]
+            .into_iter()
+            .flatten()
+            .find_map(|c| self.hosts.connections[c as usize].sender().gave_up())
+            .map(GaveUpResult::from)
     }
 
     /// For split flows: bytes acknowledged to the sender but not delivered.

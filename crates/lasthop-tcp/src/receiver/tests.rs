@@ -406,3 +406,63 @@ proptest! {
         }
     }
 }
+
+/// A receiver of the profile `linux` that has got a SYN with the timestamp 7 at time zero.
+fn syn_received(log: &mut Log) -> Receiver {
+    let config = ReceiverConfig {
+        flow: 1,
+        to: 0,
+        headers: 40,
+        mss: 1000,
+        buffer: 200_000,
+        manual_read: false,
+    };
+    let mut r = Receiver::new(config, &Profile::named(ProfileName::Linux), None);
+    r.on_segment(Time::ZERO, &syn(7), log);
+    r
+}
+
+fn syn(ts_value: u32) -> Segment {
+    let flags = Flags::SYN.with(Flags::TIMESTAMPS);
+    Segment { flags, ts_value, forward: true, ..Segment::default() }
+}
+
+/// Linux `reqsk_timer_handler`, `tcp_synack_retries` = 5: 1, 2, 4, 8, 16, 32 s; then the connection
+/// is unknown, and data are answered with a reset.
+#[test]
+fn the_syn_ack_is_retransmitted_and_forgotten() {
+    let mut log = Log::default();
+    let mut r = syn_received(&mut log);
+    let mut last = Time::ZERO;
+    for seconds in [1, 2, 4, 8, 16, 32] {
+        let due = r.deadline().0;
+        let late = due - (last + Duration::secs(seconds));
+        assert!(late <= Duration::millis(600), "{late:?} after {seconds} s");
+        r.on_timer(due, &mut log);
+        last = due;
+    }
+    assert_eq!((log.0.len(), r.deadline().0), (6, Time::NEVER));
+    assert!(log.0.iter().all(|(s, _)| s.flags.has(Flags::SYN) && s.ts_echo == 7));
+    let data = Segment { len: 1000, flags: Flags::ACK, forward: true, ..Segment::default() };
+    r.on_segment(last, &data, &mut log);
+    assert_eq!((log.0[6].0.flags, r.rcv_nxt()), (Flags::RST, 0));
+    r.on_segment(last, &syn(9), &mut log);
+    assert!(log.0[7].0.flags.has(Flags::SYN) && log.0[7].0.ts_echo == 9, "a new connection");
+}
+
+/// `tcp_check_req`: a repeated SYN is answered with the timestamp of the first one, and the timer
+/// begins again; whatever else arrives confirms the connection.
+#[test]
+fn a_repeated_syn_is_answered_and_data_confirm_the_connection() {
+    let mut log = Log::default();
+    let mut r = syn_received(&mut log);
+    let at = |ms| Time::ZERO + Duration::millis(ms);
+    r.on_segment(at(500), &syn(8), &mut log);
+    assert_eq!((log.0.len(), log.0[1].0.ts_echo), (2, 7));
+    assert!(r.deadline().0 >= at(1500));
+    let data = Segment { len: 1000, flags: Flags::ACK, forward: true, ..Segment::default() };
+    r.on_segment(at(600), &data, &mut log);
+    r.on_timer(at(5000), &mut log);
+    assert!(log.0[2..].iter().all(|(s, _)| !s.flags.has(Flags::SYN)));
+    assert_eq!(r.rcv_nxt(), 1000);
+}
