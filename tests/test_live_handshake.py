@@ -1,0 +1,99 @@
+"""How connections of the kernel begin and are given up, beside the profile `linux`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_live import measures_time, pytestmark, run
+
+import lasthop
+
+__all__ = ["pytestmark"]
+
+# Prints the state of a connection to the server, or how long it took to fail, as JSON.
+CLIENT = r"""
+import json, os, socket, struct, sys, time
+for key, value in [s.split("=") for s in sys.argv[2:]]:
+    open("/proc/sys/net/ipv4/" + key, "w").write(value)
+NAMES = ("rto ato snd_mss rcv_mss unacked sacked lost retrans fackets last_data_sent last_ack_sent"
+    " last_data_recv last_ack_recv pmtu rcv_ssthresh rtt rttvar snd_ssthresh snd_cwnd advmss"
+    " reordering rcv_rtt rcv_space total_retrans").split()
+begin = time.monotonic()
+try:
+    s = socket.create_connection((os.environ["LASTHOP_SERVER"], 9000))
+    info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    found = dict(zip(NAMES, struct.unpack("=24I", info[8:104])))
+    end = begin + float(sys.argv[1])
+    while time.monotonic() < end:
+        s.sendall(b"x" * 1000)
+        time.sleep(0.02)
+    if float(sys.argv[1]) > 0:
+        s.recv(1)
+except OSError as error:
+    found = {"error": type(error).__name__}
+print(json.dumps({**found, "seconds": time.monotonic() - begin}))
+"""
+SERVER = r"""
+import socket
+s = socket.create_server(("", 9000))
+c, _ = s.accept()
+while c.recv(65536): pass
+"""
+
+
+def connect(tmp_path: Path, hop: str, write_s: float, *sysctls: str) -> dict[str, Any]:
+    """What the client saw over a link of these keys."""
+    (tmp_path / "client.py").write_text(CLIENT)
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "live.toml").write_text(f"last_hop = {{ rate = '10 Mbps', {hop} }}\n")
+    server = f"{sys.executable} {tmp_path / 'server.py'}"
+    client = [sys.executable, str(tmp_path / "client.py"), str(write_s), *sysctls]
+    done = run(str(tmp_path / "live.toml"), "--server", server, "--", *client)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.partition("\n")[0])
+    return found
+
+
+def simulate(hop: str, tcp: str, app: str) -> dict[str, Any]:
+    """The flow of the same connection, simulated."""
+    text = f"duration = '60 s'\nlast_hop = {{ rate = '10 Mbps', {hop} }}\n[tcp]\n{tcp}\n[[flow]]\n"
+    run = lasthop.run(text=text + f"from = 'phone'\nto = 'server'\n{app}")
+    flow: dict[str, Any] = run.data["flows"][0]
+    return flow
+
+
+@measures_time
+def test_connecting_is_given_up_as_by_the_kernel(tmp_path: Path) -> None:
+    hop = "rtt = '40 ms', outage = { from = '0 s', length = '50 s', frames = 'lost-at-sending' }"
+    sysctls = ("tcp_syn_linear_timeouts=1", "tcp_syn_retries=1")
+    real = connect(tmp_path, hop, 0, *sysctls)
+    ours = simulate(hop, "syn_linear_timeouts = 1\nsyn_retries = 1", "app = 'bulk'")
+    assert real["error"] == "TimeoutError"
+    assert ours["gave_up"]["unanswered"] == "syn"
+    assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.3)
+
+
+@measures_time
+def test_data_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
+    hop = "rtt = '40 ms', outage = { from = '1 s', length = '50 s', frames = 'lost-at-sending' }"
+    # `tcp_model_timeout`: (2^4 - 1) times 200 ms.
+    real = connect(tmp_path, hop, 1.5, "tcp_retries2=3")
+    ours = simulate(hop, "user_timeout = '3 s'", "app = { kind = 'on-off', rate = '400 kbps', mean_on = '900 s', mean_off = '1 s' }")
+    assert real["error"] == "TimeoutError"
+    assert ours["gave_up"]["unanswered"] == "data"
+    assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.5)
+
+
+@measures_time
+def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(tmp_path: Path) -> None:
+    real = connect(tmp_path, "rtt = '2.5 s'", 0)
+    ours = simulate("rtt = '2.5 s'", "", "app = { kind = 'transfer', size = '14480 B' }")
+    assert (real["snd_cwnd"], real["total_retrans"]) == (10, 2)
+    assert ours["retransmissions"]["total"] == 2
+    # The handshake, then one flight.
+    assert ours["completed_s"] == pytest.approx(2.5 + 1.25, abs=0.1)
+    assert real["rtt"] / 1e6 == pytest.approx(2.5, abs=0.1)
