@@ -1,5 +1,6 @@
 //! Congestion controls of today's hosts, end to end: CUBIC, BBR and BBRv3.
 
+use crate::support::random::never_gives_up;
 use crate::support::*;
 use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
@@ -77,6 +78,7 @@ fn each_completes_under_every_profile_and_recovery() {
                     let mut network =
                         radio(&scheme, profile, App::Transfer { size: 100_000 }, loss, 20, 600);
                     network.flows[0].profile.delayed_ack = DelayedAck::Switch(delayed);
+                    never_gives_up(&mut network.flows[0].profile);
                     let run = watch(&network, 1).result;
                     assert_eq!(
                         run.flows[0].delivered_bytes, 100_000,

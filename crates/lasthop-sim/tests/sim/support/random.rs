@@ -43,6 +43,12 @@ pub enum Conditions {
     Passable,
 }
 
+/// A transfer that is to complete however many copies of a segment are lost.
+pub fn never_gives_up(profile: &mut Profile) {
+    (profile.syn_retries, profile.user_timeout) = (0, Duration::ZERO);
+    profile.synack_retries = profile.synack_retries.min(1) * u32::MAX;
+}
+
 fn any_profile() -> impl Strategy<Value = Profile> {
     let name = prop_oneof![
         2 => Just(ProfileName::Rfc),
@@ -138,8 +144,11 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
     ];
     let segment = prop_oneof![3 => Just(1000u32), 1 => Just(1460), 1 => 100u32..1500];
     (app, window, times, segment, any_profile(), any_scheme(), (any::<bool>(), errors)).prop_map(
-        move |(app, window, (start, stop), segment, profile, name, (up, [loss, ack_loss]))| {
+        move |(app, window, (start, stop), segment, mut profile, name, (up, [loss, ack_loss]))| {
             let whole = conditions == Conditions::Passable;
+            if whole {
+                never_gives_up(&mut profile);
+            }
             let app = if whole {
                 App::Transfer { size: if let App::Transfer { size } = app { size } else { 20_000 } }
             } else {
