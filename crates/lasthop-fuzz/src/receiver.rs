@@ -224,6 +224,7 @@ impl Case {
             fired += 1;
             assert!(fired <= 64, "endless timers at {:?}", self.now);
             self.receiver.on_timer(self.now, &mut self.out);
+            self.open &= !self.receiver.has_forgotten();
             self.check();
         }
     }

@@ -85,7 +85,7 @@ impl Receiver {
     }
 
     /// The last SYN-ACK was not answered: the connection is unknown (Linux: no request socket).
-    pub(super) fn has_forgotten(&self) -> bool {
+    pub fn has_forgotten(&self) -> bool {
         self.syn_acks.as_ref().is_some_and(|s| s.phase == Phase::Forgotten)
     }
 

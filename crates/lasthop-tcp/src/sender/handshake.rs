@@ -86,7 +86,8 @@ impl<W: WindowRule> Sender<W> {
     /// The SYN was not answered in time (Linux `tcp_retransmit_timer`, `tcp_write_timeout`).
     pub(super) fn on_syn_timeout(&mut self, now: Time, out: &mut impl Output) {
         let stream = &mut self.stream;
-        let (linear, retries) = (stream.profile().syn_linear_timeouts, stream.profile().syn_retries);
+        let (linear, retries) =
+            (stream.profile().syn_linear_timeouts, stream.profile().syn_retries);
         if retries > 0 && self.syn_losses >= retries.saturating_add(linear) {
             return self.give_up(GaveUp::NotConnected(now));
         }

@@ -127,8 +127,7 @@ impl Player {
         let lines =
             script.lines().map(|l| strip_comment(l).trim()).enumerate().map(|(i, l)| (i + 1, l));
         let lines: Vec<(usize, &str)> = lines.filter(|(_, l)| !l.is_empty()).collect();
-        let is_head =
-            |l: &str| {
+        let is_head = |l: &str| {
             l == "unconnected"
                 || ["scheme ", "profile ", "set ", "window "].iter().any(|w| l.starts_with(w))
         };
