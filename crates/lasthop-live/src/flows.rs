@@ -26,6 +26,11 @@ pub const LINGER: Duration = Duration::secs(60);
 /// space, so that earlier bytes have a non-negative offset too.
 const BIAS: u32 = 1 << 31;
 
+/// Bytes of a stream that can be captured before its SYN or SYN-ACK if the capture has reordered
+/// packets: the largest window without scaling. The first number of a new connection on the same
+/// ports is higher than those of the old one (RFC 6191; Linux adds this window too).
+const REORDERED: u32 = 1 << 16;
+
 /// The largest IP packet, in bytes, that is accepted as one packet on the wire if the SYNs were not
 /// captured: Ethernet's MTU.
 const MTU: u32 = 1500;
@@ -82,8 +87,10 @@ enum Scale {
 /// One direction of a connection.
 #[derive(Clone, Debug, Default)]
 struct Stream {
-    /// Initial sequence number, if the SYN was captured.
+    /// Initial sequence number, if the SYN or the SYN-ACK that answers it was captured.
     isn: Option<u32>,
+    /// True if only the SYN-ACK was.
+    is_isn_from_answer: bool,
     /// Sequence number of offset 0.
     zero: Option<u32>,
     /// Highest offset seen; 32-bit numbers are unwrapped relative to it.
@@ -107,8 +114,12 @@ struct Headers {
 }
 
 impl Stream {
-    /// Starts a new stream at a SYN with this ISN; a retransmitted SYN changes nothing.
+    /// Starts a new stream at a SYN with this ISN. A retransmitted SYN changes nothing; if packets
+    /// were captured before their SYN, their offsets stay.
     fn open(&mut self, isn: u32) {
+        if self.isn.is_none() && self.zero.is_some() && self.has_begun_at(isn.wrapping_add(1)) {
+            self.isn = Some(isn);
+        }
         if self.isn != Some(isn) {
             *self = Stream {
                 isn: Some(isn),
@@ -117,6 +128,40 @@ impl Stream {
                 ..Stream::default()
             };
         }
+        self.is_isn_from_answer = false;
+    }
+
+    /// A SYN-ACK acknowledges the SYN of this stream, which was not captured before.
+    fn open_by_answer(&mut self, ack: u32) {
+        if self.zero.is_none() {
+            self.open(ack.wrapping_sub(1));
+            self.is_isn_from_answer = true;
+        }
+    }
+
+    /// True if a SYN with this ISN and `length` bytes of data (RFC 7413) can be that of the stream.
+    fn can_have_syn(&self, isn: u32, length: u32) -> bool {
+        match self.isn {
+            Some(known) if self.is_isn_from_answer => known.wrapping_sub(isn) <= length,
+            Some(known) => known == isn,
+            None => self.has_begun_at(isn.wrapping_add(1)),
+        }
+    }
+
+    /// True if a SYN-ACK with this acknowledgment number can answer the SYN of the stream, whose
+    /// data it may acknowledge too (RFC 7413).
+    fn can_have_answer(&self, ack: u32) -> bool {
+        match self.isn {
+            Some(isn) => ack.wrapping_sub(isn.wrapping_add(1)) < REORDERED,
+            None => self.has_begun_at(ack),
+        }
+    }
+
+    /// True if the first byte of the stream can have this number, judged by the packets that were
+    /// captured before its SYN.
+    fn has_begun_at(&self, first: u32) -> bool {
+        let highest = self.zero.map(|zero| zero.wrapping_add(self.highest as u32));
+        highest.is_none_or(|highest| highest.wrapping_sub(first) < REORDERED)
     }
 
     /// Unwraps a sequence number: the offset nearest to the highest one seen, at least 0.
@@ -183,6 +228,18 @@ impl Flow {
             seq_zero: own.zero.unwrap_or_default(),
             ack_zero: other.zero.unwrap_or_default(),
             window_scale,
+        }
+    }
+
+    /// True if the packet can belong to this connection: it is no SYN and no SYN-ACK of another one
+    /// on the same ports. The capture may have reordered the packets of the handshake.
+    fn can_have(&self, direction: Direction, packet: &TcpPacket<'_>) -> bool {
+        let (own, other) = self.streams(direction);
+        let flags = packet.flags();
+        match (flags.has(Flags::SYN), flags.has(Flags::ACK)) {
+            (false, _) => true,
+            (true, false) => own.can_have_syn(packet.seq, packet.payload_len),
+            (true, true) => own.isn == Some(packet.seq) || other.can_have_answer(packet.ack),
         }
     }
 
@@ -286,10 +343,19 @@ impl Flows {
         if syn {
             own.open(packet.seq);
             (own.scale, own.mss) = announced(packet);
+            if flags.has(Flags::ACK) {
+                other.open_by_answer(packet.ack);
+            }
         }
         check_size(seen.number, packet, other.mss)?;
         own.finished |= flags.has(Flags::FIN);
-        let seq = if syn { 0 } else { own.offset(packet.seq) };
+        // The SYN occupies the sequence number before the first byte.
+        let first = packet.seq.wrapping_add(1);
+        let seq = match syn {
+            true if own.zero == Some(first) => 0,
+            true => own.offset(first),
+            false => own.offset(packet.seq),
+        };
         let ack = if flags.has(Flags::ACK) { other.offset(packet.ack) } else { 0 };
         match &mut own.last {
             // The common case: no new allocation.
@@ -369,19 +435,16 @@ impl Flows {
     }
 
     /// Finds the connection of a packet, or creates one. An expired connection is replaced, and so
-    /// is one for whose ports a SYN with another ISN arrives.
+    /// is one for whose ports the SYN or SYN-ACK of another one arrives.
     fn find(&mut self, seen: &Seen<'_>, packet: &TcpPacket<'_>) -> (FlowId, Key) {
         let (source, destination) = (packet.addressing.source, packet.addressing.destination);
         let key = match seen.direction {
             Direction::Downlink => Key { mobile: destination, other: source },
             Direction::Uplink => Key { mobile: source, other: destination },
         };
-        let opens = packet.flags().has(Flags::SYN) && !packet.flags().has(Flags::ACK);
         if let Some(&id) = self.ids.get(&key) {
-            let is_current = |f: &Flow| {
-                !f.is_expired(seen.time)
-                    && (!opens || f.streams(seen.direction).0.isn == Some(packet.seq))
-            };
+            let is_current =
+                |f: &Flow| !f.is_expired(seen.time) && f.can_have(seen.direction, packet);
             if self.flows.get(&id).is_some_and(is_current) {
                 return (id, key);
             }

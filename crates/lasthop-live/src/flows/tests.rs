@@ -190,6 +190,115 @@ fn reused_ports_start_a_new_flow() {
     );
 }
 
+/// The packets of a handshake and of data after it: the mobile is the server.
+fn opening() -> [Wire; 4] {
+    let scaled = |w: Wire| w.with(TcpOption::WindowScale(7));
+    let sized = |w: Wire| w.with(TcpOption::MaximumSegmentSize(1200));
+    [
+        scaled(sized(wire(true, 999, 0, Flags::SYN))),
+        scaled(sized(wire(false, 4999, 1000, SYN_ACK))),
+        wire(true, 1000, 5000, Flags::ACK),
+        Wire { payload: 100, ..wire(true, 1000, 5000, Flags::ACK) },
+    ]
+}
+
+/// Any order of the first packets in the capture gives one connection, and its offsets and window
+/// scale are the same as soon as all were captured.
+#[test]
+fn reordered_handshakes_are_one_flow() {
+    let packets = opening();
+    let mut orders = 0;
+    for order in 0..256 {
+        let order = [order & 3, order >> 2 & 3, order >> 4 & 3, order >> 6];
+        if (0..4).any(|i| !order.contains(&i)) {
+            continue;
+        }
+        orders += 1;
+        let mut flows = Flows::default();
+        for i in order {
+            packets[i].process(&mut flows, Time(0)).unwrap();
+        }
+        assert_eq!((flows.seen(), flows.ids()), (1, vec![1]), "{order:?}");
+        let more = Wire { payload: 10, ..wire(true, 1100, 5000, Flags::ACK) };
+        let more = more.process(&mut flows, Time(1)).unwrap();
+        let ack = wire(false, 5000, 1110, Flags::ACK).process(&mut flows, Time(1)).unwrap();
+        // Relative to the first packet of each stream, whatever its offset is.
+        let data = packets[3].process(&mut flows, Time(1)).unwrap();
+        assert_eq!((more.seq - data.seq, ack.ack - data.seq, ack.seq), (100, 110, more.ack));
+        assert_eq!((ack.window, more.window), (100 << 7, 100 << 7), "{order:?}");
+        assert_eq!(flows.mss(1, Direction::Uplink), 1200);
+    }
+    assert_eq!(orders, 24);
+}
+
+#[test]
+fn a_syn_after_its_answer_changes_no_offset() {
+    let mut flows = Flows::default();
+    let [syn, answer, ack, data] = opening();
+    let first = answer.process(&mut flows, Time(0)).unwrap();
+    assert_eq!((first.seq, first.ack), (0, 0));
+    for packet in [&syn, &ack, &data] {
+        let segment = packet.process(&mut flows, Time(1)).unwrap();
+        assert_eq!((segment.flow, segment.seq, segment.ack), (1, 0, 0));
+    }
+    // Retransmissions of the handshake.
+    for packet in [&syn, &answer, &syn] {
+        assert_eq!(packet.process(&mut flows, Time(2)).unwrap().flow, 1);
+    }
+    // With Fast Open the answer acknowledges data of the SYN.
+    let mut flows = Flows::default();
+    wire(false, 4999, 1050, SYN_ACK).process(&mut flows, Time(0)).unwrap();
+    let syn = Wire { payload: 50, ..wire(true, 999, 0, Flags::SYN) };
+    assert_eq!(syn.process(&mut flows, Time(1)).unwrap().flow, 1);
+    let data = wire(true, 1050, 5000, Flags::ACK).process(&mut flows, Time(2)).unwrap();
+    assert_eq!((data.flow, data.seq), (1, 50));
+}
+
+#[test]
+fn simultaneous_open_is_one_flow() {
+    let mut flows = Flows::default();
+    for (down, flags) in
+        [(true, Flags::SYN), (false, Flags::SYN), (false, SYN_ACK), (true, SYN_ACK)]
+    {
+        let (seq, ack) = if down { (999, 5000) } else { (4999, 1000) };
+        let ack = if flags.has(Flags::ACK) { ack } else { 0 };
+        assert_eq!(wire(down, seq, ack, flags).process(&mut flows, Time(0)).unwrap().flow, 1);
+    }
+    let data = wire(true, 1010, 5020, Flags::ACK).process(&mut flows, Time(1)).unwrap();
+    assert_eq!((data.seq, data.ack), (10, 20));
+}
+
+/// Of a connection on the ports of an earlier one, the SYN-ACK may be captured before the SYN too.
+#[test]
+fn reused_ports_start_a_new_flow_whatever_comes_first() {
+    let [syn, answer, ack, data] = opening();
+    let again = |packet: &Wire, forth: u32| {
+        let add = |n: u32, by: u32| if n == 0 { 0 } else { n.wrapping_add(by) };
+        let (seq, ack) = if packet.down { (forth, 7_000_000) } else { (7_000_000, forth) };
+        Wire {
+            options: packet.options,
+            ..wire(packet.down, add(packet.seq, seq), add(packet.ack, ack), packet.flags)
+        }
+    };
+    // Linux begins a connection in TIME-WAIT 65,537 bytes after the old one.
+    for forth in [100 + 65_537, 1 << 20, 1 << 31, u32::MAX - 70_000] {
+        for first in [&syn, &answer] {
+            let mut flows = Flows::default();
+            for packet in [&syn, &answer, &ack, &data] {
+                packet.process(&mut flows, Time(0)).unwrap();
+            }
+            for packet in [first, &syn, &answer, &ack] {
+                let segment = again(packet, forth).process(&mut flows, Time(1)).unwrap();
+                assert_eq!((segment.flow, segment.seq, segment.ack), (2, 0, 0), "{forth}");
+            }
+            // A capture that began in the middle of the old connection.
+            let mut flows = Flows::default();
+            data.process(&mut flows, Time(0)).unwrap();
+            assert_eq!(again(first, forth).process(&mut flows, Time(1)).unwrap().flow, 2);
+        }
+    }
+}
+
 #[test]
 fn flow_table_is_bounded() {
     let mut flows = Flows::new(3);
