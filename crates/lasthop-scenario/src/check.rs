@@ -1,11 +1,14 @@
 //! Checks of single values, with their places. Conditions between several parts of a scenario are
 //! checked in `resolve`.
 
+use std::collections::HashSet;
+
 use crate::apps;
 use crate::cells;
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
 use crate::flow_roles;
+use crate::roles::node_names;
 use crate::sessions;
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
@@ -53,27 +56,35 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
     if let Some(last_hop) = &file.last_hop {
         check_last_hop(last_hop, tree)?;
     }
+    let nodes = node_names(file).len();
+    if nodes > MAX_NODES {
+        let message = format!("{nodes} nodes are more than the {MAX_NODES} allowed");
+        return Err(tree.whole(ErrorKind::Value(message)));
+    }
+    let mut names = HashSet::new();
     for (i, node) in file.node.iter().enumerate() {
         check_name(Some(&node.name), "node", &Path::key("node").at(i), tree)?;
-        if file.node[..i].iter().any(|n| n.name == node.name) {
+        if !names.insert(&node.name) {
             let kind = ErrorKind::ListedTwice { what: "node", name: node.name.clone() };
             return Err(tree.error(&Path::key("node").at(i).at("name"), kind));
         }
     }
+    let mut names = HashSet::new();
     for (i, link) in file.link.iter().enumerate() {
         let at = Path::key("link").at(i);
         check_name(link.name.as_deref(), "link", &at, tree)?;
-        if link.name.is_some() && file.link[..i].iter().any(|l| l.name == link.name) {
+        if link.name.is_some() && !names.insert(&link.name) {
             let name = link.name.clone().unwrap_or_default();
             return Err(tree.error(&at.at("name"), ErrorKind::DuplicateName { what: "link", name }));
         }
         check_link(link, &at, tree)?;
     }
     cells::check(&file.cell, tree)?;
+    let mut names = HashSet::new();
     for (i, flow) in file.flow.iter().enumerate() {
         let at = Path::key("flow").at(i);
         check_name(flow.name.as_deref(), "flow", &at, tree)?;
-        if flow.name.is_some() && file.flow[..i].iter().any(|f| f.name == flow.name) {
+        if flow.name.is_some() && !names.insert(&flow.name) {
             let name = flow.name.clone().unwrap_or_default();
             return Err(tree.error(&at.at("name"), ErrorKind::DuplicateName { what: "flow", name }));
         }

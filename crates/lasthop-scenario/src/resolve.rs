@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::apps::{self, AppSpec};
 use crate::arrivals;
 use crate::cells;
-use crate::check::{MAX_NODES, MAX_WINDOW};
+use crate::check::MAX_WINDOW;
 use crate::clients;
 use crate::defaults::{Filled, Traces};
 use crate::endpoints::NodeNames;
@@ -53,12 +53,6 @@ pub fn resolve(
             network.duration
         );
         return Err(tree.wrong(&Path::key("measure").at("from"), message));
-    }
-    if network.nodes.len() > MAX_NODES {
-        return Err(tree.whole(ErrorKind::Value(format!(
-            "{} nodes are more than the {MAX_NODES} allowed",
-            network.nodes.len()
-        ))));
     }
     for (i, link) in file.link.iter().enumerate() {
         add_link(&mut network, link, i, tree, traces)?;

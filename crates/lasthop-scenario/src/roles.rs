@@ -1,5 +1,7 @@
 //! Roles of nodes that the file does not give.
 
+use std::collections::HashSet;
+
 use crate::errors::ScenarioError;
 use crate::file::{File, NodeSpec};
 use crate::network::Role;
@@ -7,19 +9,15 @@ use crate::tree::{Path, Tree};
 
 /// Names of all nodes: those listed, then those that links and cells name, in order.
 pub fn node_names(file: &File) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in file
-        .node
+    let mut found = HashSet::new();
+    file.node
         .iter()
         .map(|n| &n.name)
         .chain(file.link.iter().flat_map(|l| &l.between))
         .chain(file.cell.iter().flat_map(|c| &c.members))
-    {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
+        .filter(|name| found.insert(*name))
+        .cloned()
+        .collect()
 }
 
 /// The ends of a flow that does not name them: server and station.

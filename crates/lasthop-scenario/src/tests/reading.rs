@@ -562,3 +562,14 @@ fn short_forms_of_queues() {
     assert!(wrong("\"red 9 furlongs\"").contains("furlongs"));
     assert!(wrong("\"coddle\"").contains("\"codel\""));
 }
+
+/// The number of nodes is known before anything is done for each of them.
+#[test]
+fn more_nodes_than_allowed_are_refused() {
+    let link = |i: usize| {
+        format!("[[link]]\nname = \"l{i}\"\nbetween = [\"n{i}\", \"m{i}\"]\nrate = \"1 Mbps\"\n")
+    };
+    let text: String = (0..10_000).map(link).collect();
+    let message = mistake(&format!("duration = \"1 s\"\n{text}"));
+    assert!(message.ends_with("20000 nodes are more than the 4000 allowed"), "{message}");
+}
