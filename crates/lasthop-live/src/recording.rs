@@ -1,10 +1,14 @@
 //! A capture in memory, and the choice of the interface to replay.
 
+use std::collections::HashSet;
 use std::io::Read;
 
 use lasthop::units::Time;
 use lasthop_wire::{CaptureReader, Interface, LinkType, Packet, ReadError};
 use thiserror::Error;
+
+/// Number of interfaces that a message lists.
+const LISTED: usize = 20;
 
 /// Why the interface to replay cannot be chosen.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -106,14 +110,17 @@ impl Recording {
 
     /// The distinct interface names.
     fn names(&self) -> impl Iterator<Item = &str> {
-        let all = &self.interfaces;
-        all.iter()
-            .enumerate()
-            .filter(|(i, x)| all.iter().take(*i).all(|y| y.name != x.name))
-            .map(|(_, x)| x.name.as_str())
+        let mut found = HashSet::new();
+        self.interfaces.iter().map(|i| i.name.as_str()).filter(move |name| found.insert(*name))
     }
 
     fn list(&self) -> String {
-        self.names().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", ")
+        let mut names = self.names();
+        let mut list: Vec<String> = names.by_ref().take(LISTED).map(|n| format!("{n:?}")).collect();
+        match names.count() {
+            0 => {}
+            more => list.push(format!("and {more} more")),
+        }
+        list.join(", ")
     }
 }
