@@ -181,7 +181,8 @@ def replay(
     `scheme` is a name or a subclass of `lasthop.Agent`. `capture` was taken at the base station;
     the packets that leave the base station are written to `out`. `mobile` is the address or network
     of the mobile side: "10.0.0.2" or "10.0.0.0/24". `interface` names the interface of the capture
-    to use, if it has several. Returns a report as text, and its counters.
+    to use, if it has several. Returns a report as text, and its counters. Raises `InputError` if no
+    packet was found to be TCP to or from the mobile: nothing is written then.
     """
     from lasthop import _native
     from lasthop.experiments import store

@@ -4,13 +4,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lasthop::segment::{Block, Flags, Options, Payload, SackBlocks, Segment};
 use lasthop::snack::Snack;
+use lasthop_wire::encapsulation::{Innermost, innermost};
 use lasthop_wire::{
     Endpoints, LinkType, Patch, Side, TcpPacket, assemble, parse, patch, render_with,
 };
 
 use crate::input::Input;
 
-const LINK_TYPES: [LinkType; 10] = [
+const LINK_TYPES: [LinkType; 15] = [
     LinkType::RAW,
     LinkType::ETHERNET,
     LinkType::LINUX_SLL,
@@ -21,6 +22,11 @@ const LINK_TYPES: [LinkType; 10] = [
     LinkType::IPV6,
     LinkType::RAW_BSD,
     LinkType(147),
+    LinkType::PPP,
+    LinkType::PPP_HDLC,
+    LinkType::PPP_ETHER,
+    LinkType::C_HDLC,
+    LinkType::MPLS,
 ];
 
 /// Byte 0 selects a frame (link type, edits, bytes of the frame) or the fields of a segment.
@@ -39,9 +45,19 @@ fn frame(mut input: Input<'_>) {
         Patch { ack: input.value(), window: input.value(), eln: input.value::<u8>() % 2 == 1 };
     let ack = u64::from(input.value::<u32>());
     let mut frame = input.rest().to_vec();
-    let Some(at) = link_type.ip_at(&frame) else { return };
-    assert!(at < frame.len());
-    link_type.reverse(&mut frame[..at]);
+    let Ok(Innermost { ip_at: at, end, encapsulation }) = innermost(link_type, &frame) else {
+        return;
+    };
+    assert!(at < end && end <= frame.len());
+    frame.truncate(end);
+    let wrapped = encapsulation.wrap(&frame[..at], &frame[at..]);
+    assert_eq!(wrapped[at..], frame[at..]);
+    let is_whole = |tcp: TcpPacket<'_>| tcp.total_len as usize == end - at && end < 1500;
+    if parse(&frame[at..]).is_ok_and(is_whole) {
+        let again = innermost(link_type, &wrapped).expect("a wrapped packet can be found");
+        assert_eq!((again.ip_at, again.end, &again.encapsulation), (at, end, &encapsulation));
+    }
+    encapsulation.reverse(&mut frame[..at]);
     let original = frame[at..].to_vec();
     let Ok(before) = parse(&original) else {
         assert!(

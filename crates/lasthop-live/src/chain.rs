@@ -23,7 +23,7 @@ use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
 use lasthop::units::{Duration, Time};
-use lasthop_wire::{LinkType, NotTcp, mark_congestion_experienced, parse};
+use lasthop_wire::{Encapsulation, NotTcp, mark_congestion_experienced, parse};
 
 use crate::flows::{Flows, Seen};
 use crate::stand::{Sent, Shown, Stand};
@@ -247,8 +247,8 @@ impl Chain {
             time: now,
             direction,
             interface: 0,
-            link_type: LinkType::RAW,
-            link: &[],
+            prefix: &[],
+            encapsulation: &Encapsulation::NONE,
         };
         let mut segment = self
             .flows
@@ -370,7 +370,7 @@ impl Chain {
                     (Some(changed.map_or_else(|| bytes.clone(), Bytes::from)), *entered)
                 }
                 None => {
-                    let made = self.flows.frame(sent.direction, &sent.segment);
+                    let made = self.flows.frame(sent.direction, &sent.segment).ok();
                     (made.map(|(_, bytes)| bytes.into()), key.0)
                 }
             };

@@ -12,7 +12,7 @@ use lasthop::segment::{Direction, Flags, FlowId, Payload, Segment};
 use lasthop::units::{Duration, Time};
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::render::MAX_WINDOW_SCALE;
-use lasthop_wire::{Addressing, LinkType, Numbering, TcpPacket, assemble};
+use lasthop_wire::{Addressing, Encapsulation, Numbering, TcpPacket, assemble};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -104,12 +104,13 @@ struct Stream {
     last: Option<Headers>,
 }
 
-/// Link and IP headers of the packets in one direction.
+/// The headers of the packets in one direction.
 #[derive(Clone, Debug)]
 struct Headers {
     interface: usize,
-    link_type: LinkType,
-    link: Vec<u8>,
+    /// The bytes before the IP packet, and which headers they are.
+    prefix: Vec<u8>,
+    encapsulation: Encapsulation,
     addressing: Addressing,
 }
 
@@ -260,10 +261,19 @@ pub struct Seen<'a> {
     pub direction: Direction,
     /// Index of the output interface.
     pub interface: usize,
-    /// Link-layer header type.
-    pub link_type: LinkType,
-    /// Bytes of the link header.
-    pub link: &'a [u8],
+    /// The bytes before the innermost IP packet: the link header, and those of tunnels.
+    pub prefix: &'a [u8],
+    /// Which headers these bytes are.
+    pub encapsulation: &'a Encapsulation,
+}
+
+/// Why a packet that an agent made has no headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoFrame {
+    /// No packet of the connection was seen, or it was removed.
+    UnknownFlow,
+    /// The connection is in a tunnel, and no packet of this direction has shown its headers.
+    UnknownTunnel,
 }
 
 /// The table of connections, least recently used first out. Peers choose the keys of `ids`, so its
@@ -359,14 +369,14 @@ impl Flows {
         let ack = if flags.has(Flags::ACK) { other.offset(packet.ack) } else { 0 };
         match &mut own.last {
             // The common case: no new allocation.
-            Some(h) if h.interface == seen.interface && h.link == seen.link => {
+            Some(h) if h.interface == seen.interface && h.prefix == seen.prefix => {
                 h.addressing = packet.addressing
             }
             last => {
                 *last = Some(Headers {
                     interface: seen.interface,
-                    link_type: seen.link_type,
-                    link: seen.link.to_vec(),
+                    prefix: seen.prefix.to_vec(),
+                    encapsulation: seen.encapsulation.clone(),
                     addressing: packet.addressing,
                 })
             }
@@ -409,29 +419,38 @@ impl Flows {
     }
 
     /// A frame for `segment` without payload, and the index of its output interface. Link header,
-    /// IP header, ports and TTL are those of the connection's last packet in this direction; if
-    /// there was none, those of the other direction with source and destination swapped. The IP
-    /// identification is 0 with "don't fragment"; the TCP fields are those of the segment. `None`
-    /// for an unknown flow.
-    pub fn frame(&self, direction: Direction, segment: &Segment) -> Option<(usize, Vec<u8>)> {
-        let flow = self.flows.get(&segment.flow)?;
+    /// headers of tunnels, IP header, ports and TTL are those of the connection's last packet in
+    /// this direction, with the lengths and checksums of the new frame; if there was none, those of
+    /// the other direction with source and destination swapped. The IP identification is 0 with
+    /// "don't fragment"; the TCP fields are those of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`NoFrame`] for an unknown flow, and for a tunnel of whose direction no packet was seen.
+    pub fn frame(
+        &self,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Result<(usize, Vec<u8>), NoFrame> {
+        let flow = self.flows.get(&segment.flow).ok_or(NoFrame::UnknownFlow)?;
         let (own, other) = flow.streams(direction);
         let mut headers = match (&own.last, &other.last) {
             (Some(own), _) => own.clone(),
             (None, Some(other)) => {
                 let mut reversed =
                     Headers { addressing: other.addressing.reversed(), ..other.clone() };
-                reversed.link_type.reverse(&mut reversed.link);
+                if !reversed.encapsulation.reverse(&mut reversed.prefix) {
+                    return Err(NoFrame::UnknownTunnel);
+                }
                 reversed
             }
-            (None, None) => return None,
+            (None, None) => return Err(NoFrame::UnknownFlow),
         };
         let mark = if segment.flags.has(Flags::CE) { 3 } else { 0 };
         headers.addressing.traffic_class = headers.addressing.traffic_class & !3 | mark;
         let tcp = flow.numbering(direction).tcp_header(segment);
-        let mut frame = headers.link;
-        frame.extend(assemble(&headers.addressing, &tcp, &[]));
-        Some((headers.interface, frame))
+        let packet = assemble(&headers.addressing, &tcp, &[]);
+        Ok((headers.interface, headers.encapsulation.wrap(&headers.prefix, &packet)))
     }
 
     /// Finds the connection of a packet, or creates one. An expired connection is replaced, and so

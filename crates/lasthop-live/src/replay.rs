@@ -8,6 +8,11 @@
 //! Only simulated captures have remarks; in captures of a real network queues are empty and rates
 //! unknown. A timer that expires at the time of a packet fires before it. Timers fire until the
 //! time of the last packet of the capture on any interface.
+//!
+//! Packets inside tunnels are shown to the agent without their outer headers. The outer headers of
+//! a packet stay, also if the agent changes it: its length stays, and its checksum makes up for the
+//! change, so that outer checksums stay right too (RFC 1624). A packet that the agent makes gets
+//! the outer headers that the last packet of its connection in its direction had.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -16,15 +21,18 @@ use lasthop::schemes::catalogue::{AnyAgent, Scheme, SchemeChoice, all};
 use lasthop::segment::Direction;
 use lasthop::units::{Quantity, Size, Time};
 use lasthop_wire::{
-    CaptureWriter, Interface, LinkType, NotTcp, Packet, ReadError, Remark, WriteError, parse,
+    CaptureWriter, Interface, NotTcp, Packet, ReadError, Remark, WriteError, innermost, parse,
 };
 use thiserror::Error;
 
-use crate::flows::{Flows, Seen, SuperSegment};
+use crate::flows::{Flows, NoFrame, Seen, SuperSegment};
 use crate::prefix::Prefix;
 use crate::recording::{ChoiceError, Record, Recording};
 use crate::stand::{Reason, Sent, Shown, Stand};
 use crate::summary::{NOTE, Summary, count};
+use notes::NotShown;
+
+mod notes;
 
 /// Options of a replay.
 #[derive(Clone, Debug)]
@@ -158,7 +166,7 @@ struct Captured<'a> {
     packet: &'a Packet,
     /// Index of the output interface.
     interface: usize,
-    /// Offset of the IP header in the frame, bytes.
+    /// Offset of the innermost IP header in the frame, bytes.
     ip_at: usize,
 }
 
@@ -166,6 +174,8 @@ struct Captured<'a> {
 enum Skip {
     /// The packet is forwarded untouched, for this reason.
     Untouched(&'static str),
+    /// The same, and a header hides what is inside.
+    Opaque(&'static str),
     Refused(SuperSegment),
 }
 
@@ -177,7 +187,10 @@ impl From<SuperSegment> for Skip {
 
 impl From<NotTcp> for Skip {
     fn from(e: NotTcp) -> Skip {
-        Skip::Untouched(e.reason())
+        match e {
+            NotTcp::Opaque(name) => Skip::Opaque(name),
+            e => Skip::Untouched(e.reason()),
+        }
     }
 }
 
@@ -190,6 +203,7 @@ struct Replay<'a, W: Write> {
     flows: Flows,
     node_view: Remark,
     summary: Summary,
+    not_shown: NotShown,
 }
 
 impl<'a, W: Write> Replay<'a, W> {
@@ -218,6 +232,7 @@ impl<'a, W: Write> Replay<'a, W> {
             flows: Flows::default(),
             node_view: Remark::default(),
             summary,
+            not_shown: NotShown::default(),
         }
     }
 
@@ -245,48 +260,25 @@ impl<'a, W: Write> Replay<'a, W> {
         summary.dropped = decisions.dropped.clone();
         // A recording has no receiver for link-layer notices.
         summary.not_injected += decisions.notices + decisions.missing;
-        if recording.interfaces.iter().any(|i| {
-            i.name == summary.interface
-                && matches!(i.link_type, LinkType::LINUX_SLL | LinkType::LINUX_SLL2)
-        }) {
-            summary.notes.push(
-                "a capture of all interfaces (`tcpdump -i any`) contains a forwarded packet once \
-                 per interface; capture on one interface"
-                    .into(),
-            );
-        }
-        if let Some(n) = summary.untouched.get(NotTcp::CutShort.reason()) {
-            summary.notes.push(format!(
-                "{n} packets are truncated within their headers and were not passed to the \
-                 agent; capture with `tcpdump -s 134` or more"
-            ));
-        }
-        if summary.tcp == 0 {
-            summary.notes.push(format!(
-                "no TCP packet has source or destination {0}: the agent processed nothing",
-                self.mobile
-            ));
-        }
+        self.not_shown.add_notes(&mut summary, &recording.interfaces);
         Ok(summary)
     }
 
     fn packet(&mut self, record: &'a Record, interface: usize) -> Result<(), ReplayError> {
         let packet = &record.packet;
         self.summary.packets += 1;
-        match self.read_agent_packet(record, interface) {
-            Ok(input) => self.pass_to_agent(input),
-            Err(Skip::Untouched(reason)) => {
-                count(&mut self.summary.untouched, reason);
-                self.write(
-                    interface,
-                    packet.time,
-                    &packet.data,
-                    packet.original_len,
-                    packet.comment.as_deref(),
-                )
+        let reason = match self.read_agent_packet(record, interface) {
+            Ok(input) => return self.pass_to_agent(input),
+            Err(Skip::Refused(s)) => return Err(s.into()),
+            Err(Skip::Untouched(reason)) => reason,
+            Err(Skip::Opaque(name)) => {
+                count(&mut self.not_shown.opaque, name);
+                name
             }
-            Err(Skip::Refused(s)) => Err(s.into()),
-        }
+        };
+        count(&mut self.summary.untouched, reason);
+        let comment = packet.comment.as_deref();
+        self.write(interface, packet.time, &packet.data, packet.original_len, comment)
     }
 
     /// Parses a packet for the agent.
@@ -298,29 +290,39 @@ impl<'a, W: Write> Replay<'a, W> {
         let packet = &record.packet;
         let described = self.recording.interfaces.get(packet.interface);
         let link_type = described.ok_or(NotTcp::NotIp)?.link_type;
-        let ip_at = link_type.ip_at(&packet.data).ok_or(NotTcp::NotIp)?;
-        let (link, ip) = packet.data.split_at_checked(ip_at).ok_or(NotTcp::CutShort)?;
+        let found = innermost(link_type, &packet.data)?;
+        let (ip_at, encapsulation) = (found.ip_at, &found.encapsulation);
+        let inside = packet.data.get(..found.end).unwrap_or(&packet.data);
+        let (prefix, ip) = inside.split_at_checked(ip_at).ok_or(NotTcp::CutShort)?;
         let tcp = parse(ip)?;
         let mobile = |end: SocketAddr| self.mobile.contains(end.ip());
         let direction = match (mobile(tcp.addressing.source), mobile(tcp.addressing.destination)) {
             (false, true) => Direction::Downlink,
             (true, false) => Direction::Uplink,
             (true, true) => return Err(Skip::Untouched("between mobiles")),
-            (false, false) => return Err(Skip::Untouched("not the mobile's")),
+            (false, false) => {
+                self.not_shown.note_addresses(&tcp.addressing);
+                return Err(Skip::Untouched("not the mobile's"));
+            }
         };
         let seen = Seen {
             number: record.number,
             time: packet.time,
             direction,
             interface,
-            link_type,
-            link,
+            prefix,
+            encapsulation,
         };
         let mut segment = self.flows.segment(&seen, &tcp)?;
         let (named, options) =
             tcp.segment_options(segment.ack, self.flows.mss(segment.flow, direction));
         segment.flags = segment.flags.with(named);
         self.summary.tcp += 1;
+        self.not_shown.tunnelled += u64::from(encapsulation.is_tunnel());
+        let names = encapsulation.names();
+        if !names.is_empty() {
+            *self.summary.encapsulations.entry(names).or_default() += 1;
+        }
         self.summary.cut_short += u64::from(tcp.payload.len() < tcp.payload_len as usize);
         let packet = Captured { packet, interface, ip_at };
         Ok(Shown { packet, direction, segment, options })
@@ -350,12 +352,15 @@ impl<'a, W: Write> Replay<'a, W> {
                 let changed = sent.bytes(&self.flows, &packet.data, ip_at);
                 let bytes = changed.as_deref().unwrap_or(&packet.data);
                 self.write(interface, now, bytes, packet.original_len, comment)?;
-            } else if let Some((interface, frame)) = self.flows.frame(sent.direction, &sent.segment)
-            {
-                self.write(interface, now, &frame, 0, comment)?;
-            } else {
-                self.summary.injected -= 1;
-                self.summary.not_injected += 1;
+                continue;
+            }
+            match self.flows.frame(sent.direction, &sent.segment) {
+                Ok((interface, frame)) => self.write(interface, now, &frame, 0, comment)?,
+                Err(reason) => {
+                    self.summary.injected -= 1;
+                    self.summary.not_injected += 1;
+                    self.not_shown.without_tunnel += u64::from(reason == NoFrame::UnknownTunnel);
+                }
             }
         }
         self.sent = all;

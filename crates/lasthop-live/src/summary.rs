@@ -28,6 +28,8 @@ pub struct Summary {
     pub flows: u64,
     /// Open connections removed because the flow table was full.
     pub flows_evicted: u64,
+    /// Packets of `tcp` that were inside other protocols, by their names, outermost first.
+    pub encapsulations: BTreeMap<String, u64>,
     /// Packets forwarded without passing the agent, by reason.
     pub untouched: BTreeMap<&'static str, u64>,
     /// Packets that the agent forwarded unchanged.
@@ -53,6 +55,9 @@ pub struct Summary {
     pub assumed: Vec<String>,
     /// Caveats about the replay, one sentence each.
     pub notes: Vec<String>,
+    /// Why the agent was shown no packet; `None` if it was shown one.
+    #[serde(skip)]
+    pub nothing_shown: Option<String>,
 }
 
 /// The caveat that every summary contains.
@@ -68,16 +73,18 @@ pub(crate) fn count(counts: &mut BTreeMap<&'static str, u64>, reason: &'static s
     *counts.entry(reason).or_default() += 1;
 }
 
+/// The counts in one line: "39 GTP-U, 2 MPLS".
+pub(crate) fn list<K: fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
+    counts.iter().map(|(key, n)| format!("{n} {key}")).collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reasons = |counts: &BTreeMap<&str, u64>| {
             let total: u64 = counts.values().sum();
-            let list: Vec<String> =
-                counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-            if list.is_empty() {
-                total.to_string()
-            } else {
-                format!("{total} ({})", list.join(", "))
+            match list(counts) {
+                list if list.is_empty() => total.to_string(),
+                list => format!("{total} ({list})"),
             }
         };
         writeln!(f, "{} on interface {:?}, mobile {}", self.scheme, self.interface, self.mobile)?;
@@ -87,6 +94,9 @@ impl fmt::Display for Summary {
             self.packets, self.other_interfaces
         )?;
         writeln!(f, "  passed to the agent {} TCP packets of {} flows", self.tcp, self.flows)?;
+        if !self.encapsulations.is_empty() {
+            writeln!(f, "  of these, inside    {}", list(&self.encapsulations))?;
+        }
         writeln!(f, "  passed untouched    {}", reasons(&self.untouched))?;
         writeln!(
             f,

@@ -1,25 +1,44 @@
 //! Replays of recorded packets: a transfer of Linux's TCP, and simulated packets with other link
 //! types.
 
-use lasthop::schemes::catalogue::SchemeChoice;
+#[path = "../../lasthop-wire/tests/wrappers/mod.rs"]
+mod wrappers;
+
+use std::sync::Arc;
+
+use lasthop::agent::{Agent, Context, Verdict};
+use lasthop::role::Role;
+use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::Time;
 use lasthop_live::{ReplayError, ReplayOptions, Summary, replay};
 use lasthop_wire::{
-    CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, Side, parse, render,
+    CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, Side, innermost, parse,
+    render,
 };
+use wrappers::{ALL, Wrapper};
 
 /// A transfer of 60,000 bytes from 10.77.0.1 to 10.77.0.2 between network namespaces of Linux 6.18
 /// over a lossy relay, recorded by tcpdump before the relay (see namespaces.py): Ethernet,
 /// nanosecond timestamps, snapshot length 128 bytes.
 const LINUX: &[u8] = include_bytes!("data/linux.pcap");
 
+/// The start of a connection in GTP-U, as on a base station's interface S1-U.
+const GTP_U: &[u8] = include_bytes!("data/gtpu.pcap");
+
+/// A transfer whose SYN-ACK was captured 0.26 ms before its SYN.
+const SYN_ACK_FIRST: &[u8] = include_bytes!("data/synack-first.pcap");
+
 fn run(input: &[u8], scheme: &str, mobile: &str) -> Result<(Summary, Vec<Packet>), ReplayError> {
-    let options = ReplayOptions {
-        mobile: mobile.parse().unwrap(),
-        scheme: SchemeChoice::parse(scheme).unwrap(),
-        interface: None,
-    };
+    run_choice(input, SchemeChoice::parse(scheme).unwrap(), mobile)
+}
+
+fn run_choice(
+    input: &[u8],
+    scheme: SchemeChoice,
+    mobile: &str,
+) -> Result<(Summary, Vec<Packet>), ReplayError> {
+    let options = ReplayOptions { mobile: mobile.parse().unwrap(), scheme, interface: None };
     let mut out = Vec::new();
     let summary = replay(input, &mut out, &options)?;
     Ok((summary, packets(&out)))
@@ -153,7 +172,7 @@ fn link_headers_are_preserved() {
         let stripped: Vec<Vec<u8>> = out
             .iter()
             .map(|p| {
-                let at = link_type.ip_at(&p.data).unwrap();
+                let at = innermost(link_type, &p.data).unwrap().ip_at;
                 let to_mobile = parse(&p.data[at..]).unwrap().addressing.destination.port() == 80;
                 assert_eq!(
                     p.data[..at],
@@ -178,6 +197,150 @@ fn link_headers_are_preserved() {
             .count()
     };
     assert_eq!((count_with_echo(8), count_with_echo(9)), (2, 2));
+}
+
+#[test]
+fn agents_see_inside_a_recorded_gtp_tunnel() {
+    let (summary, out) = run(GTP_U, "snoop", "10.0.88.85").unwrap();
+    assert_eq!((summary.packets, summary.tcp, summary.flows), (39, 39, 1), "{summary}");
+    assert_eq!(summary.encapsulations, [("GTP-U".to_string(), 39)].into());
+    assert!(summary.untouched.is_empty() && summary.nothing_shown.is_none());
+    assert!(summary.to_string().contains("of these, inside    39 GTP-U"), "{summary}");
+    let forwarded: Vec<Packet> = out.into_iter().filter(|p| p.comment.is_none()).collect();
+    let is_subset = forwarded.iter().all(|p| packets(GTP_U).iter().any(|q| q.data == p.data));
+    assert!(is_subset && !forwarded.is_empty());
+}
+
+#[test]
+fn a_syn_ack_captured_before_its_syn_is_of_the_same_flow() {
+    let (summary, _) = run(SYN_ACK_FIRST, "snoop", "198.51.100.2").unwrap();
+    assert_eq!((summary.tcp, summary.flows), (18, 1), "{summary}");
+}
+
+/// Work grows with the number of interfaces, not with its square: this capture of 200,000 would
+/// take longer than a minute.
+#[test]
+fn captures_may_have_many_interfaces() {
+    let interfaces: Vec<Interface> =
+        (0..200_000).map(|i| Interface::new(format!("if{i}"), "")).collect();
+    let capture = |used: &[usize]| {
+        let mut writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
+        used.iter().for_each(|&i| writer.write(i, Time(1), &traffic()[0].1, None).unwrap());
+        writer.finish().unwrap()
+    };
+    assert_eq!(run(&capture(&[150_000]), "snoop", "10.9.0.2").unwrap().0.tcp, 1);
+    let error = run(&capture(&[1, 150_000]), "snoop", "10.9.0.2").unwrap_err().to_string();
+    assert!(error.ends_with(r#", "if18", "if19", and 199980 more"#), "{error}");
+}
+
+/// A capture of these packets in an encapsulation.
+fn wrapped(wrapper: &Wrapper, packets: &[(Direction, Vec<u8>)]) -> Vec<u8> {
+    let interface = Interface { link_type: wrapper.link_type, ..Interface::new("s1u", "") };
+    let mut writer = CaptureWriter::new(Vec::new(), &[interface]).unwrap();
+    for (i, (direction, packet)) in packets.iter().enumerate() {
+        let frame = (wrapper.wrap)(packet, *direction == Direction::Downlink);
+        writer.write(0, Time(i as u64), &frame, None).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// The agent decides as without the encapsulation, and what it forwards, changes or makes is in the
+/// headers of its direction, with right lengths and checksums.
+#[test]
+fn agents_see_inside_tunnels_and_their_packets_are_in_the_same_tunnels() {
+    let mut injected = 0;
+    for scheme in ["packet-control", "snoop", "ack-pacing", "balakrishnan-eln"] {
+        let (plain_summary, plain) =
+            run(&wrapped(&ALL[0], &traffic()), scheme, "10.9.0.2").unwrap();
+        for wrapper in &ALL {
+            let (summary, out) = run(&wrapped(wrapper, &traffic()), scheme, "10.9.0.2").unwrap();
+            let names = match wrapper.names {
+                "" => Default::default(),
+                names => [(names.to_string(), summary.tcp)].into(),
+            };
+            assert_eq!(summary.encapsulations, names);
+            assert_eq!(summary.agent, plain_summary.agent, "{}", wrapper.names);
+            assert_eq!(out.len(), plain.len());
+            for (packet, inner) in out.iter().zip(&plain) {
+                let down = parse(&inner.data).unwrap().addressing.destination.port() == 80;
+                assert_eq!(packet.data, (wrapper.wrap)(&inner.data, down), "{}", wrapper.names);
+                assert_eq!((packet.time, &packet.comment), (inner.time, &inner.comment));
+            }
+            injected += summary.injected;
+        }
+    }
+    assert!(injected > 50);
+}
+
+/// An agent that acknowledges data itself.
+struct Acknowledging;
+
+impl Agent for Acknowledging {
+    fn on_segment(&mut self, ctx: &mut Context<'_>, _: Direction, segment: &Segment) -> Verdict {
+        if segment.len > 0 {
+            let ack = segment.seq + u64::from(segment.len);
+            let made = Segment { seq: 0, ack, len: 0, size: 40, forward: false, ..*segment };
+            ctx.inject(Direction::Uplink, Segment { payload: Payload::NONE, ..made });
+        }
+        Verdict::Forward
+    }
+}
+
+#[test]
+fn an_agents_packet_for_a_tunnel_that_was_not_seen_is_counted() {
+    // Without the mobile's packets nobody knows the tunnel of the uplink.
+    let downlink: Vec<_> =
+        traffic().into_iter().filter(|(d, _)| *d == Direction::Downlink).collect();
+    let find = |names| ALL.iter().find(|w| w.names == names).unwrap();
+    let make = Arc::new(|| Box::new(Acknowledging) as Box<dyn Agent>);
+    let name = String::from("acknowledging");
+    let agent = ForeignAgent {
+        name: name.clone(),
+        settings: Default::default(),
+        sender: None,
+        roles: vec![Role::BaseStation],
+        make,
+    };
+    let choice = SchemeChoice { label: name, scheme: Scheme::ForeignAgent(agent) };
+    for (names, written) in [("PPPoE", true), ("GTP-U", false), ("MPLS", false)] {
+        let capture = wrapped(find(names), &downlink);
+        let (summary, _) = run_choice(&capture, choice.clone(), "10.9.0.2").unwrap();
+        let notes = summary.notes.join("\n");
+        let counts = (summary.injected > 0, summary.not_injected > 0);
+        assert_eq!(counts, (written, !written), "{names}: {summary}");
+        assert_eq!(notes.contains("no packet of their direction shows"), !written, "{notes}");
+    }
+}
+
+#[test]
+fn what_was_not_looked_into_is_said() {
+    let esp = |packet: &[u8]| {
+        let mut esp = packet.to_vec();
+        esp[9] = 50;
+        esp
+    };
+    let hidden: Vec<_> = traffic().iter().map(|(d, p)| (*d, esp(p))).collect();
+    let (summary, out) = run(&wrapped(&ALL[0], &hidden), "snoop", "10.9.0.2").unwrap();
+    assert_eq!((summary.untouched["ESP"], out.len()), (14, 14));
+    assert!(summary.notes.contains(&"14 packets are ESP: not looked into".into()), "{summary}");
+    assert_eq!(
+        summary.nothing_shown.unwrap(),
+        "the agent processed nothing: none of the 14 packets was found to be TCP to or from the \
+         mobile 10.9.0.2 (14 ESP); not looked into: 14 ESP"
+    );
+
+    let (summary, _) = run(&wrapped(&ALL[16], &traffic()), "snoop", "10.9.0.3").unwrap();
+    let reason = summary.nothing_shown.unwrap();
+    assert!(reason.ends_with("; addresses of TCP packets: 10.0.0.1, 10.9.0.2"), "{reason}");
+
+    let mut mixed = traffic();
+    mixed[5].1[6] = 0x20;
+    mixed[6].1 = esp(&mixed[6].1);
+    let (summary, _) = run(&wrapped(&ALL[16], &mixed), "snoop", "10.9.0.2").unwrap();
+    assert_eq!((summary.tcp, &summary.nothing_shown), (12, &None));
+    for note in ["1 packet is ESP: not looked into", "1 packet is IP fragments: not looked into"] {
+        assert!(summary.notes.iter().any(|n| n.starts_with(note)), "{summary}");
+    }
 }
 
 #[test]

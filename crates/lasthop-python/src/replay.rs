@@ -51,6 +51,9 @@ pub fn replay(
         return Err(error);
     }
     let summary = summary?;
+    if let Some(reason) = &summary.nothing_shown {
+        return Err(InputError::new_err(format!("{}: {reason}", input.display())));
+    }
     let json = serde_json::to_string(&summary).map_err(|e| InputError::new_err(e.to_string()))?;
     Ok((summary.to_string(), json))
 }

@@ -5,7 +5,8 @@
 //!   checksums.
 //! * [`mod@parse`] and [`mod@patch`]: read and edit the headers of IPv4 and IPv6 packets in place.
 //! * [`snack`]: selective negative acknowledgments as a TCP option.
-//! * [`link`]: the offset of the IP packet in a captured frame.
+//! * [`link`]: link-layer header types.
+//! * [`encapsulation`]: the innermost IP packet in a captured frame.
 //! * [`offload`]: packets that a kernel leaves to the device to split.
 //! * [`datagram`]: UDP datagrams and ICMP errors.
 //! * [`capture`]: write pcapng; read pcapng and legacy pcap.
@@ -23,6 +24,7 @@
 mod addressing;
 pub mod capture;
 pub mod datagram;
+pub mod encapsulation;
 pub mod link;
 pub mod offload;
 pub mod options;
@@ -36,6 +38,7 @@ pub use capture::reader::{CaptureReader, ReadError};
 pub use capture::remark::Remark;
 pub use capture::writer::{CaptureWriter, WriteError};
 pub use capture::{Interface, Packet};
+pub use encapsulation::{Encapsulation, innermost};
 pub use link::LinkType;
 pub use parse::{NotTcp, TcpPacket, parse};
 pub use patch::{Patch, mark_congestion_experienced, patch};

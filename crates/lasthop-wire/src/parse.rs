@@ -50,6 +50,13 @@ pub enum NotTcp {
     CutShort,
     /// The TCP header is invalid.
     Malformed,
+    /// A protocol that may carry TCP, but encrypts or compresses it or is not known well enough;
+    /// its name.
+    Opaque(&'static str),
+    /// A header of an encapsulation is invalid, or exceeds the packet around it.
+    MalformedTunnel,
+    /// More headers than are followed.
+    TooDeep,
 }
 
 impl NotTcp {
@@ -61,6 +68,9 @@ impl NotTcp {
             NotTcp::OtherProtocol => "not TCP",
             NotTcp::CutShort => "cut short within the headers",
             NotTcp::Malformed => "malformed TCP header",
+            NotTcp::Opaque(name) => name,
+            NotTcp::MalformedTunnel => "malformed tunnel header",
+            NotTcp::TooDeep => "nested too deep",
         }
     }
 }
@@ -82,19 +92,8 @@ impl NotTcp {
 /// assert_eq!(parse(&[0; 40]).unwrap_err(), NotTcp::NotIp);
 /// ```
 pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
-    let first = *packet.first().ok_or(NotTcp::CutShort)?;
-    let (ip, stop) = LaxIpSlice::from_slice(packet).map_err(|e| {
-        if matches!(first >> 4, 4 | 6) && is_len(&e) { NotTcp::CutShort } else { NotTcp::NotIp }
-    })?;
+    let ip = read_ip(packet)?;
     let content = ip.payload();
-    if content.fragmented {
-        return Err(NotTcp::Fragment);
-    }
-    // Do not iterate over extension headers that failed to parse: etherparse 0.21 does not check
-    // their length fields.
-    if stop.is_some() {
-        return Err(if content.incomplete { NotTcp::CutShort } else { NotTcp::OtherProtocol });
-    }
     if content.ip_number != IpNumber::TCP || is_authenticated(&ip) {
         return Err(NotTcp::OtherProtocol);
     }
@@ -133,8 +132,26 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     })
 }
 
+/// The headers of an IP packet that is not a fragment and whose extension headers are complete.
+pub(crate) fn read_ip(packet: &[u8]) -> Result<LaxIpSlice<'_>, NotTcp> {
+    let first = *packet.first().ok_or(NotTcp::CutShort)?;
+    let (ip, stop) = LaxIpSlice::from_slice(packet).map_err(|e| {
+        if matches!(first >> 4, 4 | 6) && is_len(&e) { NotTcp::CutShort } else { NotTcp::NotIp }
+    })?;
+    let content = ip.payload();
+    if content.fragmented {
+        return Err(NotTcp::Fragment);
+    }
+    // Do not iterate over extension headers that failed to parse: etherparse 0.21 does not check
+    // their length fields.
+    if stop.is_some() {
+        return Err(if content.incomplete { NotTcp::CutShort } else { NotTcp::OtherProtocol });
+    }
+    Ok(ip)
+}
+
 /// The packet has an authentication header.
-fn is_authenticated(ip: &LaxIpSlice<'_>) -> bool {
+pub(crate) fn is_authenticated(ip: &LaxIpSlice<'_>) -> bool {
     match ip {
         LaxIpSlice::Ipv4(v4) => v4.extensions().auth.is_some(),
         LaxIpSlice::Ipv6(v6) => v6
@@ -143,6 +160,11 @@ fn is_authenticated(ip: &LaxIpSlice<'_>) -> bool {
             .into_iter()
             .any(|e| matches!(e, etherparse::Ipv6ExtensionSlice::Authentication(_))),
     }
+}
+
+/// Length of an IP packet as its header has it, bytes; 0 if it has none.
+pub(crate) fn stated_length(ip: &LaxIpSlice<'_>) -> usize {
+    fields(ip).length
 }
 
 /// Fields of an IP header.

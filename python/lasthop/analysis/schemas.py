@@ -334,6 +334,7 @@ def _replay() -> Schema:
             **dict.fromkeys(("lasthop", "scheme", "mobile"), _TEXT),
             "interface": _or_null(_TEXT),
             **dict.fromkeys(counts, _COUNT),
+            "encapsulations": {**by_reason, "description": "packets of tcp inside tunnels"},
             "untouched": {**by_reason, "description": "packets not shown to the agent"},
             "dropped": {**by_reason, "description": "packets that the agent dropped"},
             "agent": {"type": "object", "description": "its counters"},

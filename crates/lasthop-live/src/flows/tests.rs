@@ -1,6 +1,6 @@
 use super::*;
 use lasthop_wire::options::{OptionBytes, TcpOption};
-use lasthop_wire::parse;
+use lasthop_wire::{LinkType, parse};
 use proptest::prelude::*;
 
 /// A packet between the mobile 10.0.0.2:80 and 10.0.0.1:`port`.
@@ -61,8 +61,8 @@ impl Wire {
             time,
             direction,
             interface: 0,
-            link_type: LinkType::ETHERNET,
-            link: b"AAAAAABBBBBB\x08\x00",
+            prefix: b"AAAAAABBBBBB\x08\x00",
+            encapsulation: &Encapsulation::link(LinkType::ETHERNET),
         };
         flows.segment(&seen, &parse(&self.bytes()).unwrap())
     }
@@ -216,14 +216,14 @@ fn reordered_handshakes_are_one_flow() {
         orders += 1;
         let mut flows = Flows::default();
         for i in order {
-            packets[i].process(&mut flows, Time(0)).unwrap();
+            packets.get(i).unwrap().process(&mut flows, Time(0)).unwrap();
         }
         assert_eq!((flows.seen(), flows.ids()), (1, vec![1]), "{order:?}");
         let more = Wire { payload: 10, ..wire(true, 1100, 5000, Flags::ACK) };
         let more = more.process(&mut flows, Time(1)).unwrap();
         let ack = wire(false, 5000, 1110, Flags::ACK).process(&mut flows, Time(1)).unwrap();
         // Relative to the first packet of each stream, whatever its offset is.
-        let data = packets[3].process(&mut flows, Time(1)).unwrap();
+        let data = packets.last().unwrap().process(&mut flows, Time(1)).unwrap();
         assert_eq!((more.seq - data.seq, ack.ack - data.seq, ack.seq), (100, 110, more.ack));
         assert_eq!((ack.window, more.window), (100 << 7, 100 << 7), "{order:?}");
         assert_eq!(flows.mss(1, Direction::Uplink), 1200);
@@ -348,7 +348,10 @@ fn generated_frames_copy_the_headers_of_their_direction_or_reverse_the_other() {
         (p.addressing.traffic_class, p.addressing.hop_limit, p.addressing.source.port()),
         (0x28, 61, 80)
     );
-    assert_eq!(flows.frame(Direction::Uplink, &Segment { flow: 9, ..ack }), None);
+    assert_eq!(
+        flows.frame(Direction::Uplink, &Segment { flow: 9, ..ack }),
+        Err(NoFrame::UnknownFlow)
+    );
 }
 
 proptest! {
