@@ -31,7 +31,7 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-release build-pgo demo test test-module test-programs test-rust test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity expected docs docs-site clean
+.PHONY: help build build-release build-pgo demo test test-skipped test-module test-programs test-rust test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,14 +71,24 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 # More tests at a time than processors, since many wait for other processes. Live links come last,
 # since their packets must not wait for other tests.
 WORKERS = --numprocesses $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal
-test: ## all quick tests, Rust and Python; leaves a slower build in .venv
+OTHER_TESTS = $(WORKERS) --ignore-glob 'tests/test_live*.py'
+LIVE_TESTS = --numprocesses 2 --dist loadgroup tests/test_live*.py
+# What the last `make test` has skipped, and why.
+SKIPPED := target/skipped-tests.jsonl
+test: ## all quick tests: Rust with checks of overflow and invariants, Python on the build in .venv
+	@mkdir -p target && rm -f $(SKIPPED)
 	$(MAKE) --jobs 2 $(VENV)/.packages test-programs
-	$(MAKE) --jobs 2 test-module test-rust
-	$(PYTEST) -m 'not long' $(WORKERS) --ignore-glob 'tests/test_live*.py'
-	$(PYTEST) -m 'not long' --numprocesses 2 --dist loadgroup tests/test_live*.py
-	@echo "All tests passed. .venv has the slower build for tests; make build installs the fast one."
+	$(MAKE) --jobs 2 build test-rust
+	$(PYTEST) -m 'not long' --record-skipped $(SKIPPED) $(OTHER_TESTS)
+	$(PYTEST) -m 'not long' --record-skipped $(SKIPPED) $(LIVE_TESTS)
+	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
 
-# The module as the test programs are compiled, with checks of overflow and of invariants.
+test-skipped: ## the tests that `make test` skipped for missing programs, now installed
+	@test -e $(SKIPPED) || { echo "make test-skipped: run make test first" >&2; exit 2; }
+	$(PYTEST) --only-recorded $(SKIPPED) $(OTHER_TESTS)
+	$(PYTEST) --only-recorded $(SKIPPED) $(LIVE_TESTS)
+
+# The module as the test programs are compiled, with the same checks. It replaces that in .venv.
 test-module: BUILD := dev
 test-module: $(BIN)/lasthop
 	$(DEVELOP) --skip-install --quiet
@@ -92,11 +102,15 @@ test-rust:
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs
 
-test-long: build $(VENV)/.docs ## the tests that take minutes too (needs tcpdump)
+# Those that are left out need programs: tests/test_rust_programs.py runs them.
+test-long: export LASTHOP_TEST_PROFILE := local
+test-long: build $(VENV)/.docs ## the tests that take minutes too
+	@rm -f $(SKIPPED)
 	LASTHOP_LONG_TESTS=1 cargo test --workspace --profile local --quiet -- --include-ignored \
-		$(if $(LASTHOP_PACKETDRILL),,--skip packetdrill_scripts)
-	$(PYTEST) $(WORKERS) --ignore-glob 'tests/test_live*.py'
-	$(PYTEST) tests/test_live*.py
+		--skip wireshark_reads --skip of_a_real_stack --skip packetdrill_scripts
+	$(PYTEST) --record-skipped $(SKIPPED) $(OTHER_TESTS)
+	$(PYTEST) --record-skipped $(SKIPPED) tests/test_live*.py
+	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
 
 lint: build ## formatting, lints, docs of the crates, types, licences, sources and use of dependencies
 	$(FORMAT) --check {} +

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
+from optional_programs import path_of
 
 #: Pairs of visible texts that overlap, among elements that contain text themselves.
 OVERLAPS = """() => {
@@ -59,26 +58,14 @@ class Opened:
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
 
 
-def program(package: str, *names: str) -> str:
-    """The path of the first of these programs; skips the test without it, or fails it in CI."""
-    found = next((path for path in map(shutil.which, names or (package,)) if path), None)
-    if found is None:
-        missing = f"{package} is missing: apt-get install {package}"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return found
-
-
 @contextmanager
 def started() -> Iterator[Any]:
     """A browser without windows."""
-    path = program("chromium", "chromium", "chromium-browser", "google-chrome")
     from playwright.sync_api import sync_playwright
 
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=options)
+        browser = playwright.chromium.launch(executable_path=path_of("chromium"), args=options)
         try:
             yield browser
         finally:

@@ -1,4 +1,4 @@
-"""Fixtures of several test modules."""
+"""Fixtures of several test modules, and the hooks for tests that are skipped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,34 @@ from typing import Any
 
 import browser
 import pytest
+from hypothesis import HealthCheck, settings
 from processes import RULES
+from skipped_tests import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_runtest_setup,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_runtest_setup",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+]
+
+# Other programs may hold up any example.
+settings.register_profile("lasthop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lasthop")
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A browser for the pages of a module."""
+    """A browser for the pages of a module; tests without it are skipped (`skipped_tests.py`)."""
     with browser.started() as found:
         yield found
 

@@ -10,7 +10,7 @@ import time
 
 address, port, what, path = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 start = time.monotonic()
-with socket.create_connection((address, port), timeout=50) as connection:
+with socket.create_connection((address, port), timeout=300) as connection:
     if what == "store":
         with open(path, "wb") as file:
             while data := connection.recv(65536):

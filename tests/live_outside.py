@@ -24,7 +24,7 @@ import hashlib, json, os, socket, sys
 port, closed = int(sys.argv[1]), int(sys.argv[2])
 found = {{}}
 def connect(address, to):
-    return socket.create_connection((address, to), timeout=10)
+    return socket.create_connection((address, to), timeout=120)
 for address in ({V4!r}, {V6!r}, os.environ['LASTHOP_SERVER'], os.environ['LASTHOP_SERVER6']):
     with connect(address, port) as s:
         peer = s.getpeername()[:2]
@@ -40,14 +40,14 @@ except OSError as e: found['closed'] = type(e).__name__
 for address in ({V4!r}, {V6!r}, os.environ['LASTHOP_SERVER']):
     family = socket.AF_INET6 if ':' in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as s:
-        s.connect((address, port)); s.settimeout(10); s.send(b'question')
+        s.connect((address, port)); s.settimeout(120); s.send(b'question')
         found['datagram ' + address] = s.recv(100).decode()
         s.connect((address, closed)); s.send(b'question')
         try: found['refused ' + address] = len(s.recv(100))
         except OSError as e: found['refused ' + address] = type(e).__name__
 # Echo requests to anybody but the server's end are refused.
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP) as s:
-    s.settimeout(2)
+    s.settimeout(60)
     for address in ('198.51.100.1', os.environ['LASTHOP_SERVER']):
         s.connect((address, 1)); s.send(bytes([8, 0, 0, 0, 0, 0, 0, 0]))
         try: found['echo ' + address] = s.recv(100)[0]

@@ -40,7 +40,7 @@ PING = """
 import socket
 def ping(address):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.connect((address, 9)); s.settimeout(5); s.send(b'?')
+        s.connect((address, 9)); s.settimeout(120); s.send(b'?')
         try: s.recv(1)
         except ConnectionRefusedError: pass
 """

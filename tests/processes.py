@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from busy import PATIENCE, undecided
 
 HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
 SHORT = [*HOP, "--set", "duration=2s"]
@@ -56,12 +60,24 @@ def started(*words: str, **options: Any) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+def wait_for(what: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not what():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def pause(what: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
+    """Stop a process as soon as a condition holds, so that it cannot end before what comes next;
+    the caller sends SIGCONT. The test is undecided if the process had ended already.
+    """
+    wait_for(what, process)
+    process.send_signal(signal.SIGSTOP)
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        process.returncode = os.waitstatus_to_exitcode(status)
+        undecided("the command had ended before it could be stopped")
 
 
 def rows_of(file: Path) -> int:

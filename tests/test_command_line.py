@@ -6,11 +6,12 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from busy import PATIENCE, children_cpu_seconds, cpu_seconds
+from processes import rows_of, wait_for
 
 from lasthop import _native
 from lasthop.cli import arguments
@@ -202,16 +203,12 @@ def test_interrupting_a_sweep(tmp_path: Path) -> None:
         text=True,
     )
     rows = tmp_path / "runs.csv"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (
-        not rows.exists() or len(rows.read_text().splitlines()) < 5
-    ):
-        time.sleep(0.05)
+    wait_for(lambda: rows_of(rows) >= 4, process)
+    before = children_cpu_seconds() + cpu_seconds(process.pid)
     process.send_signal(signal.SIGINT)
-    start = time.monotonic()
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert time.monotonic() - start < 10
+    assert children_cpu_seconds() - before < 10
     assert "interrupted after" in stderr
     assert "Traceback" not in stderr
     kept = len(rows.read_text().splitlines()) - 1
@@ -236,13 +233,7 @@ def test_a_killed_sweep_can_be_continued(tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL,
     )
     rows = tmp_path / "runs.csv"
-    deadline = time.monotonic() + 60
-    while (
-        time.monotonic() < deadline
-        and process.poll() is None
-        and (not rows.exists() or len(rows.read_text().splitlines()) < 9)
-    ):
-        time.sleep(0.005)
+    wait_for(lambda: rows_of(rows) >= 8, process)
     process.kill()
     process.wait()
     kept = rows.read_text().splitlines()
@@ -259,9 +250,10 @@ def test_interrupting_a_single_run() -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(1.0)
+    # More than Python needs to start: the run has begun.
+    wait_for(lambda: cpu_seconds(process.pid) > 1, process)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stderr) == (130, "lasthop: interrupted\n")
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from busy import PATIENCE
+from processes import pause, wait_for
 
 from lasthop.errors import InputError
 from lasthop.experiments import provenance
@@ -61,7 +63,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
 
 
 def wait_for_file(file: str) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not Path(file).is_file():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -78,13 +80,9 @@ def test_a_killed_worker_changes_nothing(
     wait_for_file(file)
     words = [*SWEEP, "--out", str(out), "--dask", file, "--chunk", "1us"]
     process = lasthop(*words, "--json", "--progress", "json")
-    deadline = time.monotonic() + 120
-    while len(list((out / "parts").glob("*.parquet"))) < 10:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: len(list((out / "parts").glob("*.parquet"))) >= 10, process)
     workers[0].kill()
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, stderr
     found = json.loads(stdout)
     assert (found["runs"], found["reused"], found["missing"]) == (120, 0, 0)
@@ -106,7 +104,7 @@ def test_errors_of_workers_come_back(
     wait_for_file(file)
     words = [*SWEEP[:-6], "--schemes", f"{rule}:Rule", "--seeds", "2"]
     process = lasthop(*words, "--out", str(tmp_path / "out"), "--dask", file)
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "ValueError: no idea" in stderr
     with pytest.raises(InputError, match="has another build of lasthop"):
@@ -122,17 +120,14 @@ def test_an_interrupt_keeps_finished_chunks(
     out = tmp_path / "out"
     words = [*SWEEP, "--out", str(out), "--dask", file, "--chunk", "1us", "--json"]
     process = lasthop(*words)
-    deadline = time.monotonic() + 120
-    while len(list((out / "parts").glob("*.parquet"))) < 5:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    pause(lambda: len(list((out / "parts").glob("*.parquet"))) >= 5, process)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    process.send_signal(signal.SIGCONT)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, stderr
     assert "repeat the command to continue" in stderr
     again = lasthop(*words)
-    stdout, stderr = again.communicate(timeout=120)
+    stdout, stderr = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0, stderr
     found = json.loads(stdout)
     assert (found["runs"], found["missing"]) == (120, 0)
@@ -141,6 +136,6 @@ def test_an_interrupt_keeps_finished_chunks(
 
 def test_a_wrong_address(tmp_path: Path) -> None:
     process = lasthop(*SWEEP, "--out", str(tmp_path / "out"), "--dask", "nowhere://x")
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert "--dask nowhere://x: no Dask scheduler answers there" in stderr

@@ -152,11 +152,18 @@ def compared(
     )
 
 
-@pytest.mark.parametrize("schemes", [SCHEMES, [*CATALOGUE, *SCHEMES[-1:]]], ids=["few", "many"])
-@pytest.mark.parametrize("vary", list(VARIED.values()), ids=list(VARIED))
-def test_default_plots_have_a_valid_layout(vary: dict[str, list[str]], schemes: list[str]) -> None:
-    if len(schemes) > plan.MAX_UNGROUPED and len(vary) > 1:
-        pytest.skip("drawn as one key, with more panels")
+@pytest.mark.parametrize(
+    ("name", "schemes"),
+    [
+        pytest.param(name, schemes, id=f"{name}-{size}")
+        for name, vary in VARIED.items()
+        for size, schemes in (("few", SCHEMES), ("many", [*CATALOGUE, *SCHEMES[-1:]]))
+        # Many schemes over two keys are drawn as over one, with more panels.
+        if size == "few" or len(vary) <= 1
+    ],
+)
+def test_default_plots_have_a_valid_layout(name: str, schemes: list[str]) -> None:
+    vary = VARIED[name]
     drawing = plots.default_figure(compared(vary, schemes))
     assert faults(drawing) == []
     assert drawing.get_size_inches()[0] == plots.WIDTH_IN

@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from busy import PATIENCE, OtherPrograms, undecided
 from documents import validate
 from live_programs import PING, PROBE, SINK, SPIN
+from optional import needs
 
 from lasthop import _native
 from lasthop.live import link as live
@@ -40,7 +42,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 measures_time = pytest.mark.xdist_group("time")
 
 
-def run(*words: str, timeout: float = 60, cwd: Path | None = None) -> Any:
+def run(*words: str, timeout: float = PATIENCE, cwd: Path | None = None) -> Any:
     """Run `lasthop link`, valid however late its packets are unless the words have a bound."""
     bound = () if "--bound" in words else ("--bound", "10s")
     return subprocess.run(
@@ -81,11 +83,13 @@ def digest(file: Path) -> str:
 
 def in_time(measure: Callable[[], tuple[float, dict[str, Any]]]) -> float:
     """The seconds of a run whose packets were in time; the test is undecided if there is none."""
+    late = []
     for _ in range(3):
         seconds, report = measure()
         if report["lateness_us"]["p99"] <= 1000:
             return seconds
-    pytest.skip("undecided: machine too busy")
+        late.append(report["lateness_us"]["p99"])
+    undecided(f"the 99th percentiles of lateness were {late} µs, more than 1000 µs")
 
 
 @pytest.mark.parametrize(
@@ -130,10 +134,12 @@ def test_a_trace_an_outage_and_link_retransmission(tmp_path: Path) -> None:
 def test_a_link_has_its_rate(tmp_path: Path) -> None:
     size = 40_000_000
     hop = ("--rate", "100Mbps", "--rtt", "10ms", "--queue", "400 packets")
-    seconds = in_time(lambda: transfer(tmp_path, size, *hop))
-    assert 8e-6 * size / seconds >= 93
+    others = OtherPrograms()
+    rate = 8e-6 * size / in_time(lambda: transfer(tmp_path, size, *hop))
+    others.decide(rate >= 93, f"goodput was {rate:.1f} Mbit/s of at least 93")
 
 
+@needs("ip", "nft")
 @pytest.mark.parametrize("device", ["tun", "packet"])
 def test_the_network_outside_is_behind_a_link_without_a_server(device: str) -> None:
     words = ["--rate", "20Mbps", "--rtt", "20ms", "--loss", "1%", "--scheme", "snoop"]
@@ -143,7 +149,7 @@ def test_the_network_outside_is_behind_a_link_without_a_server(device: str) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -188,7 +194,7 @@ def test_an_ordinary_user_can_make_a_link(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
         cwd="/usr/share",
     )
     if "a live link needs" in done.stderr:
@@ -213,7 +219,7 @@ def test_a_link_in_a_user_namespace_where_only_one_user_has_a_number(tmp_path: P
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert digest(tmp_path / "got") == digest(Path(SERVER))
@@ -227,14 +233,19 @@ def probe(program: str, rate: int, length: float, *hop: str) -> subprocess.Popen
 
 @measures_time
 def test_ten_thousand_datagrams_per_second_leave_in_time() -> None:
+    others, late = OtherPrograms(), []
     for _ in range(3):
         link = probe(PROBE, 10_000, 2, "--rate", "100Mbps", "--rtt", "10ms")
-        out, _ = link.communicate(timeout=60)
+        out, _ = link.communicate(timeout=PATIENCE)
         report = json.loads(out)
-        assert sum(x["offered_frames"] for x in report["links"] if x["from"] == "phone") >= 20_000
-        if report["real_time"] and report["lateness_us"]["p99"] <= 100:
+        p99 = report["lateness_us"]["p99"]
+        offered = sum(x["offered_frames"] for x in report["links"] if x["from"] == "phone")
+        # The kernel drops what the link does not fetch in time.
+        if report["real_time"] and p99 <= 100:
+            others.decide(offered >= 20_000, f"{offered} of 20000 datagrams reached the link")
             return
-    pytest.skip("undecided: machine too busy")
+        late.append(p99)
+    undecided(f"the 99th percentiles of lateness were {late} µs, more than 100 µs")
 
 
 @measures_time
@@ -246,10 +257,10 @@ def test_a_run_that_is_held_up_is_invalid() -> None:
         "import subprocess; spinners = [subprocess.Popen([sys.executable, '-c', SPIN, str(cpu)])"
     )
     hold = f"{begin} for cpu in os.sched_getaffinity(0)]"
-    end = "assert [spinner.wait(20) for spinner in spinners] == [0] * len(spinners)"
+    end = "assert [spinner.wait(300) for spinner in spinners] == [0] * len(spinners)"
     program = f"SPIN = {SPIN!r}\n{PROBE.replace('pass  # Half', hold)}\n{end}"
     link = probe(program, 500, 2, "--rate", "10Mbps", "--rtt", "400ms")
-    out, err = link.communicate(timeout=60)
+    out, err = link.communicate(timeout=PATIENCE)
     report = json.loads(out)
     assert (link.returncode, report["valid"], report["exit_status"]) == (1, False, 0)
     assert report["lateness_us"]["max"] > 100_000
@@ -278,7 +289,7 @@ def test_a_full_disk_under_the_results_is_reported(tmp_path: Path) -> None:
     for option in (["--out", f"{tmp_path}/out"], ["--pcap", f"{tmp_path}/link.pcapng"]):
         words = ["unshare", "--mount", "sh", "-c", disk, "sh", *link, *option, "--server", serve]
         done = subprocess.run(
-            [*words, "--", *fetch], capture_output=True, text=True, check=False, timeout=60
+            [*words, "--", *fetch], capture_output=True, text=True, check=False, timeout=PATIENCE
         )
         assert done.returncode == 2, done.stderr
         assert "No space left on device" in done.stderr
@@ -339,8 +350,10 @@ def test_snoop_helps_a_real_sender(tmp_path: Path, cc: str) -> None:
 
     # Side by side: a transfer waits most of its time.
     with ThreadPoolExecutor() as pool:
+        others = OtherPrograms()
         plain, snoop = pool.map(seconds, ["none", "snoop"])
-    assert plain / snoop >= 2.3
+    ratio = plain / snoop
+    others.decide(ratio >= 2.3, f"without Snoop it took {ratio:.2f} times as long, of at least 2.3")
 
 
 def test_the_exit_status_is_that_of_the_command() -> None:
@@ -428,7 +441,7 @@ def test_nothing_is_left_behind(i: int) -> None:
     )
     time.sleep(random.Random(i).uniform(0.1, 1))
     link.send_signal(signal.SIGKILL if i % 2 else signal.SIGINT)
-    status = link.wait(10)
+    status = link.wait(PATIENCE)
     # A signal while Python starts ends it at once.
     assert (128 - status if status < 0 else status) == 128 + (9 if i % 2 else 2)
     wait_until_ended(naps)
@@ -445,7 +458,7 @@ def test_what_the_commands_have_started_ends_with_the_link() -> None:
 
 
 def wait_until_ended(naps: list[str]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while any(map(is_running, naps)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(map(is_running, naps))
@@ -486,12 +499,13 @@ def test_the_abilities_are_those_of_doctor() -> None:
 def test_a_real_transfer_beside_a_simulated_one() -> None:
     words = [sys.executable, "-m", "lasthop", "validate", "--rate", "10Mbps", "--rtt", "40ms"]
     words += ["--loss", "1%", "--senders", "reno", "--schemes", "none,snoop", "--seeds", "1"]
+    others = OtherPrograms()
     done = subprocess.run(
         [*words, "--size", "400 kB", "--json"],
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     document = json.loads(done.stdout)
     validate("validate", document)
@@ -500,19 +514,21 @@ def test_a_real_transfer_beside_a_simulated_one() -> None:
     assert all(late), document["failed"]
     assert (done.returncode == 0) == (late == []), done.stderr
     if late:
-        pytest.skip("undecided: machine too busy")
+        undecided(f"{len(late)} transfers had packets that came late")
     for cell in document["cells"]:
         # As root the tracepoint can be had, unless the kernel has none; it may miss samples.
         assert cell["cwnd_source"] in ("TCP_INFO", "tcp_probe")
         assert probe_is_missing() is None or cell["cwnd_source"] == "TCP_INFO"
         assert cell["cwnd"][0]["acks"] > 50
-    for cell in document["cells"] + document["controls"]:
-        assert 0.5 < cell["ratio"] < 1.5
+    ratios = [cell["ratio"] for cell in document["cells"] + document["controls"]]
+    others.decide(all(0.5 < x < 1.5 for x in ratios), f"real goodput was {ratios} of simulated")
     controls = [x for cell in document["controls"] for x in cell["counters"]]
     assert len(controls) == 2
     for name in ("retransmissions", "fast_retransmits", "timeouts"):
         # The same frames are lost; packets that come late may add a few.
-        assert all(abs(x["real"][name] - x["simulated"][name]) <= 3 for x in controls)
+        found = [(x["real"][name], x["simulated"][name]) for x in controls]
+        same = all(abs(real - simulated) <= 3 for real, simulated in found)
+        others.decide(same, f"{name}, real and simulated, were {found}")
 
 
 def probe_is_missing() -> str | None:
@@ -530,6 +546,7 @@ def test_the_tracepoint_and_the_socket_report_the_same_windows(tmp_path: Path) -
     program = f"{sys.executable} -I -m lasthop.live.transfer"
     send = f"{program} send $LASTHOP_MOBILE {validation.PORT} 1200000 cubic {tmp_path} 0.0005"
     receive = [*program.split(), "receive", str(validation.PORT), "1200000", str(tmp_path)]
+    others = OtherPrograms()
     # In some transfers perf events miss most records of a processor (docs/validation.md).
     for _ in range(6):
         (tmp_path / LISTENING).unlink(missing_ok=True)
@@ -543,11 +560,11 @@ def test_the_tracepoint_and_the_socket_report_the_same_windows(tmp_path: Path) -
             break
     # 828 segments, of which every second one is acknowledged; the last ones while the connection
     # is closing, which the tracepoint does not show.
-    assert len(probed) > 250
+    others.decide(len(probed) > 250, f"the tracepoint showed {len(probed)} ACKs of about 414")
     assert [acked for acked in probed if acked > 828] == []
     common = probed.keys() & sent.windows.keys()
     # Samples of the socket miss ACKs that come together, and the last window before one.
-    assert len(common) > 150
+    others.decide(len(common) > 150, f"the socket and the tracepoint share {len(common)} ACKs")
     equal = sum(abs(probed[acked] - sent.windows[acked]) <= 1 for acked in common)
     assert equal >= 0.95 * len(common)
 

@@ -151,10 +151,10 @@ def test_cancelling_stops_long_runs() -> None:
     long = _native.Scenario('duration = "100000 s"\n', None, [], "reno", HOP)
     token = _native.CancelToken()
     threading.Timer(0.1, token.cancel).start()
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(Interrupted):
         long.run(1, token)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
     with pytest.raises(Interrupted):
         long.run(2, token)
 

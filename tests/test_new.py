@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from busy import PATIENCE
 
 from lasthop import scaffold
 from lasthop.cli.main import main
@@ -46,7 +47,7 @@ def test_new_files_run_and_their_tests_pass(
         env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout
@@ -62,7 +63,7 @@ def test_the_tests_of_a_new_rule_notice_a_broken_rule(folder: Path) -> None:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert ran.returncode == 1

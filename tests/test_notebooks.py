@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from optional import needs
+from busy import PATIENCE
+from optional import needs_packages
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 #: Notebook -> number of figures and of tables that it shows, and what its text has.
@@ -49,7 +50,7 @@ def test_links_of_notebooks_exist(name: str) -> None:
     assert [x for x in links if not (FOLDER / x).is_file()] == []
 
 
-@needs("nbconvert", "ipykernel", "pandas", "xarray", "tqdm")
+@needs_packages("nbconvert", "ipykernel", "pandas", "xarray", "tqdm")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n == "first-steps" else [pytest.mark.long]) for n in SHOWN]
 )
@@ -61,7 +62,7 @@ def test_notebooks_run(name: str, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

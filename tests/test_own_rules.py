@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from busy import PATIENCE
 
 from lasthop.cli.main import main
 
@@ -126,6 +127,6 @@ def test_a_special_output_file_is_written_directly(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
     assert main(["run", *HOP, "--set", "duration=1 s", "--pcap", str(pipe), "--json"]) == 0
-    reader.join(timeout=20)
+    reader.join(timeout=PATIENCE)
     assert pipe.is_fifo()
     assert got[0][:4] == b"\x0a\x0d\x0d\x0a"

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optional import needs
+from busy import PATIENCE
+from optional import needs_packages
 
 import lasthop
 from lasthop import InputError, extras, notebooks
@@ -198,7 +199,7 @@ def test_runs_in_other_processes() -> None:
     assert found == [_goodput(job) for job in JOBS]
 
 
-@needs("joblib")
+@needs_packages("joblib")
 def test_runs_with_joblib() -> None:
     import joblib
 
@@ -207,7 +208,7 @@ def test_runs_with_joblib() -> None:
     assert found == [_goodput(job) for job in JOBS]
 
 
-@needs("distributed")
+@needs_packages("distributed")
 def test_runs_with_dask() -> None:
     from distributed import Client, LocalCluster
 
@@ -224,7 +225,7 @@ def test_runs_with_dask() -> None:
 # pandas and xarray
 
 
-@needs("pandas", "xarray")
+@needs_packages("pandas", "xarray")
 def test_a_comparison_becomes_a_cube() -> None:
     vary = {"last_hop.rate": ["500 kbps", "2 Mbps"], "last_hop.loss": [0.001, 0.01]}
     result = compare(vary=vary, seeds=3)
@@ -250,7 +251,7 @@ def test_a_comparison_becomes_a_cube() -> None:
     assert frame["goodput_bps"].sum() == pytest.approx(result.runs["goodput_bps"].sum())
 
 
-@needs("pandas", "xarray")
+@needs_packages("pandas", "xarray")
 def test_runs_and_sweeps_become_frames(tmp_path: Path) -> None:
     one = lasthop.run(last_hop=HOP, settings=SHORT, flows={"flows": 2})
     frame = one.to_pandas()
@@ -361,6 +362,6 @@ def test_optional_packages_are_not_imported_by_a_comparison() -> None:
         "print(sorted({'pandas', 'xarray', 'tqdm', 'IPython', 'matplotlib'} & set(sys.modules)))"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert found.stdout.strip() == "[]"

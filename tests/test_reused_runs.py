@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from busy import PATIENCE
 from fakes import FakeLoader
 from processes import LONG, PROGRAM, SHORT, rows_of, started, wait_for
 
@@ -218,7 +219,7 @@ def test_a_second_writer_is_rejected_and_the_first_continues(tmp_path: Path) -> 
         )
         for second in (words, ("reproduce", "zeng2006/fig15", "--quick", "--out", out)):
             refused = subprocess.run(
-                [*PROGRAM, *second], capture_output=True, text=True, check=False, timeout=60
+                [*PROGRAM, *second], capture_output=True, text=True, check=False, timeout=PATIENCE
             )
             assert refused.returncode == 2
             assert (
@@ -228,7 +229,7 @@ def test_a_second_writer_is_rejected_and_the_first_continues(tmp_path: Path) -> 
             )
             assert first.poll() is None
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=60)
+        first.communicate(timeout=PATIENCE)
     finally:
         first.kill()
     assert first.returncode == 130
@@ -243,7 +244,7 @@ def interrupted(process: subprocess.Popen[str]) -> str:
         return process.communicate(timeout=20)[1]
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-        return process.communicate(timeout=40)[1]
+        return process.communicate(timeout=PATIENCE)[1]
 
 
 def test_only_one_of_two_simultaneous_writers_writes(tmp_path: Path) -> None:
@@ -258,7 +259,7 @@ def test_only_one_of_two_simultaneous_writers_writes(tmp_path: Path) -> None:
         str(tmp_path / "new"),
     )
     both = [started(*words) for _ in range(2)]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     try:
         while all(p.poll() is None for p in both) and time.monotonic() < deadline:
             time.sleep(0.02)

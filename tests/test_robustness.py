@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from busy import PATIENCE
 from processes import PROGRAM, SHORT, rows_of, started, wait_for
 
 import lasthop
@@ -32,7 +33,7 @@ def test_a_rule_that_exits_fails_only_its_runs(rules: Path, rule: str, error: st
         "compare", *SHORT, "--schemes", f"reno,{rules}:{rule}", "--seeds", "3", "--json"
     )
     try:
-        out, stderr = process.communicate(timeout=60)
+        out, stderr = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert process.returncode == 1
@@ -91,7 +92,7 @@ def test_a_second_signal_ends_a_hanging_rule(
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=1)
         process.send_signal(number)
-        _, stderr = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert process.returncode == 130
@@ -113,7 +114,7 @@ def test_a_second_signal_ends_a_single_run(rules: Path) -> None:
         assert process.stderr is not None
         assert "interrupt again" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert (process.returncode, stderr) == (130, "lasthop: interrupted\n")

@@ -9,14 +9,14 @@ import math
 import os
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
+from busy import PATIENCE, undecided
+from processes import pause, started, wait_for
 
 from lasthop.cli.main import main
 from lasthop.errors import InputError
@@ -26,25 +26,6 @@ HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%", "--set", "duration=1s
 SMALL = ["sweep", *HOP, "--schemes", "reno,snoop", "--vary", "last_hop.rtt=20..60..20ms"]
 SMALL += ["--seeds", "8"]
 TABLES = ("runs.parquet", "table.parquet", "table.csv")
-
-
-def started(*words: str, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "lasthop", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        **options,
-    )
-
-
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 120
-    while not what():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def parts_of(folder: Path) -> list[Path]:
@@ -249,29 +230,32 @@ def test_kills_while_parts_are_written(kills: int, whole: Path, tmp_path: Path) 
         unfinished = [p.stat().st_size for p in folder.glob(".*.partial")]
         sizes.append((len(parts_of(out)), sum(p.stat().st_size for p in parts_of(out)), unfinished))
         for pid in workers:  # no worker outlives its sweep
-            end = time.monotonic() + 20
+            end = time.monotonic() + PATIENCE
             while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
                 time.sleep(0.05)
             assert not Path(f"/proc/{pid}").exists()
         assert all(parts._digest(p.read_bytes()) == p.stem for p in parts_of(out))
         if len(parts_of(out)) > 40:
             break
-    print(sizes)
     assert [s[:2] for s in sizes] == sorted(s[:2] for s in sizes)
-    assert len(sizes) >= kills
-    assert any(s[2] for s in sizes), "no kill met a part that was being written"
     assert main([*words, "--quiet"]) == 0
     assert tables(out) == tables(whole)
     assert not list(folder.glob(".*.partial"))
+    if len(sizes) < kills or not any(s[2] for s in sizes):
+        undecided(f"{len(sizes)} kills (parts, bytes, bytes of unfinished parts): {sizes}")
 
 
 def test_a_full_disk_loses_no_finished_part(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = [*SMALL, "--out", str(out), "--jobs", "1", "--chunk", "1us"]
     process = started(*words)
-    wait_for(lambda: len(parts_of(out)) >= 3, process)
+    pause(lambda: len(parts_of(out)) >= 3, process)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (2000, 2000))
-    _, stderr = process.communicate(timeout=120)
+    is_late = len(parts_of(out)) > 40
+    process.send_signal(signal.SIGCONT)
+    _, stderr = process.communicate(timeout=PATIENCE)
+    if is_late:
+        undecided("the sweep was nearly done when its disk became full")
     assert process.returncode == 2
     assert f"cannot write {out}/parts/" in stderr
     assert "File too large" in stderr
@@ -287,8 +271,7 @@ def test_two_sweeps_into_one_folder(
     out = tmp_path / "out"
     words = [*SMALL, "--out", str(out), "--jobs", "1", "--chunk", "1us"]
     process = started(*words)
-    wait_for(lambda: parts_of(out), process)
-    os.kill(process.pid, signal.SIGSTOP)
+    pause(lambda: bool(parts_of(out)), process)
     try:
         assert main([*words]) == 2
         assert f"another lasthop is writing to {out}" in capsys.readouterr().err
@@ -296,7 +279,7 @@ def test_two_sweeps_into_one_folder(
         assert "a sweep is running" in capsys.readouterr().out
     finally:
         os.kill(process.pid, signal.SIGCONT)
-    process.communicate(timeout=120)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert tables(out) == tables(whole)
 
@@ -305,9 +288,10 @@ def test_an_interrupt_keeps_finished_runs(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = [*SMALL, "--out", str(out), "--jobs", "2", "--chunk", "1us"]
     process = started(*words)
-    wait_for(lambda: len(parts_of(out)) >= 2, process)
+    pause(lambda: len(parts_of(out)) >= 2, process)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    process.send_signal(signal.SIGCONT)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert f"runs are saved in {out}; repeat the command to continue" in stderr
     assert main([*words, "--quiet"]) == 0
@@ -334,9 +318,14 @@ def test_an_interrupt_while_tables_are_written_names_the_finished_runs(
 def test_a_dead_worker_loses_only_its_chunk(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = started(*SMALL, "--out", str(out), "--jobs", "2", "--chunk", "1us")
-    wait_for(lambda: parts_of(out), process)
-    os.kill(children(process.pid)[0], signal.SIGKILL)
-    _, stderr = process.communicate(timeout=120)
+    pause(lambda: bool(parts_of(out)), process)
+    workers = children(process.pid)
+    if not workers or len(parts_of(out)) > 40:
+        process.kill()
+        undecided("the sweep was nearly done when a worker should have died")
+    os.kill(workers[0], signal.SIGKILL)
+    process.send_signal(signal.SIGCONT)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, stderr
     assert "a worker died; its chunk is repeated" in stderr
     assert tables(out) == tables(whole)
@@ -360,7 +349,7 @@ def test_failed_runs_are_reported_and_repeated(
     # Another rule is another case; the runs of reno are reused.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     process = started(*words, "--json", env=environment)
-    text, _ = process.communicate(timeout=120)
+    text, _ = process.communicate(timeout=PATIENCE)
     again = json.loads(text)
     assert (process.returncode, again["reused"], again["runs"]) == (0, 2, 4)
 

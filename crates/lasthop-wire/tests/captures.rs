@@ -256,18 +256,19 @@ proptest! {
     }
 }
 
-/// Standard output and standard error of a tool; `None` if it is not installed.
-fn run(tool: &str, arguments: &[&str]) -> Option<(String, String)> {
-    let out = Command::new(tool).args(arguments).output().ok()?;
-    Some((
+/// Standard output and standard error of a tool.
+fn run(tool: &str, arguments: &[&str]) -> (String, String) {
+    let out = Command::new(tool).args(arguments).output().unwrap();
+    (
         String::from_utf8_lossy(&out.stdout).into_owned(),
         String::from_utf8_lossy(&out.stderr).into_owned(),
-    ))
+    )
 }
 
 /// tshark decodes the capture without warnings: checksums, relative sequence numbers, scaled
 /// windows, comments, interfaces.
 #[test]
+#[ignore = "needs tshark"]
 fn wireshark_reads_written_captures() {
     let side = |address: &str, isn| Side {
         address: address.parse::<SocketAddrV4>().unwrap(),
@@ -352,10 +353,10 @@ fn wireshark_reads_written_captures() {
         "-e",
         "_ws.expert.severity",
     ]);
-    let shown = run("tshark", &arguments);
-    let about = run("capinfos", &["-M", name]);
+    let (out, _) = run("tshark", &arguments);
+    // Of the package of tshark.
+    let (about, complaints) = run("capinfos", &["-M", name]);
     std::fs::remove_file(&file).unwrap();
-    let Some((out, _)) = shown else { return };
     let rows: Vec<Vec<&str>> = out.lines().map(|l| l.split('\t').collect()).collect();
     let column = |i: usize| rows.iter().map(|r| r[i]).collect::<Vec<_>>();
     assert_eq!(column(0), ["server", "bs:in", "server", "bs:in", "server", "bs:in", "server"]);
@@ -367,12 +368,11 @@ fn wireshark_reads_written_captures() {
     assert!(column(8)[6].ends_with("6.000000006"), "{:?}", column(8));
     // Expert info must hold no warnings (6291456) and no errors (8388608).
     assert!(!out.contains("6291456") && !out.contains("8388608"), "{out}");
-    let Some((out, complaints)) = about else { return };
     assert!(
-        out.contains("Number of packets:   7")
-            && out.contains("Interface #1 info")
-            && out.contains("lasthop "),
-        "{out}"
+        about.contains("Number of packets:   7")
+            && about.contains("Interface #1 info")
+            && about.contains("lasthop "),
+        "{about}"
     );
     assert_eq!(complaints, "");
 }

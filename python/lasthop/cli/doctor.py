@@ -99,7 +99,7 @@ def _native() -> Check:
 
         found = f"lasthop {_native.version()}"
         if _native.is_dev_build():
-            found += ", the slow build of `make test`; `make build` makes the fast one"
+            found += ", the slow build of `make test-module`; `make build` makes the fast one"
         return Check("simulator", True, found)
     except ImportError as error:
         return Check(

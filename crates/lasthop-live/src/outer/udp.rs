@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn wait_for_packet(device: &mut WithDatagrams<Memory>) -> Vec<u8> {
-        for _ in 0..1000 {
+        for _ in 0..60_000 {
             if let Some(packet) = device.read(Time::ZERO).unwrap() {
                 return packet.to_vec();
             }

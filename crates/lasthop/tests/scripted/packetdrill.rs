@@ -501,7 +501,7 @@ const DIFFERS: [(&str, &str, Option<&str>); 3] = [
 ];
 
 #[test]
-#[ignore = "needs a folder of packetdrill's scripts, named by LASTHOP_PACKETDRILL"]
+#[ignore = "needs LASTHOP_PACKETDRILL"]
 fn packetdrill_scripts() {
     let folder = std::env::var("LASTHOP_PACKETDRILL")
         .expect("LASTHOP_PACKETDRILL names the folder of the scripts");
