@@ -306,7 +306,7 @@ def test_the_results_belong_to_the_user_who_called_sudo(tmp_path: Path) -> None:
     # Folders of pytest are closed to other users.
     for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(0o755)
-    words = ["--rate", "5Mbps", "--bound", "10s", "--out", "out", "--pcap", "link.pcapng"]
+    words = ["--rate", "5Mbps", "--bound", "10s", "--out", "new/out", "--pcap", "link.pcapng"]
     done = subprocess.run(
         [sys.executable, "-m", "lasthop", "link", *words, "--", "sh", "-c", "sleep 60 & id -u"],
         capture_output=True,
@@ -316,7 +316,8 @@ def test_the_results_belong_to_the_user_who_called_sudo(tmp_path: Path) -> None:
         cwd=home,
     )
     assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
-    files = [home / "link.pcapng", home / "out", home / "out" / "link.json"]
+    files = list(home.rglob("*"))
+    assert {home / "link.pcapng", home / "new", home / "new" / "out" / "link.json"} < set(files)
     assert {file.stat().st_uid for file in files} == {65534}
 
 
@@ -490,7 +491,7 @@ def test_without_privileges_one_sentence_says_what_is_missing() -> None:
 
 def test_the_abilities_are_those_of_doctor() -> None:
     rows, addresses = _native.link_abilities()
-    names = {"namespaces", "tun", "packet", "real_time", "outer_network"}
+    names = {"namespaces", "tun", "packet", "processes", "real_time", "outer_network"}
     assert {name for name, *_ in rows} == names
     assert addresses[:2] == ["100.64.0.1", "fd6c:6173:7468::1"]
 

@@ -12,6 +12,7 @@ __all__ = [
     "Context",
     "Loss",
     "Lost",
+    "PreparedLink",
     "Queue",
     "RateSample",
     "Run",
@@ -46,18 +47,27 @@ def replay(
     input: str, output: str, mobile: str, scheme: str | SchemeClass, interface: str | None = None
 ) -> tuple[str, str]: ...
 def agent_answers(scheme: str, packets: list[str]) -> list[str]: ...
+
+@final
+class PreparedLink:
+    def __new__(
+        cls,
+        command: list[str],
+        server: list[str],
+        own_sender: bool = False,
+        congestion_control: str | None = None,
+        sack: bool | None = None,
+        device: str | None = None,
+    ) -> PreparedLink: ...
+
 def link(
     scenario: Scenario,
-    command: list[str],
-    server: list[str],
+    prepared: PreparedLink,
     needs_agent: bool = False,
     seed: int = 1,
-    congestion_control: str | None = None,
-    sack: bool | None = None,
     pcap: str | None = None,
     progress: Callable[[float, float, float, int], None] | None = None,
     own_sender: tuple[int, int] | None = None,
-    device: str | None = None,
 ) -> str: ...
 def run_in_user_namespace(command: list[str]) -> int: ...
 def link_abilities() -> tuple[list[tuple[str, str, str | None, bool]], list[str]]: ...

@@ -1,18 +1,20 @@
 //! A live link: two namespaces, a chain between them, and the commands at its ends.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use crate::chain::Chain;
 use crate::device::sender::{OwnSender, SenderReport};
 use crate::device::{Device, Kind};
 use crate::outer::outside::Outside;
+use crate::outer::tcp::Relay;
 use crate::outer::udp::WithDatagrams;
 use crate::outer::{self, Carried};
-use crate::place::child::{Bound, code, drop_privileges, spawn};
-use crate::place::{Addresses, Ends, Setup, Site, addresses};
+use crate::place::caller::caller;
+use crate::place::child::{self, Bound, Order, Waiting, drop_privileges};
+use crate::place::{Addresses, Ends, Setup, Site, Sockets, Statistics, addresses};
 use crate::pump::{Pump, PumpCounters, Watcher};
 use crate::wait::{self, RealTime};
 
@@ -27,12 +29,24 @@ const SERVER_START: Duration = Duration::from_secs(5);
 pub struct Commands {
     /// At the mobile; the link ends with it.
     pub mobile: Vec<OsString>,
-    /// At the server, started first. If it is empty, the network of the caller is behind the link.
-    pub server: Vec<OsString>,
+    /// At the server.
+    pub server: Server,
     /// Settings of the kernels' TCP.
     pub ends: Ends,
     /// Kind of the devices.
     pub device: Kind,
+}
+
+/// What is at the server's end.
+#[derive(Clone, Debug, Default)]
+pub enum Server {
+    /// A command, which is started first.
+    Command(Vec<OsString>),
+    /// The network of the caller.
+    #[default]
+    Outside,
+    /// The core's own sender.
+    Sender,
 }
 
 /// What was behind the link.
@@ -76,135 +90,63 @@ pub fn ends() -> (Addresses, Addresses) {
     (addresses(level(), 1), addresses(level(), 2))
 }
 
-/// Runs the commands over a chain until the mobile's command has ended. `watch` is called each
-/// 5 ms, with what the pump has measured once it runs, and stops the link by an error. The calling
-/// thread gives up its privileges.
+/// A link that is set up: its ends, and commands that wait to be started.
+pub struct Prepared {
+    mobile: Site,
+    command: Waiting,
+    opposite: Opposite,
+    /// The processor that lasthop runs on.
+    processor: usize,
+}
+
+/// What is at the other end.
+enum Opposite {
+    Server(Site, Waiting),
+    /// The network of the caller, or why it cannot be reached.
+    Outside(Site, io::Result<Vec<TcpListener>>),
+    /// The core's own sender, which is no process.
+    Sender,
+}
+
+/// Sets a link up: all that needs privileges. After it, the process has the rights of the user who
+/// has called sudo, if somebody has, so that it reads and writes files as that user.
 ///
 /// # Errors
 ///
-/// If namespaces or devices cannot be made, or a command cannot be started; or the error of
-/// `watch`. Nothing is left behind.
-pub fn run<W: Watcher>(
-    chain: Chain,
-    commands: &Commands,
-    watcher: W,
-    mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
-) -> io::Result<Done<W>> {
+/// If namespaces or devices cannot be made.
+pub fn prepare(commands: &Commands) -> io::Result<Prepared> {
     let (server, mobile) = ends();
-    let setup = setup(commands);
-    let mobile_site = Site::new(mobile, &setup)?;
-    let with_server = |done: Done<W>, dropped| Done {
-        counters: PumpCounters { own_drops: done.counters.own_drops + dropped, ..done.counters },
-        ..done
-    };
-    if commands.server.is_empty() {
-        let site = Site::new(server, &Setup { is_everywhere: true, ..setup.clone() })?;
-        let Site { device, mut statistics, namespace } = site;
-        let relay = outer::begin(&namespace, server);
-        let child = start(&commands.mobile, &mobile_site, false)?;
-        return match relay {
-            Ok(relay) => {
-                let device = WithDatagrams::new(device, Outside { server })?;
-                let (done, device) =
-                    drive(chain, device, mobile_site, child, watcher, watch, setup.busy)?;
-                let (datagrams, dropped) = device.counts();
-                let carried = Carried { datagrams, dropped, ..relay.counters().into() };
-                let done = with_server(done, statistics.dropped()?);
-                Ok(Done { behind: Behind::Outside(carried), ..done })
-            }
-            Err(error) => {
-                let (done, _device) =
-                    drive(chain, device, mobile_site, child, watcher, watch, setup.busy)?;
-                let done = with_server(done, statistics.dropped()?);
-                Ok(Done { behind: Behind::Nothing(error.to_string()), ..done })
-            }
-        };
-    }
-    let site = Site::new(server, &setup)?;
-    let mut server_child = start(&commands.server, &site, true)?;
-    wait_for_listener(&mut server_child, &mut || watch(None))?;
-    let child = start(&commands.mobile, &mobile_site, false)?;
-    let Site { device, mut statistics, .. } = site;
-    let (done, _device) = drive(chain, device, mobile_site, child, watcher, watch, setup.busy)?;
-    drop(server_child);
-    Ok(with_server(done, statistics.dropped()?))
-}
-
-/// How the ends of a link are set up.
-fn setup(commands: &Commands) -> Setup {
-    Setup {
+    let processor = wait::processor();
+    let setup = Setup {
         ends: commands.ends.clone(),
         device: commands.device,
-        busy: wait::processor(),
+        busy: processor,
         is_everywhere: false,
-    }
-}
-
-/// As [`run`], with the core's own sender instead of a server. It opens its connection when the
-/// mobile's command accepts connections.
-///
-/// # Errors
-///
-/// As [`run`].
-pub fn run_sender<W: Watcher>(
-    chain: Chain,
-    sender: OwnSender,
-    commands: &Commands,
-    watcher: W,
-    mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
-) -> io::Result<(Done<W>, SenderReport)> {
-    let setup = setup(commands);
-    let site = Site::new(ends().1, &setup)?;
-    let mut child = start(&commands.mobile, &site, false)?;
-    wait_for_listener(&mut child, &mut || watch(None))?;
-    let (done, sender) = drive(chain, sender, site, child, watcher, watch, setup.busy)?;
-    Ok((done, sender.report()))
-}
-
-/// Runs the pump until the command at the mobile has ended.
-fn drive<S: Device, W: Watcher>(
-    chain: Chain,
-    server: S,
-    mobile: Site,
-    mut child: Bound,
-    watcher: W,
-    mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
-    processor: usize,
-) -> io::Result<(Done<W>, S)> {
-    let Site { device, mut statistics, namespace: _namespace } = mobile;
-    let kind = device.kind();
-    let real_time = RealTime::begin(processor);
-    drop_privileges()?;
-    let mut pump = Pump::new(chain, server, device, watcher);
-    let mut status = None;
-    let result = pump.run(|counters| {
-        watch(Some(counters))?;
-        status = child.0.try_wait()?;
-        Ok(status.is_some())
-    });
-    let was_real_time = real_time.is_some();
-    drop(real_time);
-    result?;
-    let duration = Duration::from_nanos(pump.now().0);
-    let mut counters = pump.counters().clone();
-    counters.own_drops += statistics.dropped()? + pump.drops();
-    let (chain, server, watcher) = pump.into_parts();
-    let exit_status = status.map_or(1, code);
-    let done = Done {
-        exit_status,
-        duration,
-        chain,
-        counters,
-        watcher,
-        real_time: was_real_time,
-        device: kind,
-        behind: Behind::Server,
     };
-    Ok((done, server))
+    let mobile = Site::new(mobile, &setup)?;
+    let opposite = match &commands.server {
+        Server::Command(words) => {
+            let site = Site::new(server, &setup)?;
+            let command = order(words, &site, true);
+            Opposite::Server(site, child::prepare(&command)?)
+        }
+        Server::Outside => {
+            let site = Site::new(server, &Setup { is_everywhere: true, ..setup })?;
+            let listeners = outer::listeners(&site.namespace, server);
+            Opposite::Outside(site, listeners)
+        }
+        Server::Sender => Opposite::Sender,
+    };
+    let command = child::prepare(&order(&commands.mobile, &mobile, false))?;
+    if let Some(caller) = caller() {
+        wait::keep_real_time();
+        caller.become_in_all_threads()?;
+    }
+    Ok(Prepared { mobile, command, opposite, processor })
 }
 
-/// Starts a command at an end of the link.
-fn start(command: &[OsString], site: &Site, quiet: bool) -> io::Result<Bound> {
+/// A command at an end of the link.
+fn order(words: &[OsString], site: &Site, quiet: bool) -> Order {
     let (server, mobile) = ends();
     let environment = [
         (LEVEL, level().saturating_add(1).to_string()),
@@ -214,8 +156,116 @@ fn start(command: &[OsString], site: &Site, quiet: bool) -> io::Result<Bound> {
         ("LASTHOP_MOBILE6", mobile.v6.to_string()),
         ("MAHIMAHI_BASE", server.v4.to_string()),
     ];
-    let expanded: Vec<OsString> = command.iter().map(|word| expand(word, &environment)).collect();
-    spawn(&expanded, site.namespace.fd(), &environment, quiet).map(Bound)
+    let command = words.iter().map(|word| expand(word, &environment)).collect();
+    Order { command, namespace: site.namespace.fd(), environment: environment.into(), quiet }
+}
+
+/// Runs the commands over a chain until the mobile's command has ended. `watch` is called each
+/// 5 ms, with what the pump has measured once it runs, and stops the link by an error. `sender` is
+/// the core's own, for a link that was prepared for it; it opens its connection when the mobile's
+/// command accepts connections. The calling thread gives up its privileges.
+///
+/// # Errors
+///
+/// If a command cannot be started; or the error of `watch`. Nothing is left behind.
+pub fn run<W: Watcher>(
+    prepared: Prepared,
+    chain: Chain,
+    sender: Option<OwnSender>,
+    watcher: W,
+    mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
+) -> io::Result<(Done<W>, Option<SenderReport>)> {
+    let Prepared { mobile, command, opposite, processor } = prepared;
+    let run = Run { chain, watcher, processor };
+    match (opposite, sender) {
+        (Opposite::Server(mut site, server), _) => {
+            let mut server = server.start()?;
+            wait_for_listener(&mut server, &mut site.sockets, &mut || watch(None))?;
+            let child = command.start()?;
+            let (done, _) = run.drive(site.device, Some(site.statistics), mobile, child, watch)?;
+            Ok((done, None))
+        }
+        (Opposite::Outside(site, listeners), _) => {
+            let outside = Outside { server: ends().0 };
+            let child = command.start()?;
+            let statistics = Some(site.statistics);
+            let done = match listeners {
+                Ok(listeners) => {
+                    let relay = Relay::begin(listeners, outside);
+                    let device = WithDatagrams::new(site.device, outside)?;
+                    let (done, device) = run.drive(device, statistics, mobile, child, watch)?;
+                    let (datagrams, dropped) = device.counts();
+                    let carried = Carried { datagrams, dropped, ..relay.counters().into() };
+                    Done { behind: Behind::Outside(carried), ..done }
+                }
+                Err(error) => {
+                    let (done, _) = run.drive(site.device, statistics, mobile, child, watch)?;
+                    Done { behind: Behind::Nothing(error.to_string()), ..done }
+                }
+            };
+            Ok((done, None))
+        }
+        (Opposite::Sender, Some(sender)) => {
+            let mut child = command.start()?;
+            let mut mobile = mobile;
+            wait_for_listener(&mut child, &mut mobile.sockets, &mut || watch(None))?;
+            let (done, sender) = run.drive(sender, None, mobile, child, watch)?;
+            Ok((done, Some(sender.report())))
+        }
+        (Opposite::Sender, None) => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// What a pump is made of, beside its devices.
+struct Run<W> {
+    chain: Chain,
+    watcher: W,
+    processor: usize,
+}
+
+impl<W: Watcher> Run<W> {
+    /// Runs the pump until the command at the mobile has ended. `statistics` are those of the
+    /// server's namespace, if it has one.
+    fn drive<S: Device>(
+        self,
+        server: S,
+        statistics: Option<Statistics>,
+        mobile: Site,
+        mut child: Bound,
+        mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
+    ) -> io::Result<(Done<W>, S)> {
+        let kind = mobile.device.kind();
+        let real_time = RealTime::begin(self.processor);
+        drop_privileges()?;
+        let mut pump = Pump::new(self.chain, server, mobile.device, self.watcher);
+        let mut status = None;
+        let result = pump.run(|counters| {
+            watch(Some(counters))?;
+            status = child.try_wait()?;
+            Ok(status.is_some())
+        });
+        let was_real_time = real_time.is_some();
+        drop(real_time);
+        result?;
+        let duration = Duration::from_nanos(pump.now().0);
+        let mut counters = pump.counters().clone();
+        counters.own_drops += pump.drops();
+        for mut statistics in [Some(mobile.statistics), statistics].into_iter().flatten() {
+            counters.own_drops += statistics.dropped()?;
+        }
+        let (chain, server, watcher) = pump.into_parts();
+        let done = Done {
+            exit_status: status.unwrap_or(1),
+            duration,
+            chain,
+            counters,
+            watcher,
+            real_time: was_real_time,
+            device: kind,
+            behind: Behind::Server,
+        };
+        Ok((done, server))
+    }
 }
 
 /// Replaces `$LASTHOP_SERVER` and its relatives in a word of a command, for the caller's shell does
@@ -233,34 +283,25 @@ fn expand(word: &OsString, environment: &[(&str, String)]) -> OsString {
         .into()
 }
 
-/// Waits until a process in the namespace of `child` accepts TCP connections or datagrams.
+/// Waits until a socket in the namespace of `child` accepts TCP connections or datagrams.
 fn wait_for_listener(
     child: &mut Bound,
+    sockets: &mut Sockets,
     interrupted: &mut impl FnMut() -> io::Result<()>,
 ) -> io::Result<()> {
     let begin = Instant::now();
     while begin.elapsed() < SERVER_START {
         interrupted()?;
-        if let Some(status) = child.0.try_wait()? {
-            let text = format!("the server ended with status {}", code(status));
-            return Err(io::Error::other(text));
+        if let Some(status) = child.try_wait()? {
+            return Err(io::Error::other(format!("the server ended with status {status}")));
         }
-        if is_serving(child.0.id()) {
+        if sockets.are_serving() {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     // Whatever it does, it has had its time.
     Ok(())
-}
-
-/// True if the namespace of a process has a listening TCP socket or an unconnected UDP socket
-/// (states 0A and 07 in /proc).
-fn is_serving(pid: u32) -> bool {
-    [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")].iter().any(|(table, state)| {
-        let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(state))
-    })
 }
 
 #[cfg(test)]

@@ -67,10 +67,25 @@ impl RealTime {
 impl Drop for RealTime {
     fn drop(&mut self) {
         let parameter = libc::sched_param { sched_priority: 0 };
+        // To clear the flag needs rights that the thread may have given up.
+        let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
         // SAFETY: as above.
         unsafe {
-            libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameter);
+            libc::sched_setscheduler(0, policy, &parameter);
             libc::sched_setaffinity(0, size_of_val(&self.processors), &self.processors);
+        }
+    }
+}
+
+/// Lets the process begin real-time scheduling after it has given up its rights, if it may.
+pub fn keep_real_time() {
+    let limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
+    let mut present = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both values outlive the calls. Without the right to it, nothing changes.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_RTPRIO, &mut present);
+        if present.rlim_cur < 1 {
+            libc::setrlimit(libc::RLIMIT_RTPRIO, &limit);
         }
     }
 }

@@ -83,6 +83,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run::metric_names, m)?)?;
     m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
+    m.add_class::<link::PreparedLink>()?;
     m.add_function(wrap_pyfunction!(link::link, m)?)?;
     m.add_function(wrap_pyfunction!(link::link_abilities, m)?)?;
     m.add_function(wrap_pyfunction!(link::run_in_user_namespace, m)?)?;

@@ -13,10 +13,9 @@ use lasthop::units::{Duration, Time};
 use lasthop_live::chain::{Chain, End, draw_by_frame};
 use lasthop_live::device::Kind;
 use lasthop_live::device::sender::{OwnSender, SenderReport};
-use lasthop_live::host::{self, Behind, Commands, Done};
+use lasthop_live::host::{self, Behind, Commands, Done, Prepared, Server};
 use lasthop_live::outer::Carried;
 use lasthop_live::place::abilities::abilities;
-use lasthop_live::place::caller::caller;
 use lasthop_live::place::{Ends, user};
 use lasthop_live::pump::{PumpCounters, SAMPLE, Sample, Watcher};
 use lasthop_wire::{CaptureWriter, Interface, LinkType};
@@ -38,10 +37,10 @@ impl Capture {
             description: format!("{name}'s end of the link (lasthop link)"),
             link_type: LinkType::RAW,
         };
-        let file = File::create(path)?;
-        if let Some(caller) = caller() {
-            caller.give(&file)?;
-        }
+        let named = |e: io::Error| {
+            io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display()))
+        };
+        let file = File::create(&path).map_err(named)?;
         let writer = CaptureWriter::new(file, &[end("server"), end("mobile")]);
         Ok(Capture(Some(writer.map_err(io::Error::other)?)))
     }
@@ -62,31 +61,56 @@ impl Watcher for Capture {
     }
 }
 
-/// Runs commands at both ends of a live link. If the scheme of the scenario has an agent, it runs
-/// on the link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits
-/// per second downlink and uplink, and packets queued, about twice per second. `own_sender` (port,
-/// bytes): instead of a server, the core's own sender, with the scheme and profile of the first
-/// flow, opens a connection to this port of the mobile and sends these bytes. `device`: "tun" or
-/// "packet"; None takes what can be had. Returns JSON.
+/// A live link that is set up, and whose commands wait to be started.
+#[pyclass(module = "lasthop._native", unsendable)]
+pub struct PreparedLink(Option<Prepared>);
+
+#[pymethods]
+impl PreparedLink {
+    /// Makes namespaces and devices. After it the process has the rights of the user who has called
+    /// sudo, for good. Without `server`, the network of the caller is behind the link; with
+    /// `own_sender` the core's own sender. `device`: "tun" or "packet"; None takes what can be had.
+    #[new]
+    #[pyo3(signature = (command, server, own_sender=false, congestion_control=None, sack=None,
+        device=None))]
+    fn new(
+        command: Vec<OsString>,
+        server: Vec<OsString>,
+        own_sender: bool,
+        congestion_control: Option<String>,
+        sack: Option<bool>,
+        device: Option<&str>,
+    ) -> PyResult<PreparedLink> {
+        let server = match own_sender {
+            true => Server::Sender,
+            false if server.is_empty() => Server::Outside,
+            false => Server::Command(server),
+        };
+        let ends = Ends { congestion_control, sack };
+        let commands = Commands { mobile: command, server, ends, device: device_kind(device)? };
+        Ok(PreparedLink(Some(host::prepare(&commands)?)))
+    }
+}
+
+/// Runs the commands of a link, once. If the scheme of the scenario has an agent, it runs on the
+/// link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits per
+/// second downlink and uplink, and packets queued, about twice per second. `own_sender` (port,
+/// bytes): the core's own sender, with the scheme and profile of the first flow, opens a connection
+/// to this port of the mobile and sends these bytes. Returns JSON.
 #[pyfunction]
-#[pyo3(signature = (scenario, command, server, needs_agent=false, seed=1, congestion_control=None,
-    sack=None, pcap=None, progress=None, own_sender=None, device=None))]
+#[pyo3(signature = (scenario, prepared, needs_agent=false, seed=1, pcap=None, progress=None,
+    own_sender=None))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
 pub fn link(
     py: Python<'_>,
     scenario: &Scenario,
-    command: Vec<OsString>,
-    server: Vec<OsString>,
+    prepared: &mut PreparedLink,
     needs_agent: bool,
     seed: u64,
-    congestion_control: Option<String>,
-    sack: Option<bool>,
     pcap: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
     own_sender: Option<(u16, u64)>,
-    device: Option<&str>,
 ) -> PyResult<String> {
-    let device = device_kind(device)?;
     // The scheme of the flows, with the settings derived from their path.
     let run = RunContext::new(Arc::default(), false);
     let mut network = scenario.network_of(py, &run).into_owned();
@@ -96,8 +120,8 @@ pub fn link(
     let chain =
         Chain::new(&network, choice, seed).map_err(|e| InputError::new_err(e.to_string()))?;
     let capture = Capture::new(pcap)?;
-    let ends = Ends { congestion_control, sack };
-    let commands = Commands { mobile: command, server, ends, device };
+    let prepared =
+        prepared.0.take().ok_or_else(|| InputError::new_err("this link has been used before"))?;
     let delay = chain.one_way_delay();
     let mut failure = None;
     let mut progress = Progress { report: progress, shown: 0 };
@@ -117,11 +141,7 @@ pub fn link(
         let address = |ip| SocketAddrV4::new(ip, port);
         OwnSender::new(flow, seed, bytes, address(server.v4), address(mobile.v4))
     });
-    let done = match sender {
-        None => host::run(chain, &commands, capture, watch).map(|done| (done, None)),
-        Some(sender) => host::run_sender(chain, sender, &commands, capture, watch)
-            .map(|(done, sender)| (done, Some(sender))),
-    };
+    let done = host::run(prepared, chain, sender, capture, watch);
     if let Some(error) = failure {
         return Err(error);
     }

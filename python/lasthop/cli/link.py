@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 import tempfile
@@ -100,7 +99,7 @@ def link(options: Options, words: list[str]) -> int:
     except ValueError as error:
         raise InputError(f"--server {options.server}: {error}") from error
     if options.out is not None:
-        _prepare(Path(options.out))
+        _load_picture()
     reason = live.missing()
     if reason is not None:
         status = live.run_with_rights(words[1:])
@@ -122,6 +121,7 @@ def link(options: Options, words: list[str]) -> int:
             progress=live.print_progress if show else None,
             own_sender=_own_sender(options.own_sender),
             device=options.device,
+            prepare=lambda: _make_folder(options.out),
         )
     finally:
         progress.clear_line()
@@ -147,21 +147,15 @@ def _own_sender(text: str) -> tuple[int, int] | None:
         raise InputError(f"--own-sender {text}: expected PORT:BYTES") from None
 
 
-def _prepare(folder: Path) -> None:
-    """Make the folder for the results, and load what the picture needs: under sudo, the link gives
-    up rights that both may need.
+def _load_picture() -> None:
+    """Load what the picture needs: under sudo, the user as whom it is written may not be able to
+    read it.
     """
     from lasthop import extras
-    from lasthop.experiments import store
     from lasthop.live import link as live
 
     extras.require("plots")
-    with store.writing(folder):
-        made = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        if made:
-            live.give_to_caller(folder)
-    if "SUDO_UID" in os.environ:
+    if live.is_under_sudo():
         from lasthop.live import picture
 
         columns = ["t_s"]
@@ -170,6 +164,15 @@ def _prepare(folder: Path) -> None:
         nothing = {"series": series, "scenario": "", "scheme": "", "seed": 0}
         with tempfile.TemporaryDirectory() as temporary:
             picture.write(nothing, Path(temporary))
+
+
+def _make_folder(folder: str | None) -> None:
+    """Make the folder for the results."""
+    from lasthop.experiments import store
+
+    if folder is not None:
+        with store.writing(Path(folder)):
+            Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def _write(data: dict[str, Any], folder: Path) -> None:

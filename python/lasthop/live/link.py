@@ -6,6 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +42,25 @@ def run_with_rights(words: Sequence[str]) -> int | None:
         return None
 
 
-def give_to_caller(path: Path) -> None:
-    """Let a file or folder belong to the user who has called sudo, as whom commands run."""
-    user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if os.geteuid() == 0 and INSIDE not in os.environ and user.isdigit() and group.isdigit():
-        os.chown(path, int(user), int(group))
+def is_under_sudo() -> bool:
+    """True if this process is root because of sudo; links then run as the user who called it."""
+    user = os.environ.get("SUDO_UID", "")
+    return os.geteuid() == 0 and INSIDE not in os.environ and user.isdigit() and int(user) != 0
+
+
+def act_as_caller() -> None:
+    """Under sudo, read and write files as the user who called it; see `as_root`."""
+    if is_under_sudo():
+        _load_modules()
+        user, group = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "0"))
+        os.setgroups([group])
+        os.setegid(group)
+        os.seteuid(user)
+
+
+def as_root() -> Callable[[], None] | None:
+    """What a program that needs root calls before it starts, after `act_as_caller`."""
+    return partial(os.seteuid, 0) if os.getresuid()[2] == 0 != os.geteuid() else None
 
 
 def link(
@@ -62,6 +78,7 @@ def link(
     progress: Progress | None = None,
     own_sender: tuple[int, int] | None = None,
     device: str | None = None,
+    prepare: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Run `command` at the mobile and `server` at the server of a live link; return the report.
     Without `server`, the network of this process is behind the link.
@@ -71,10 +88,10 @@ def link(
     the lateness of packets with which the run is valid. `own_sender` (port, bytes): instead of a
     server, lasthop's own sender with the flow's scheme sends these bytes to `command`, which
     accepts a connection at this port; the report then has `own_sender`. `device` is "tun" or
-    "packet" (default: what can be had).
+    "packet" (default: what can be had). `prepare` is called before any file is read or written.
 
-    The calling thread loses its privileges for good, and under sudo it becomes that of the
-    user who called it.
+    The calling thread loses its privileges for good. Under sudo, the process becomes that of the
+    user who called it before it reads the scenario, loads agents, and writes files.
 
     Raises `InputError` if the scenario cannot carry real packets, and `OSError` if the machine
     cannot make the link or run the commands.
@@ -83,23 +100,30 @@ def link(
         raise InputError("no command: write it after `--`, such as `-- ping -c 3 $LASTHOP_SERVER`")
     if seed < 0:
         raise InputError(f"--seed must not be negative, found {seed}")
+    congestion_control, sack = _ends(ends)
+    limit = None if bound is None else _seconds(bound)
+    if is_under_sudo():
+        _load_modules()
+    prepared = _native.PreparedLink(
+        [str(word) for word in command],
+        [str(word) for word in server],
+        own_sender is not None,
+        congestion_control,
+        sack,
+        device,
+    )
+    prepare()
     where = plan.source(file, settings=list(settings), last_hop=last_hop)
     requested = None if scheme in (None, "none") else scheme
     scenario: Any = plan.load(where, requested if scheme != "none" else "reno")
-    congestion_control, sack = _ends(ends)
-    limit = None if bound is None else _seconds(bound)
     text = _native.link(
         scenario,
-        [str(word) for word in command],
-        [str(word) for word in server],
+        prepared,
         needs_agent=requested is not None and own_sender is None,
         seed=seed,
-        congestion_control=congestion_control,
-        sack=sack,
         pcap=None if pcap is None else str(pcap),
         progress=progress,
         own_sender=own_sender,
-        device=device,
     )
     data: dict[str, Any] = {"schema_version": 1, "scenario": scenario.title, **json.loads(text)}
     if limit is None:
@@ -109,6 +133,17 @@ def link(
     data["valid"] = late is None or late <= limit * 1e6
     data["assumed"] = scenario.assumed
     return data
+
+
+def _load_modules() -> None:
+    """Load what a link needs later, while root reads it: Python and lasthop may lie in folders that
+    are closed to the user as whom the link runs under sudo.
+    """
+    for name in ("csv", "difflib", "importlib.util", "inspect", "traceback"):
+        import_module(name)
+    for name in ("lasthop.cli.json_text", "lasthop.experiments.store", "lasthop.own_schemes"):
+        import_module(name)
+    plan.load(plan.source(None, last_hop={"rate": "1 Mbps"}), None)
 
 
 def _ends(text: str) -> tuple[str | None, bool | None]:

@@ -136,6 +136,8 @@ def validate(
     lasthop's own sender on the live link, which tells deviations of links and receivers from those
     of the kernel's sender.
 
+    Under sudo, the process reads and writes files as the user who called it from then on.
+
     Raises `InputError` as `link`.
     """
     if seeds < 1:
@@ -144,6 +146,7 @@ def validate(
         probe = windows.TcpProbe(PORT)
     except OSError:
         probe = None
+    link.act_as_caller()
     for own in (True, False):
         for scheme in schemes:
             for sender in senders:
@@ -245,7 +248,6 @@ def _transfer(
     # A process for each link: it gives up its privileges for good.
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="lasthop-") as folder:
-            link.give_to_caller(Path(folder))
             placed = [word.replace(FOLDER, folder) for word in words]
             call = [sys.executable, "-m", "lasthop", "link", *placed, "--seed", str(seed), "--json"]
             out, err = _run([*call, "--", *(w.replace(FOLDER, folder) for w in command)], probe)
@@ -281,6 +283,7 @@ def _run(call: Sequence[str], probe: windows.TcpProbe | None) -> tuple[str, str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=link.as_root(),
     ) as process:
         try:
             while True:

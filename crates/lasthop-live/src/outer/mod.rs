@@ -13,22 +13,21 @@ pub mod tcp;
 pub mod udp;
 
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::process::{Command, Stdio};
 
 use crate::place::namespace::Namespace;
 use crate::place::{Addresses, DEVICE};
-use outside::Outside;
-use tcp::{Counters, Relay};
+use tcp::Counters;
 
-/// Lets connections of the mobile reach the caller's network, until the value is dropped.
-/// `namespace` is that of the server's end, where all addresses have to be local.
+/// The listeners of a [`Relay`](tcp::Relay), to which the connections of the mobile are led. `namespace` is that
+/// of the server's end, where all addresses have to be local.
 ///
 /// # Errors
 ///
 /// If nftables are not to be had.
-pub fn begin(namespace: &Namespace, server: Addresses) -> io::Result<Relay> {
-    let listeners = namespace.inside(|| {
+pub fn listeners(namespace: &Namespace, server: Addresses) -> io::Result<Vec<TcpListener>> {
+    namespace.inside(|| {
         let v4 = tcp::listener(Ipv4Addr::UNSPECIFIED.into())?;
         let rules = rules("ip", server.v4.into(), v4.local_addr()?.port());
         nft(&rules)?;
@@ -37,12 +36,11 @@ pub fn begin(namespace: &Namespace, server: Addresses) -> io::Result<Relay> {
             nft(&self::rules("ip6", server.v6.into(), v6.local_addr()?.port()))?;
             Ok(v6)
         });
-        Ok([Some(v4), v6.ok()])
-    })?;
-    Ok(Relay::begin(listeners.into_iter().flatten(), Outside { server }))
+        Ok([Some(v4), v6.ok()].into_iter().flatten().collect())
+    })
 }
 
-/// Tries whether the tables of [`begin`] can be had, in the namespace of the calling thread.
+/// Tries whether the tables of [`listeners`] can be had, in the namespace of the calling thread.
 ///
 /// # Errors
 ///

@@ -83,9 +83,9 @@ pub struct Relay {
 
 impl Relay {
     /// Accepts connections and connects them with the network of the calling thread.
-    pub fn begin(listeners: impl Iterator<Item = TcpListener>, outside: Outside) -> Relay {
+    pub fn begin(listeners: Vec<TcpListener>, outside: Outside) -> Relay {
         let relay = Relay {
-            listeners: listeners.map(Arc::new).collect(),
+            listeners: listeners.into_iter().map(Arc::new).collect(),
             open: Arc::default(),
             counters: Arc::default(),
         };

@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "the user of a child between fork and exec, and its groups")]
 
-use std::fs::File;
 use std::io;
 use std::str::FromStr;
 
@@ -45,17 +44,8 @@ fn groups(user: libc::uid_t, group: libc::gid_t) -> Vec<libc::gid_t> {
 }
 
 impl Caller {
-    /// Gives a file to the user.
-    ///
-    /// # Errors
-    ///
-    /// If the file system refuses it.
-    pub fn give(&self, file: &File) -> io::Result<()> {
-        std::os::unix::fs::fchown(file, Some(self.user), Some(self.group))
-    }
-
-    /// Gives the calling thread the rights of the user, for good. The C library's functions would
-    /// change all threads, and end the process if one of them has fewer rights.
+    /// Gives the calling thread the rights of the user, for good. In a child that has one thread it
+    /// makes system calls only.
     ///
     /// # Errors
     ///
@@ -66,6 +56,22 @@ impl Caller {
             libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()) == 0
                 && libc::syscall(libc::SYS_setgid, self.group) == 0
                 && libc::syscall(libc::SYS_setuid, self.user) == 0
+        };
+        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Gives all threads of the process the rights of the user, for good. All of them must have the
+    /// rights to do so: the C library ends the process if one has not.
+    ///
+    /// # Errors
+    ///
+    /// If the process may not do that.
+    pub fn become_in_all_threads(&self) -> io::Result<()> {
+        // SAFETY: the list outlives the call.
+        let done = unsafe {
+            libc::setgroups(self.groups.len(), self.groups.as_ptr()) == 0
+                && libc::setgid(self.group) == 0
+                && libc::setuid(self.user) == 0
         };
         if done { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

@@ -57,6 +57,8 @@ pub struct Site {
     pub device: Box<dyn Device + Send>,
     /// Statistics of the devices of the namespace.
     pub statistics: Statistics,
+    /// Sockets of the namespace.
+    pub sockets: Sockets,
 }
 
 /// Name of the device of an end.
@@ -106,6 +108,32 @@ impl Statistics {
     }
 }
 
+/// Sockets of a network namespace: its tables in /proc, held open.
+#[derive(Debug)]
+pub struct Sockets(Vec<(File, &'static str)>);
+
+impl Sockets {
+    fn new() -> Sockets {
+        // Listening TCP sockets and unconnected UDP sockets, as states in these tables.
+        let tables = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
+        let open = |(table, state)| {
+            Some((File::open(format!("/proc/thread-self/net/{table}")).ok()?, state))
+        };
+        Sockets(tables.into_iter().filter_map(open).collect())
+    }
+
+    /// True if one of them accepts TCP connections or datagrams.
+    pub fn are_serving(&mut self) -> bool {
+        self.0.iter_mut().any(|(file, state)| {
+            let mut text = String::new();
+            let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+            // A table that cannot be read is as one without sockets.
+            let mut lines = text.lines().skip(usize::from(read.is_ok()));
+            lines.any(|line| line.split_whitespace().nth(3) == Some(*state))
+        })
+    }
+}
+
 impl Site {
     /// Makes a namespace with a device that has these addresses and takes all packets.
     ///
@@ -116,7 +144,7 @@ impl Site {
     pub fn new(addresses: Addresses, setup: &Setup) -> io::Result<Site> {
         let ((), namespace) = Namespace::with(|| Ok(()))?;
         let device = device(setup.device, &namespace)?;
-        let statistics = namespace.inside(|| {
+        let (statistics, sockets) = namespace.inside(|| {
             let mut net = Netlink::new().map_err(during("cannot open rtnetlink"))?;
             // A kernel without IPv6 has no such setting.
             let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{DEVICE}/{SOLICIT}"), "0");
@@ -136,9 +164,9 @@ impl Site {
             setup.ends.apply().map_err(during("cannot set TCP up"))?;
             // Without it, the same happens more slowly.
             let _ = steering::steer(DEVICE, setup.busy);
-            Statistics::new()
+            Ok((Statistics::new()?, Sockets::new()))
         })?;
-        Ok(Site { namespace, device, statistics })
+        Ok(Site { namespace, device, statistics, sockets })
     }
 }
 
