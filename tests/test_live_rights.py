@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ def home(tmp_path: Path) -> Path:
     folder.mkdir()
     os.chown(folder, NOBODY, NOBODY)
     # Folders of pytest are closed to other users.
-    for above in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+    for above in (tmp_path, *tmp_path.parents):
+        if above == Path(tempfile.gettempdir()):
+            break
         above.chmod(0o755)
     return folder
 

@@ -14,7 +14,9 @@ use crate::outer::udp::WithDatagrams;
 use crate::outer::{self, Carried};
 use crate::place::caller::caller;
 use crate::place::child::{self, Bound, Order, Waiting, drop_privileges};
-use crate::place::{Addresses, Ends, Setup, Site, Sockets, Statistics, addresses};
+use crate::place::{
+    Addresses, CongestionControl, Ends, Setup, Site, Sockets, Statistics, addresses,
+};
 use crate::pump::{Pump, PumpCounters, Watcher};
 use crate::wait::{self, RealTime};
 
@@ -78,6 +80,8 @@ pub struct Done<W> {
     pub device: Kind,
     /// What was behind the link.
     pub behind: Behind,
+    /// Congestion control of the kernels at the ends.
+    pub congestion_control: CongestionControl,
 }
 
 /// The nesting level of the present process: the number of links around it.
@@ -195,7 +199,7 @@ pub fn run<W: Watcher>(
                     let device = WithDatagrams::new(site.device, outside)?;
                     let (done, device) = run.drive(device, statistics, mobile, child, watch)?;
                     let (datagrams, dropped) = device.counts();
-                    let carried = Carried { datagrams, dropped, ..relay.counters().into() };
+                    let carried = Carried { datagrams, dropped, ..relay.carried() };
                     Done { behind: Behind::Outside(carried), ..done }
                 }
                 Err(error) => {
@@ -263,6 +267,7 @@ impl<W: Watcher> Run<W> {
             real_time: was_real_time,
             device: kind,
             behind: Behind::Server,
+            congestion_control: mobile.congestion_control,
         };
         Ok((done, server))
     }

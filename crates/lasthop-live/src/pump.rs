@@ -98,6 +98,29 @@ impl Sample {
     }
 }
 
+/// Packets that this machine dropped, which the link of the scenario would not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnDrops {
+    /// Before lasthop read them: it was too slow for what a command sent.
+    pub not_read: u64,
+    /// When lasthop wrote them: the kernel of an end was too slow.
+    pub not_taken: u64,
+}
+
+impl OwnDrops {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.not_read + self.not_taken
+    }
+}
+
+impl std::ops::AddAssign for OwnDrops {
+    fn add_assign(&mut self, other: OwnDrops) {
+        self.not_read += other.not_read;
+        self.not_taken += other.not_taken;
+    }
+}
+
 /// What the pump has measured of itself.
 #[derive(Clone, Debug, Default)]
 pub struct PumpCounters {
@@ -105,8 +128,8 @@ pub struct PumpCounters {
     pub lateness: Histogram,
     /// The largest of these times.
     pub latest: Duration,
-    /// Packets that a device did not take, or (at the end) that the kernel dropped at one.
-    pub own_drops: u64,
+    /// Packets that a device did not take, and (at the end) those that the kernel dropped at one.
+    pub own_drops: OwnDrops,
     /// Packets that were written.
     pub written: u64,
     /// State each [`SAMPLE`].
@@ -177,8 +200,8 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
     }
 
     /// Packets that were dropped before the pump could read them, since the last call.
-    pub fn drops(&mut self) -> u64 {
-        self.server.drops() + self.mobile.drops()
+    pub fn drops(&mut self) -> OwnDrops {
+        OwnDrops { not_read: self.server.drops() + self.mobile.drops(), not_taken: 0 }
     }
 
     /// The chain, the server's device and the watcher; the mobile's device is closed.
@@ -229,7 +252,7 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
             let now = self.now();
             match sent {
                 Sent::Sent => {}
-                Sent::Dropped => self.counters.own_drops += 1,
+                Sent::Dropped => self.counters.own_drops.not_taken += 1,
                 Sent::Gone => return Err(io::ErrorKind::NotConnected.into()),
             }
             self.watcher.packet(now, end, false, &bytes)?;

@@ -218,7 +218,15 @@ fn report(
         },
         "real_time": done.real_time,
         "one_way_delay_s": one_way_delay,
-        "own_drops": counters.own_drops,
+        "own_drops": counters.own_drops.total(),
+        "own_drop_reasons": {
+            "not_read": counters.own_drops.not_read,
+            "not_taken": counters.own_drops.not_taken,
+        },
+        "ends": {
+            "congestion_control": done.congestion_control.default,
+            "available": done.congestion_control.available,
+        },
         "untouched": chain.untouched(),
         "device": if done.device == Kind::Packet { "packet" } else { "tun" },
         "outer_network": outer_network(&done.behind),
@@ -288,10 +296,19 @@ fn outer_network(behind: &Behind) -> Value {
     match behind {
         Behind::Server => Value::Null,
         Behind::Nothing(reason) => json!({ "missing": reason }),
-        Behind::Outside(Carried { connections, refused, datagrams, dropped }) => json!({
+        Behind::Outside(Carried {
+            connections,
+            refused,
+            beyond_limit,
+            limit,
+            datagrams,
+            dropped,
+        }) => json!({
             "missing": null,
             "connections": connections,
             "refused": refused,
+            "beyond_limit": beyond_limit,
+            "limit": limit,
             "datagrams": datagrams,
             "dropped": dropped,
         }),

@@ -401,6 +401,10 @@ def _baseline() -> Schema:
     )
 
 
+#: Congestion control of the kernels at the ends of a live link.
+_ENDS = {"congestion_control": _TEXT, "available": _TEXTS}
+
+
 def _live_link() -> Schema:
     hop = {
         **dict.fromkeys(("from", "to"), _TEXT),
@@ -417,7 +421,10 @@ def _live_link() -> Schema:
     agent = {"scheme": _TEXT, "counters": counts, "notices": _COUNT, "dropped": counts}
     late = {**dict.fromkeys(("p50", "p99", "p99_9"), _or_null(_POSITIVE)), "max": _POSITIVE}
     series = {"columns": _TEXTS, "rows": _list(_list(_or_null(_POSITIVE)))}
-    outer = dict.fromkeys(("connections", "refused", "datagrams", "dropped"), _COUNT)
+    outer = dict.fromkeys(
+        ("connections", "refused", "beyond_limit", "limit", "datagrams", "dropped"), _COUNT
+    )
+    reasons = dict.fromkeys(("not_read", "not_taken"), _COUNT)
     return _object(
         {
             "schema_version": _VERSION,
@@ -429,6 +436,9 @@ def _live_link() -> Schema:
                 "description": "when the first TCP packet entered",
             },
             **dict.fromkeys(("real_time", "valid"), _FLAG),
+            "invalid": _TEXTS,
+            "own_drop_reasons": _object(reasons),
+            "ends": _object({**_ENDS, "chosen": _FLAG}),
             "device": {"enum": ["tun", "packet"]},
             "outer_network": _or_null(_object({"missing": _or_null(_TEXT)}, outer)),
             "links": _list(_object(hop)),
@@ -472,6 +482,7 @@ def _validate() -> Schema:
             ),
             "controls": _list(_object({**cell, "counters": pairs}), "lasthop's own sender"),
             "failed": _list(_object(failed), "transfers that are not counted"),
+            "ends": _or_null(_object(_ENDS, about="of the receivers")),
             **_ABOUT,
         }
     )

@@ -20,6 +20,12 @@ BOUND_S, BOUND_SHARE = 1e-3, 0.02
 #: Environment variable of a process in a user namespace of lasthop's.
 INSIDE = "LASTHOP_USER_NAMESPACE"
 
+#: Why agents may seem not to help senders with BBR.
+BBR_HINT = (
+    "BBR hardly slows down after a loss, so that an agent which hides losses from the sender may"
+    " show no gain"
+)
+
 Progress = Callable[[float, float, float, int], None]
 
 
@@ -128,9 +134,10 @@ def link(
     data: dict[str, Any] = {"schema_version": 1, "scenario": scenario.title, **json.loads(text)}
     if limit is None:
         limit = max(BOUND_S, BOUND_SHARE * data["one_way_delay_s"])
-    late = data["lateness_us"]["p99"]
     data["bound_us"] = limit * 1e6
-    data["valid"] = late is None or late <= limit * 1e6
+    data["ends"]["chosen"] = congestion_control is not None
+    data["invalid"] = _faults(data)
+    data["valid"] = not data["invalid"]
     data["assumed"] = scenario.assumed
     return data
 
@@ -178,6 +185,7 @@ def summary(data: Mapping[str, Any]) -> str:
         f"{data['scenario']}; scheme {data['scheme']}, seed {data['seed']}",
         f"{data['duration_s']:.2f} s, {data['packets']} packets, {data['connections']} connections;"
         f" the command exited with status {data['exit_status']}",
+        *ends_text(data),
         f"delivered: {mean_bps(data, 'down') / 1e6:.2f} Mbit/s down,"
         f" {mean_bps(data, 'up') / 1e6:.2f} Mbit/s up (IP packets, mean)",
         "",
@@ -199,8 +207,6 @@ def summary(data: Mapping[str, Any]) -> str:
     if data["untouched"]:
         reasons = ", ".join(f"{n} {why}" for why, n in data["untouched"].items())
         lines.append(f"not shown to agents: {reasons}")
-    if data["own_drops"]:
-        lines.append(f"dropped by the devices of this machine: {data['own_drops']}")
     if data["outer_network"] is not None:
         lines.append(_outer_network(data["outer_network"]))
     late = data["lateness_us"]
@@ -215,6 +221,20 @@ def summary(data: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def ends_text(data: Mapping[str, Any]) -> list[str]:
+    """Which congestion control the ends have, and a hint if agents cannot be judged with it."""
+    ends = data["ends"]
+    name = ends["congestion_control"]
+    chosen = "--ends" if ends["chosen"] else "default of this machine"
+    lines = [
+        f"ends: congestion control {name} ({chosen}, for programs that choose none); available:"
+        f" {', '.join(ends['available'])}"
+    ]
+    if name.startswith("bbr") and data["agents"]:
+        lines.append(f"hint: {BBR_HINT}; `--ends reno` chooses another one")
+    return lines
+
+
 def _outer_network(outer: Mapping[str, Any]) -> str:
     if outer["missing"] is not None:
         return f"nothing was behind the link: {outer['missing']}"
@@ -222,15 +242,40 @@ def _outer_network(outer: Mapping[str, Any]) -> str:
         f"to the network outside: {outer['connections']} connections ({outer['refused']} refused),"
         f" {outer['datagrams']} datagrams"
     )
+    if outer["beyond_limit"]:
+        text += (
+            f"; {outer['beyond_limit']} connections were reset by lasthop, which carries at most"
+            f" {outer['limit']} at a time (`ulimit -Hn` limits it, too)"
+        )
     return text + (f" ({outer['dropped']} dropped)" if outer["dropped"] else "")
+
+
+def _faults(data: Mapping[str, Any]) -> list[str]:
+    """Why a run is not valid, a sentence for each reason."""
+    faults = []
+    late = data["lateness_us"]["p99"]
+    if late is not None and late > data["bound_us"]:
+        faults.append(
+            f"the p99 of the lateness, {late:.0f} µs, is above the bound of"
+            f" {data['bound_us']:.0f} µs: this machine was too busy"
+        )
+    reasons = data["own_drop_reasons"]
+    if reasons["not_read"]:
+        faults.append(
+            f"{reasons['not_read']} packets were dropped because lasthop did not read them in time:"
+            " a command sent faster than this machine forwards"
+        )
+    if reasons["not_taken"]:
+        faults.append(
+            f"{reasons['not_taken']} packets were dropped because the kernel at their destination"
+            " did not take them in time: this machine was too busy"
+        )
+    return faults
 
 
 def verdict(data: Mapping[str, Any]) -> str:
     """Why a run is not valid."""
-    return (
-        f"INVALID: the p99 of the lateness, {data['lateness_us']['p99']:.0f} µs, is above the bound"
-        f" of {data['bound_us']:.0f} µs: this machine was too busy"
-    )
+    return f"INVALID: {'; '.join(data['invalid'])}"
 
 
 def print_progress(t: float, down: float, up: float, queued: int) -> None:

@@ -64,6 +64,8 @@ class Cell:
     assumed: list[str]
     #: Seeds of transfers that are not counted, and why.
     failed: list[tuple[int, str]]
+    #: Congestion control of the kernels, which the senders replace; None before a transfer.
+    ends: dict[str, Any] | None = None
 
     @property
     def late(self) -> int:
@@ -184,9 +186,11 @@ def _fill(
 ) -> Cell:
     """The cell with its transfers."""
     sources: set[str] = set()
+    ends: dict[str, Any] | None = None
     for seed in range(1, (min(seeds, CONTROL_SEEDS) if cell.own else seeds) + 1):
         try:
             seconds, report, measured, source = transfer(seed)
+            ends = {name: report["ends"][name] for name in ("congestion_control", "available")}
             scenario = load(report["first_connection_s"]).draw_by_frame()
             run, recorded = scenario.run_recorded(seed, not cell.own)
             flow = run.to_dict()["flows"][0]
@@ -207,7 +211,8 @@ def _fill(
             cell.windows.append(windows.compare(measured, simulated_windows, cell.margin()))
         cell.real.append(seconds)
         cell.simulated.append(flow["completed_s"])
-    return replace(cell, cwnd_source=TCP_INFO) if TCP_INFO in sources else cell
+    source = TCP_INFO if TCP_INFO in sources else cell.cwnd_source
+    return replace(cell, cwnd_source=source, ends=ends)
 
 
 def _load(
@@ -322,7 +327,13 @@ def document(cells: Sequence[Cell]) -> dict[str, Any]:
         "cells": by_kind[False],
         "controls": by_kind[True],
         "failed": failed,
+        "ends": _ends(cells),
     }
+
+
+def _ends(cells: Sequence[Cell]) -> dict[str, Any] | None:
+    """Congestion control of the kernels, as the first transfer has found it."""
+    return next((cell.ends for cell in cells if cell.ends is not None), None)
 
 
 def table(cells: Sequence[Cell]) -> str:
@@ -344,6 +355,14 @@ def table(cells: Sequence[Cell]) -> str:
             )
     if any(c.windows for c in cells):
         lines += ["", *{_source(c.cwnd_source): None for c in cells}]
+    ends = _ends(cells)
+    if ends is not None:
+        lines.append(
+            f"ends: each sender chooses its congestion control by TCP_CONGESTION; the receivers"
+            f" have {ends['congestion_control']} (default of this machine)"
+        )
+    if any(c.sender.startswith("bbr") and c.scheme != "none" for c in cells):
+        lines.append(f"hint: {link.BBR_HINT}")
     failed = [(c, seed, error) for c in cells for seed, error in c.failed]
     lines += [f"{c.sender}, {c.scheme}, seed {seed} failed: {error}" for c, seed, error in failed]
     lines += [f"assumed: {line}" for line in dict.fromkeys(x for c in cells for x in c.assumed)]

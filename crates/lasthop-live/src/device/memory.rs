@@ -19,6 +19,8 @@ pub struct Memory {
     pub written: Vec<Vec<u8>>,
     /// Number of packets that it takes before it is full.
     pub room: Option<usize>,
+    /// Packets that were dropped before they could be read.
+    pub missed: u64,
 }
 
 impl Device for Memory {
@@ -34,6 +36,10 @@ impl Device for Memory {
         }
         self.written.push(packet.to_vec());
         Sent::Sent
+    }
+
+    fn drops(&mut self) -> u64 {
+        std::mem::take(&mut self.missed)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -18,10 +18,9 @@ use std::process::{Command, Stdio};
 
 use crate::place::namespace::Namespace;
 use crate::place::{Addresses, DEVICE};
-use tcp::Counters;
 
-/// The listeners of a [`Relay`](tcp::Relay), to which the connections of the mobile are led. `namespace` is that
-/// of the server's end, where all addresses have to be local.
+/// The listeners of a [`Relay`](tcp::Relay), to which the connections of the mobile are led.
+/// `namespace` is that of the server's end, where all addresses have to be local.
 ///
 /// # Errors
 ///
@@ -95,19 +94,16 @@ fn nft(rules: &str) -> io::Result<()> {
 /// What was carried over the network outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// TCP connections.
+    /// TCP connections of the mobile.
     pub connections: u64,
     /// Of them, those that the destination or the network has refused.
     pub refused: u64,
+    /// Of them, those that lasthop has reset, because it had no room for them.
+    pub beyond_limit: u64,
+    /// Connections for which it has room at a time.
+    pub limit: u64,
     /// Datagrams sent and received.
     pub datagrams: u64,
     /// Datagrams that were larger than a packet of the link, or found no free socket.
     pub dropped: u64,
-}
-
-impl From<&Counters> for Carried {
-    fn from(counters: &Counters) -> Carried {
-        let (connections, refused) = counters.read();
-        Carried { connections, refused, ..Carried::default() }
-    }
 }

@@ -13,11 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use super::Carried;
 use super::outside::Outside;
 use crate::place::child::drop_privileges;
 
-/// Connections at a time; further ones are reset.
-const MOST: usize = 256;
+/// Connections at a time, if the process may open the files for them; further ones are reset.
+const MOST: usize = 4096;
+/// Files of a connection, and those of the rest: sockets for datagrams, devices, results.
+const FILES: usize = 2;
+const OTHER_FILES: usize = super::udp::MOST + 128;
 /// Bytes copied at a time, and the stack of a thread that does it.
 const BLOCK: usize = 64 << 10;
 const STACK: usize = 128 << 10;
@@ -55,18 +59,31 @@ fn set<T>(socket: &impl AsRawFd, level: i32, option: i32, value: &T) -> io::Resu
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Numbers of connections.
-#[derive(Debug, Default)]
-pub struct Counters {
-    accepted: AtomicU64,
-    refused: AtomicU64,
+/// Connections for which the process may open files, after it has raised its limit as far as it may
+/// and needs to.
+fn room() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the value outlives the calls. If they fail, the limit stays what it is.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        let wanted = (FILES * MOST + OTHER_FILES) as libc::rlim_t;
+        if limit.rlim_cur < wanted {
+            let raised = libc::rlimit { rlim_cur: wanted.min(limit.rlim_max), ..limit };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
+                limit = raised;
+            }
+        }
+    }
+    let files = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
+    (files.saturating_sub(OTHER_FILES) / FILES).clamp(1, MOST)
 }
 
-impl Counters {
-    /// Connections accepted, and those refused outside.
-    pub fn read(&self) -> (u64, u64) {
-        (self.accepted.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
-    }
+/// Numbers of connections.
+#[derive(Debug, Default)]
+struct Counters {
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    beyond_limit: AtomicU64,
 }
 
 /// The connections that are open, by number.
@@ -79,12 +96,19 @@ pub struct Relay {
     listeners: Vec<Arc<TcpListener>>,
     open: Arc<Open>,
     counters: Arc<Counters>,
+    room: usize,
 }
 
 impl Relay {
     /// Accepts connections and connects them with the network of the calling thread.
     pub fn begin(listeners: Vec<TcpListener>, outside: Outside) -> Relay {
+        Relay::with_room(listeners, outside, room())
+    }
+
+    /// As [`Relay::begin`], for at most `room` connections at a time.
+    fn with_room(listeners: Vec<TcpListener>, outside: Outside, room: usize) -> Relay {
         let relay = Relay {
+            room,
             listeners: listeners.into_iter().map(Arc::new).collect(),
             open: Arc::default(),
             counters: Arc::default(),
@@ -92,14 +116,22 @@ impl Relay {
         for listener in &relay.listeners {
             let (listener, open) = (Arc::clone(listener), Arc::clone(&relay.open));
             let counters = Arc::clone(&relay.counters);
-            thread::spawn(move || accept(&listener, outside, &open, &counters));
+            thread::spawn(move || accept(&listener, outside, room, &open, &counters));
         }
         relay
     }
 
-    /// What it has done.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// What it has done; datagrams are not its affair.
+    pub fn carried(&self) -> Carried {
+        let Counters { accepted, refused, beyond_limit } = &*self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Carried {
+            connections: read(accepted),
+            refused: read(refused),
+            beyond_limit: read(beyond_limit),
+            limit: self.room as u64,
+            ..Carried::default()
+        }
     }
 }
 
@@ -123,7 +155,13 @@ fn lock(open: &Open) -> MutexGuard<'_, Streams> {
 }
 
 /// Accepts connections until the listener is shut down.
-fn accept(listener: &TcpListener, outside: Outside, open: &Arc<Open>, counters: &Arc<Counters>) {
+fn accept(
+    listener: &TcpListener,
+    outside: Outside,
+    room: usize,
+    open: &Arc<Open>,
+    counters: &Arc<Counters>,
+) {
     // Whatever comes from outside is read without rights.
     if drop_privileges().is_err() {
         return;
@@ -146,20 +184,21 @@ fn accept(listener: &TcpListener, outside: Outside, open: &Arc<Open>, counters: 
             open: Arc::clone(open),
             counters: Arc::clone(counters),
         };
-        let room = {
+        let is_full = {
             let mut open = lock(open);
-            let room = open.len() < MOST;
-            if room {
-                open.insert(number, (inner, None));
+            let is_full = open.len() >= room;
+            if !is_full {
+                open.insert(number, (Arc::clone(&inner), None));
             }
-            room
+            is_full
         };
         let start = || {
             let builder = thread::Builder::new().stack_size(STACK);
             builder.spawn(move || connection.carry(outside)).is_ok()
         };
-        if !room || !start() {
-            counters.refused.fetch_add(1, Ordering::Relaxed);
+        if is_full || !start() {
+            counters.beyond_limit.fetch_add(1, Ordering::Relaxed);
+            reset(&inner);
             lock(open).remove(&number);
         }
     }
@@ -236,4 +275,74 @@ fn reset(stream: &TcpStream) {
     // It may be closed.
     let _ = set(stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
     let _ = stream.shutdown(Shutdown::Read);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::addresses;
+
+    /// A listener for a relay and a server at the address outside that it stands for.
+    fn pair() -> (TcpListener, TcpListener, Outside) {
+        loop {
+            let inner = TcpListener::bind("127.0.0.2:0").unwrap();
+            let port = inner.local_addr().unwrap().port();
+            let mut server = addresses(0, 1);
+            server.v4 = [127, 0, 0, 2].into();
+            // Somebody else may have this port.
+            if let Ok(outer) = TcpListener::bind(("127.0.0.1", port)) {
+                return (inner, outer, Outside { server });
+            }
+        }
+    }
+
+    fn connect(address: SocketAddr) -> TcpStream {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+    }
+
+    #[test]
+    fn connections_beyond_the_limit_are_reset_and_counted() {
+        let (inner, outer, outside) = pair();
+        let address = inner.local_addr().unwrap();
+        let relay = Relay::with_room(vec![inner], outside, 2);
+        let mut carried: Vec<_> = (0..2)
+            .map(|_| {
+                let inside = connect(address);
+                (inside, outer.accept().unwrap().0)
+            })
+            .collect();
+        for _ in 0..3 {
+            let error = connect(address).read(&mut [0]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        }
+        // The others go on; when one has ended, there is room again.
+        for (inside, outside) in &mut carried {
+            outside.write_all(b"x").unwrap();
+            inside.read_exact(&mut [0]).unwrap();
+        }
+        drop(carried.pop());
+        while lock(&relay.open).len() == 2 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let again = (connect(address), outer.accept().unwrap());
+        let expected =
+            Carried { connections: 6, refused: 0, beyond_limit: 3, limit: 2, ..Carried::default() };
+        assert_eq!(relay.carried(), expected);
+        drop(again);
+    }
+
+    #[test]
+    fn refused_connections_are_counted_apart() {
+        let (inner, outer, outside) = pair();
+        let address = inner.local_addr().unwrap();
+        drop(outer);
+        let relay = Relay::begin(vec![inner], outside);
+        let error = connect(address).read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        let Carried { connections, refused, beyond_limit, limit, .. } = relay.carried();
+        assert_eq!((connections, refused, beyond_limit), (1, 1, 0));
+        assert!((1..=MOST as u64).contains(&limit));
+    }
 }

@@ -15,7 +15,7 @@ use super::outside::Outside;
 use crate::device::{Device, MTU, Sent};
 
 /// Sockets at a time; the one that was idle longest is closed for a new one.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 /// Idle time after which a socket is closed: at least two minutes (RFC 4787, section 4.3).
 const IDLE: Duration = Duration::secs(120);
 /// Sockets that one call of epoll reports.

@@ -47,7 +47,7 @@ pub fn abilities() -> Vec<Ability> {
         ability("namespaces", "network namespaces for both ends", missing(namespace), true),
         ability("tun", "TUN devices in them", missing(tun.map(|_| ())), !has_packet),
         ability("packet", "or virtual Ethernet and packet sockets", missing(packet), !has_tun),
-        ability("processes", "a /proc of their own for the commands", missing(try_proc()), false),
+        ability("processes", "a separate /proc for the commands", missing(try_proc()), false),
         ability("real_time", "real-time scheduling (SCHED_FIFO)", real_time, false),
         ability(
             "outer_network",

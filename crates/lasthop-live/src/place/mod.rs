@@ -20,6 +20,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use crate::device::packet::PacketSocket;
 use crate::device::tun::Tun;
 use crate::device::{Device, Kind, MTU};
+use crate::pump::OwnDrops;
 use namespace::Namespace;
 use netlink::Netlink;
 
@@ -49,6 +50,15 @@ pub struct Ends {
     pub sack: Option<bool>,
 }
 
+/// The congestion control of an end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CongestionControl {
+    /// That of the programs which select none by the socket option TCP_CONGESTION.
+    pub default: String,
+    /// All that the kernel has loaded.
+    pub available: Vec<String>,
+}
+
 /// An end of the link: a namespace and its device.
 pub struct Site {
     /// The namespace.
@@ -59,10 +69,16 @@ pub struct Site {
     pub statistics: Statistics,
     /// Sockets of the namespace.
     pub sockets: Sockets,
+    /// Congestion control of the namespace.
+    pub congestion_control: CongestionControl,
 }
 
 /// Name of the device of an end.
 pub const DEVICE: &str = "lasthop";
+
+/// Packets, of up to 64 KiB, that wait in a TUN device for lasthop to read them; by default 500. A
+/// longer queue would hide for longer that lasthop is too slow.
+const QUEUE: u32 = 4096;
 
 /// Setting of a device: how often the kernel asks for an IPv6 router, of which there is none. The
 /// questions would shift the numbers of all later frames by which losses are drawn.
@@ -90,22 +106,26 @@ impl Statistics {
         File::open("/proc/thread-self/net/dev").map(Statistics)
     }
 
-    /// Packets that the kernel has dropped at the device of the end: those that lasthop has not
-    /// read in time, and those that it has written and the kernel could not take.
+    /// Packets that the kernel has dropped at the device of the end.
     ///
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn dropped(&mut self) -> io::Result<u64> {
+    pub fn dropped(&mut self) -> io::Result<OwnDrops> {
         let mut text = String::new();
         self.0.rewind()?;
         self.0.read_to_string(&mut text)?;
-        let line = text.lines().find_map(|l| l.trim_start().strip_prefix("lasthop:"));
-        let fields: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
-        // Bytes, packets, errors, drops of what is received; four more; the same of what is sent.
-        let drops = [3, 11].into_iter().filter_map(|i| fields.get(i)?.parse::<u64>().ok());
-        Ok(drops.sum())
+        Ok(dropped(&text))
     }
+}
+
+/// The drops of the device of an end in the text of /proc/net/dev.
+fn dropped(text: &str) -> OwnDrops {
+    let line = text.lines().find_map(|l| l.trim_start().strip_prefix("lasthop:"));
+    let fields: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+    let field = |i: usize| fields.get(i).and_then(|f| f.parse().ok()).unwrap_or_default();
+    // Bytes, packets, errors, drops of what the end receives; four more; the same of what it sends.
+    OwnDrops { not_taken: field(3), not_read: field(11) }
 }
 
 /// Sockets of a network namespace: its tables in /proc, held open.
@@ -144,12 +164,14 @@ impl Site {
     pub fn new(addresses: Addresses, setup: &Setup) -> io::Result<Site> {
         let ((), namespace) = Namespace::with(|| Ok(()))?;
         let device = device(setup.device, &namespace)?;
-        let (statistics, sockets) = namespace.inside(|| {
+        let (statistics, sockets, congestion_control) = namespace.inside(|| {
             let mut net = Netlink::new().map_err(during("cannot open rtnetlink"))?;
             // A kernel without IPv6 has no such setting.
             let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{DEVICE}/{SOLICIT}"), "0");
             net.up("lo", None).map_err(during("cannot start the loopback device"))?;
             net.up(DEVICE, Some(MTU as u32)).map_err(during("cannot start the device"))?;
+            // Without it, more packets are dropped, and counted.
+            let _ = net.set_queue(DEVICE, QUEUE);
             for (address, length) in [(addresses.v4.into(), 24), (addresses.v6.into(), 64)] {
                 // A kernel without IPv6 has IPv4 only.
                 let done = net.add_address(DEVICE, address, length);
@@ -164,9 +186,9 @@ impl Site {
             setup.ends.apply().map_err(during("cannot set TCP up"))?;
             // Without it, the same happens more slowly.
             let _ = steering::steer(DEVICE, setup.busy);
-            Ok((Statistics::new()?, Sockets::new()))
+            Ok((Statistics::new()?, Sockets::new(), CongestionControl::read()))
         })?;
-        Ok(Site { namespace, device, statistics, sockets })
+        Ok(Site { namespace, device, statistics, sockets, congestion_control })
     }
 }
 
@@ -215,23 +237,50 @@ impl Ends {
     }
 }
 
+/// The text of a setting of the calling thread's network namespace.
+fn setting(name: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"));
+    text.unwrap_or_default().trim().to_string()
+}
+
+impl CongestionControl {
+    /// That of the network namespace of the calling thread.
+    fn read() -> CongestionControl {
+        let available = setting("tcp_available_congestion_control");
+        CongestionControl {
+            default: setting("tcp_congestion_control"),
+            available: available.split_whitespace().map(str::to_string).collect(),
+        }
+    }
+}
+
 /// Why the kernel refuses a congestion control as the default of a namespace.
 fn refused(name: &str, error: &io::Error) -> io::Error {
-    let listed = |file: &str| {
-        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{file}"));
-        text.unwrap_or_default().trim().to_string()
-    };
     let text = match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
             "the kernel does not allow `{name}` as the default of a network namespace; let a \
              server choose it by the socket option TCP_CONGESTION, or allow it on this machine \
              with `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{} {name}\"`",
-            listed("tcp_allowed_congestion_control")
+            setting("tcp_allowed_congestion_control")
         ),
         _ => format!(
             "congestion control `{name}`: {error}; available: {}",
-            listed("tcp_available_congestion_control")
+            setting("tcp_available_congestion_control")
         ),
     };
     io::Error::new(error.kind(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_told_apart_by_direction() {
+        let text = "Inter-|   Receive                            |  Transmit\n\
+            \x20   lo:  1  1  0  9  0 0 0 0  1 1 0 9 0 0 0 0\n\
+            lasthop: 70 7 0 3 0 0 0 0 80 8 0 5 0 0 0 0\n";
+        assert_eq!(dropped(text), OwnDrops { not_taken: 3, not_read: 5 });
+        assert_eq!(dropped("nothing"), OwnDrops::default());
+    }
 }

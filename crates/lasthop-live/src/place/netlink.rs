@@ -85,6 +85,19 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, 0, &body)
     }
 
+    /// Sets how many packets wait at most in a device until they are sent.
+    ///
+    /// # Errors
+    ///
+    /// As [`Netlink::up`].
+    pub fn set_queue(&mut self, device: &str, packets: u32) -> io::Result<()> {
+        let mut body = vec![0; LINK];
+        let number = index(device)?.to_ne_bytes();
+        body.splice(4..8, number);
+        attribute(&mut body, libc::IFLA_TXQLEN, &packets.to_ne_bytes());
+        self.request(libc::RTM_NEWLINK, 0, &body)
+    }
+
     /// Gives a device an address with a prefix of `length` bits.
     ///
     /// # Errors
