@@ -156,6 +156,22 @@ impl Segment {
         self.seq.saturating_add(u64::from(self.len) + u64::from(self.flags.has(Flags::FIN)))
     }
 
+    /// True for a TCP segment that occupies sequence numbers: it has data, a SYN or a FIN.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_core::segment::{Flags, Segment};
+    ///
+    /// assert!(Segment { flags: Flags::SYN, ..Segment::default() }.has_sequence_numbers());
+    /// assert!(!Segment { flags: Flags::ACK, ..Segment::default() }.has_sequence_numbers());
+    /// ```
+    #[inline]
+    pub fn has_sequence_numbers(&self) -> bool {
+        (self.len > 0 || self.flags.any(Flags::SYN.with(Flags::FIN)))
+            && !self.flags.has(Flags::DATAGRAM)
+    }
+
     /// True if an ACK with a repeated acknowledgment number is a duplicate ACK: it has no data, no
     /// FIN and the same window (RFC 5681 section 2). With SACK blocks the window is ignored (RFC
     /// 6675 section 2), because a receiver with buffer auto-tuning, such as Linux, also changes its

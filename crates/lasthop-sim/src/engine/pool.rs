@@ -128,16 +128,16 @@ impl Pool {
         self.slots.len()
     }
 
-    /// Total size in bytes of the segments in transit, headers included.
-    pub fn bytes(&self) -> u64 {
+    /// The segments in transit.
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
         let mut live = vec![true; self.slots.len()];
         self.free.iter().for_each(|&handle| live[handle as usize] = false);
-        self.slots
-            .iter()
-            .zip(live)
-            .filter(|(_, live)| *live)
-            .map(|(s, _)| u64::from(s.0.size))
-            .sum()
+        self.slots.iter().zip(live).filter(|(_, live)| *live).map(|(s, _)| &s.0)
+    }
+
+    /// Total size in bytes of the segments in transit, headers included.
+    pub fn bytes(&self) -> u64 {
+        self.segments().map(|segment| u64::from(segment.size)).sum()
     }
 
     /// Number of segments in transit.

@@ -4,7 +4,7 @@
 //! not implement is empty, so an event without subscribers costs nothing.
 
 use lasthop::agent::NodeView;
-use lasthop::segment::{NodeId, Options, Segment};
+use lasthop::segment::{Flags, NodeId, Options, Segment};
 use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
@@ -96,6 +96,12 @@ pub fn reason_name(reason: SendReason) -> &'static str {
     }
 }
 
+/// True if a retransmission answers the expiry of the retransmission timer; for a SYN this is the
+/// only reason.
+pub fn is_for_timeout(segment: &Segment, reason: SendReason) -> bool {
+    reason == SendReason::Timeout || segment.flags.has(Flags::SYN)
+}
+
 /// Receives everything that happens in a run, in order of time. All methods are empty by default.
 ///
 /// Connections and flows are given by their index.
@@ -177,6 +183,12 @@ pub trait Probe {
         earlier: EarlierCopies,
     ) {
     }
+
+    /// The retransmission timer expires for a segment that has arrived; called before its
+    /// retransmission is `sent`. `acks_from` as in [`EarlierCopies::Arrived`]; `acks`: the packet
+    /// numbers of the ACKs for the segment that are in transit.
+    #[inline(always)]
+    fn timed_out(&mut self, now: Time, segment: &Segment, acks_from: u64, acks: Vec<u64>) {}
 
     /// A segment with data, SYN or FIN reaches the receiver.
     #[inline(always)]

@@ -208,20 +208,19 @@ impl FutureArrivals {
         self.refused += 1;
     }
 
-    /// What becomes of the earlier copies of the bytes `[seq, end)`, which are retransmitted by
-    /// `event` as packet number `id`; `fast` are the ACKs on the fast path from the first one on
-    /// that is not sent before a time, the last of which is sent at `last_fast`. All copies of a
-    /// segment have the same bytes.
+    /// What becomes of the earlier copies of a segment that `event` retransmits; `fast` are the
+    /// ACKs on the fast path from the first one on that is not sent before a time, the last of
+    /// which is sent at `last_fast`. All copies of a segment have the same bytes.
     #[inline(never)]
     pub(crate) fn earlier_copies<'b, I: Iterator<Item = &'b PlainAck>>(
         &self,
         receiver: &Receiver,
         event: &Key,
         (fast, last_fast): (impl Fn(Time) -> I, Time),
-        (seq, end): (u64, u64),
-        id: u64,
+        segment: &Segment,
     ) -> EarlierCopies {
-        let has = receiver.has(seq, end);
+        let (seq, end, id) = (segment.seq, segment.end(), segment.id);
+        let has = receiver.has_segment(segment);
         if !has && self.refused == 0 {
             return EarlierCopies::Unknown;
         }
@@ -240,12 +239,15 @@ impl FutureArrivals {
             advancing().take_while(below).chain(fast().take_while(below))
         };
         let fills = self.fillers > 0 && others().any(|a| !a.repeats && a.seq < end && seq < a.end);
-        if has && !fills && !new().any(|a| seq < a.end) {
+        // Only a SYN has no bytes.
+        let opens = seq == end && advancing().next().is_some_and(|a| a.end == 0);
+        if has && !fills && !opens && !new().any(|a| seq < a.end) {
             let first = [advancing().next(), others().next(), fast().next()];
             let acks_from = first.into_iter().flatten().map(|a| a.acks_from).min();
             return EarlierCopies::Arrived { acks_from: acks_from.unwrap_or(id) };
         }
-        if new().any(|a| a.seq == seq) || others().any(|a| a.seq == seq) {
+        let same = |a: &Arrival| (a.seq, a.end) == (seq, end);
+        if opens || new().any(|a| same(&a)) || others().any(|a| same(&a)) {
             EarlierCopies::WillArrive
         } else {
             EarlierCopies::Unknown

@@ -211,11 +211,12 @@ impl Connection {
 
     #[inline]
     fn receive_data<P: Probe>(&mut self, segment: &Segment, out: &mut Outbox<'_, P>) -> InOrder {
-        let had = segment.len > 0 && self.receiver.has(segment.seq, segment.end());
+        let had = segment.has_sequence_numbers() && self.receiver.has_segment(segment);
         if let Some(future) = &mut self.future {
             let (net, range) = (&out.net, (segment.seq, segment.end()));
             let when = (net.now, net.triggered_at);
-            future.record(&net.event, when, range, had || segment.len == 0, net.next_packet());
+            let repeats = had || !segment.has_sequence_numbers();
+            future.record(&net.event, when, range, repeats, net.next_packet());
         }
         out.net.probes.data_received(out.net.now, self.to, segment);
         let (first, count) =

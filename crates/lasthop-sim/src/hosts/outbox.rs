@@ -7,7 +7,7 @@ use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
 use crate::engine::scheduler::Source;
-use crate::events::probe::{EarlierCopies, Probe};
+use crate::events::probe::{EarlierCopies, Probe, is_for_timeout};
 use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::agent::Agents;
 use crate::hosts::fast_port::FastPort;
@@ -143,9 +143,10 @@ impl<P: Probe> Port<'_, P> {
     #[inline(always)]
     fn number(&mut self, mut segment: Segment, reason: SendReason) -> Segment {
         segment.id = self.net.new_id();
-        let again = segment.forward && reason != SendReason::New && segment.len > 0;
+        let again = segment.forward && reason != SendReason::New && segment.attempt > 1;
         let earlier = if again {
-            self.earlier_copies(segment.seq, segment.end(), segment.id)
+            // A copy: what is taken by its address goes through memory.
+            self.earlier_copies(&{ segment }, reason)
         } else {
             EarlierCopies::Unknown
         };
@@ -153,22 +154,30 @@ impl<P: Probe> Port<'_, P> {
         segment
     }
 
-    /// What becomes of the earlier copies of the bytes `[seq, end)`, retransmitted as packet `id`.
+    /// What becomes of the earlier copies of a segment that is retransmitted. Reports a timeout of
+    /// a segment that has arrived.
     #[inline(never)]
-    fn earlier_copies(&self, seq: u64, end: u64, id: u64) -> EarlierCopies {
-        match &self.far {
+    fn earlier_copies(&mut self, segment: &Segment, reason: SendReason) -> EarlierCopies {
+        let earlier = match &self.far {
             Some(FarEnd { receiver, future: Some(future), fast, .. }) => {
                 let (net, c) = (&self.net, self.connection);
                 let path = fast.as_ref().map(|f| &*f.path);
                 let last = fast.as_ref().map_or(Time::ZERO, |f| f.last);
                 let fast = (|from| net.fast.acks_of(path, c, from), last);
-                future.earlier_copies(receiver, &net.event, fast, (seq, end), id)
+                future.earlier_copies(receiver, &net.event, fast, segment)
             }
-            Some(FarEnd { receiver, future: None, .. }) if receiver.has(seq, end) => {
-                EarlierCopies::Arrived { acks_from: id }
+            Some(FarEnd { receiver, future: None, .. }) if receiver.has_segment(segment) => {
+                EarlierCopies::Arrived { acks_from: segment.id }
             }
             _ => EarlierCopies::Unknown,
+        };
+        if let EarlierCopies::Arrived { acks_from } = earlier
+            && is_for_timeout(segment, reason)
+        {
+            let acks = self.net.acks_in_transit(segment, acks_from);
+            self.net.probes.timed_out(self.net.now, segment, acks_from, acks);
         }
+        earlier
     }
 
     #[inline(never)]

@@ -199,6 +199,19 @@ impl<P: Probe> Net<P> {
         self.receiver_timers[l as usize].push(Reverse(timer));
     }
 
+    /// The packet numbers, below `acks_from`, of the ACKs for a segment that are in transit.
+    #[inline(never)]
+    pub(crate) fn acks_in_transit(&self, segment: &Segment, acks_from: u64) -> Vec<u64> {
+        let (connection, end) = (segment.flow, segment.end());
+        let other = Flags::DATAGRAM.with(Flags::NOTICE);
+        let covers = |s: &&Segment| {
+            !s.forward && s.flow == connection && s.ack >= end && !s.flags.any(other)
+        };
+        let stored = self.pool.segments().filter(covers).map(|s| s.id);
+        let plain = self.fast.acks().filter(|a| a.connection == connection && a.number >= end);
+        stored.chain(plain.map(|a| a.id)).filter(|id| *id < acks_from).collect()
+    }
+
     /// Number of segments in transit.
     pub fn in_transit(&self) -> usize {
         self.pool.len() + self.fast.acks().count()

@@ -3,7 +3,11 @@
 //!
 //! A retransmission is spurious if an earlier copy of all its bytes had reached the receiver when
 //! it was sent, or was in transit then and arrives later. The verdict therefore may have to wait
-//! until the earlier copies have arrived or are lost.
+//! until the earlier copies have arrived or are lost. A timeout whose segment had arrived is due to
+//! ACK loss if ACKs for it had been sent and all of them are lost; their fates are looked up too.
+//!
+//! Sequence numbers are those on the wire with an ISN of 0: the SYN has number 0, the first byte of
+//! data number 1.
 //!
 //! All collections are sorted maps and sets. With a large window and an overflowing queue a plain
 //! list would be as long as the window and would be searched for each packet.
@@ -23,10 +27,10 @@ use crate::events::probe::{EarlierCopies, Fate};
 pub struct GroundTruthCounts {
     /// Spurious retransmissions.
     pub retransmissions: u64,
-    /// Timeouts for a segment of which an earlier copy arrived; the copy or an ACK for it was in
-    /// transit when the timer fired.
+    /// Timeouts for a segment of which an earlier copy arrived, `ack_loss` excepted.
     pub timeouts: u64,
-    /// Timeouts for a segment that had arrived, but whose ACKs were all lost.
+    /// Timeouts for a segment that had arrived, and for which at least one ACK had been sent, all
+    /// of which were lost on the air, in a collision or at a queue.
     pub ack_loss: u64,
     /// Fast retransmits of segments that were not lost.
     pub fast_retransmits: u64,
@@ -37,10 +41,9 @@ pub struct GroundTruthCounts {
 impl GroundTruthCounts {
     /// The counts since `earlier`.
     pub fn since(self, earlier: GroundTruthCounts) -> GroundTruthCounts {
-        // A timeout that was undecided at `earlier` may have been counted under `ack_loss` since.
         GroundTruthCounts {
             retransmissions: self.retransmissions - earlier.retransmissions,
-            timeouts: self.timeouts.saturating_sub(earlier.timeouts),
+            timeouts: self.timeouts - earlier.timeouts,
             ack_loss: self.ack_loss - earlier.ack_loss,
             fast_retransmits: self.fast_retransmits - earlier.fast_retransmits,
             confusion: self.confusion.since(earlier.confusion),
@@ -104,55 +107,64 @@ struct Pending {
     reason: SendReason,
 }
 
-/// A copy that will be lost: a chained link has already computed the drop.
+/// A packet that is lost or dropped.
 #[derive(Clone, Copy, Debug)]
-struct FutureLoss {
-    seq: u64,
-    attempt: u16,
-    fate: Fate,
+enum Loss {
+    /// A copy of the segment at `seq`, as packet `id`.
+    Copy { seq: u64, id: u64, fate: Fate },
+    /// An ACK for all numbers below `ack`, as packet `id`.
+    Ack { ack: u64, id: u64, fate: Fate },
 }
 
-/// A copy of a segment: its first byte, the number of the attempt and the packet number.
-pub type CopyId = (u64, u16, u64);
+/// A timeout whose segment had arrived: the packet numbers of the ACKs for it that may arrive yet.
+#[derive(Clone, Debug)]
+struct UndecidedTimeout {
+    acks: Vec<u64>,
+}
+
+/// A copy of a segment: its first number and the packet number. Copies sent later have higher packet
+/// numbers.
+pub type CopyId = (u64, u64);
 
 /// The ground truth about one connection.
 #[derive(Clone, Debug, Default)]
 pub struct GroundTruth {
     /// By the first byte of the segment.
     lost_copies: BTreeMap<u64, LostCopies>,
-    /// By the time of the loss; losses at the same time in the order in which they were recorded.
-    future_losses: BTreeMap<(Time, u64), FutureLoss>,
-    /// Number of the next entry of `doomed`.
+    /// Losses that a chained link has computed in advance, by their time; those at the same time in
+    /// the order in which they were recorded.
+    future_losses: BTreeMap<(Time, u64), Loss>,
+    /// Number of the next entry of `future_losses`.
     next_future_loss: u64,
     pending: BTreeMap<CopyId, Pending>,
-    /// Timeouts whose segment had arrived: (its first byte, the first packet number of an ACK after
-    /// the timeout, the packet number of the retransmission). The next ACK that covers the segment
-    /// decides whether an ACK was in transit at the timeout.
-    undecided_timeouts: BTreeSet<(u64, u64, u64)>,
-    /// One of `lost_copies`, `pending` and `undecided_timeouts` may have entries: what arrives is
-    /// looked up.
+    undecided_timeouts: Vec<UndecidedTimeout>,
+    /// The highest ACK number that was lost, and the highest one that an agent dropped.
+    lost_ack: u64,
+    dropped_ack: u64,
+    /// ACKs that an agent has taken into custody: ACK number and packet number.
+    held_acks: BTreeSet<(u64, u64)>,
+    /// One of `lost_copies`, `pending`, `undecided_timeouts` and `held_acks` may have entries: what
+    /// arrives is looked up.
     open: bool,
     counts: GroundTruthCounts,
 }
 
 impl GroundTruth {
-    /// The sender retransmits a segment. Returns true if it is already certain that this is
-    /// spurious.
+    /// The sender retransmits a segment, its `attempt` to send it. Returns true if it is already
+    /// certain that this is spurious.
     #[inline(never)]
     pub fn retransmitted(
         &mut self,
         now: Time,
-        copy: CopyId,
+        (copy, attempt): (CopyId, u16),
         reason: SendReason,
         earlier: EarlierCopies,
     ) -> bool {
         self.settle(now);
-        let (seq, attempt, id) = copy;
         match earlier {
-            EarlierCopies::Arrived { acks_from } if reason == SendReason::Timeout => {
+            EarlierCopies::Arrived { .. } if reason == SendReason::Timeout => {
+                // `timed_out` counts the timeout.
                 self.counts.retransmissions += 1;
-                self.undecided_timeouts.insert((seq, acks_from, id));
-                self.open = true;
                 return true;
             }
             EarlierCopies::Arrived { .. } | EarlierCopies::WillArrive => {
@@ -161,7 +173,7 @@ impl GroundTruth {
             }
             EarlierCopies::Unknown => {}
         }
-        let lost_copies = self.lost_copies.get(&seq).map_or(0, |g| g.copies);
+        let lost_copies = self.lost_copies.get(&copy.0).map_or(0, |g| g.copies);
         let earlier = i32::from(attempt) - 1 - lost_copies;
         if earlier > 0 {
             self.pending.insert(copy, Pending { earlier, reason });
@@ -179,15 +191,59 @@ impl GroundTruth {
         }
     }
 
-    /// A copy of the segment at `seq` is lost or dropped at `at`, which may be in the future.
-    pub fn lost(&mut self, now: Time, at: Time, seq: u64, attempt: u16, fate: Fate) {
+    /// The timer expires for a segment that has arrived, with numbers below `end`. `acks_from`:
+    /// ACKs that had been sent by then have packet numbers below; `acks`: those of the ACKs for the
+    /// segment that are in transit.
+    #[inline(never)]
+    pub fn timed_out(&mut self, now: Time, end: u64, acks_from: u64, mut acks: Vec<u64>) {
+        self.settle(now);
+        let held = self.held_acks.range((end, 0)..).map(|&(_, id)| id);
+        let lost_later = self.future_losses.values().filter_map(|loss| match *loss {
+            Loss::Ack { ack, id, .. } if ack >= end => Some(id),
+            _ => None,
+        });
+        acks.extend(held.chain(lost_later).filter(|id| *id < acks_from));
+        if self.dropped_ack >= end || (acks.is_empty() && self.lost_ack < end) {
+            self.counts.timeouts += 1;
+        } else if acks.is_empty() {
+            self.counts.ack_loss += 1;
+        } else {
+            acks.sort_unstable();
+            acks.dedup();
+            self.undecided_timeouts.push(UndecidedTimeout { acks });
+            self.open = true;
+        }
+    }
+
+    /// A copy of a segment is lost or dropped at `at`, which may be in the future.
+    pub fn lost(&mut self, now: Time, at: Time, (seq, id): CopyId, fate: Fate) {
+        self.record_loss(now, at, Loss::Copy { seq, id, fate });
+    }
+
+    /// An ACK for all numbers below `ack`, packet `id`, is lost or dropped at `at`, which may be in
+    /// the future.
+    pub fn ack_lost(&mut self, now: Time, at: Time, (ack, id): (u64, u64), fate: Fate) {
+        self.record_loss(now, at, Loss::Ack { ack, id, fate });
+    }
+
+    /// An agent takes an ACK for all numbers below `ack`, packet `id`, into custody.
+    pub fn ack_held(&mut self, ack: u64, id: u64) {
+        self.held_acks.insert((ack, id));
+        self.open = true;
+    }
+
+    /// An agent forwards an ACK that it had taken into custody.
+    pub fn ack_released(&mut self, ack: u64, id: u64) {
+        self.held_acks.remove(&(ack, id));
+    }
+
+    fn record_loss(&mut self, now: Time, at: Time, loss: Loss) {
         self.settle(now);
         if at > now {
-            self.future_losses
-                .insert((at, self.next_future_loss), FutureLoss { seq, attempt, fate });
+            self.future_losses.insert((at, self.next_future_loss), loss);
             self.next_future_loss += 1;
         } else {
-            self.remove_copy(seq, attempt, fate);
+            self.apply_loss(loss);
         }
     }
 
@@ -197,17 +253,40 @@ impl GroundTruth {
             return;
         }
         while let Some(entry) = self.future_losses.first_entry().filter(|e| e.key().0 <= now) {
-            let FutureLoss { seq, attempt, fate } = entry.remove();
-            self.remove_copy(seq, attempt, fate);
+            let loss = entry.remove();
+            self.apply_loss(loss);
         }
     }
 
-    fn remove_copy(&mut self, seq: u64, attempt: u16, fate: Fate) {
+    fn apply_loss(&mut self, loss: Loss) {
+        match loss {
+            Loss::Copy { seq, id, fate } => self.remove_copy((seq, id), fate),
+            Loss::Ack { ack, id, fate } => self.remove_ack(ack, id, fate),
+        }
+    }
+
+    fn remove_ack(&mut self, ack: u64, id: u64, fate: Fate) {
+        let by_agent = fate == Fate::DroppedByAgent;
+        let highest = if by_agent { &mut self.dropped_ack } else { &mut self.lost_ack };
+        *highest = ack.max(*highest);
+        let counts = &mut self.counts;
+        self.undecided_timeouts.retain_mut(|timeout| {
+            let Ok(at) = timeout.acks.binary_search(&id) else { return true };
+            timeout.acks.remove(at);
+            let decided = by_agent || timeout.acks.is_empty();
+            if decided {
+                *(if by_agent { &mut counts.timeouts } else { &mut counts.ack_loss }) += 1;
+            }
+            !decided
+        });
+    }
+
+    fn remove_copy(&mut self, (seq, id): CopyId, fate: Fate) {
         self.open = true;
         let lost_copies =
             self.lost_copies.entry(seq).or_insert(LostCopies { copies: 0, last: fate });
         (lost_copies.copies, lost_copies.last) = (lost_copies.copies + 1, fate);
-        let mut after = (seq, attempt, u64::MAX);
+        let mut after = (seq, id);
         while let Some((&copy, pending)) = self.pending.range_mut(later(after)).next() {
             pending.earlier -= 1;
             if pending.earlier == 0 {
@@ -218,16 +297,13 @@ impl GroundTruth {
     }
 
     /// An agent sends a copy of the segment at `seq`.
-    pub fn copied(&mut self, now: Time, seq: u64, attempt: u16) {
+    pub fn copied(&mut self, now: Time, seq: u64) {
         self.settle(now);
         self.open = true;
         self.lost_copies
             .entry(seq)
             .or_insert(LostCopies { copies: 0, last: Fate::DroppedByAgent })
             .copies -= 1;
-        for (_, pending) in self.pending.range_mut(later((seq, attempt, u64::MAX))) {
-            pending.earlier += 1;
-        }
     }
 
     /// The scheme classifies the loss of the segment at `seq`, which was sent `times` times so far.
@@ -254,24 +330,22 @@ impl GroundTruth {
         }
     }
 
-    /// A copy of the segment at `seq` reaches the receiver. Returns how many retransmissions this
-    /// makes spurious.
+    /// A copy of a segment reaches the receiver. Returns how many retransmissions this makes
+    /// spurious.
     #[inline(always)]
-    pub fn arrived(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
-        if self.open { self.end_pending(now, seq, attempt) } else { 0 }
+    pub fn arrived(&mut self, now: Time, copy: CopyId) -> u32 {
+        if self.open { self.end_pending(now, copy) } else { 0 }
     }
 
     #[inline(never)]
-    fn end_pending(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
+    fn end_pending(&mut self, now: Time, copy: CopyId) -> u32 {
         if self.pending.is_empty() {
             return 0;
         }
         self.settle(now);
         let mut spurious = 0;
-        while let Some((&copy, &Pending { reason, .. })) =
-            self.pending.range(later((seq, attempt, u64::MAX))).next()
-        {
-            self.pending.remove(&copy);
+        while let Some((&later, &Pending { reason, .. })) = self.pending.range(later(copy)).next() {
+            self.pending.remove(&later);
             self.count(reason);
             spurious += 1;
         }
@@ -289,7 +363,10 @@ impl GroundTruth {
     #[inline(never)]
     fn acknowledged(&mut self, ack: u64, id: u64) {
         if !self.undecided_timeouts.is_empty() {
-            self.decide(ack, id);
+            self.ack_arrived(id);
+        }
+        while self.held_acks.first().is_some_and(|held| held.0 <= ack) {
+            self.held_acks.pop_first();
         }
         // Losses below the ACK number are history.
         while let Some(lost) = self.lost_copies.first_entry().filter(|lost| *lost.key() < ack) {
@@ -297,32 +374,46 @@ impl GroundTruth {
         }
         self.open = !self.lost_copies.is_empty()
             || !self.pending.is_empty()
-            || !self.undecided_timeouts.is_empty();
+            || !self.undecided_timeouts.is_empty()
+            || !self.held_acks.is_empty();
     }
 
+    /// The ACK in packet `id` arrives: timeouts at which it was in transit were spurious.
     #[cold]
-    fn decide(&mut self, ack: u64, id: u64) {
-        while let Some(&timeout) = self.undecided_timeouts.first().filter(|u| u.0 < ack) {
-            self.undecided_timeouts.remove(&timeout);
-            let (_, after, _) = timeout;
-            // A packet sent before the timeout was in transit when the timer fired. A later one
-            // shows that all earlier ACKs were lost.
-            *(if id < after { &mut self.counts.timeouts } else { &mut self.counts.ack_loss }) += 1;
-        }
+    fn ack_arrived(&mut self, id: u64) {
+        let undecided = self.undecided_timeouts.len();
+        self.undecided_timeouts.retain(|timeout| timeout.acks.binary_search(&id).is_err());
+        self.counts.timeouts += (undecided - self.undecided_timeouts.len()) as u64;
     }
 
-    /// Counts so far. A timeout not yet decided by an ACK counts as spurious.
-    pub fn counts(&self) -> GroundTruthCounts {
+    /// Counts of what happens before `end`. A timeout for which an ACK is in transit at that time
+    /// counts as spurious.
+    pub fn counts(&self, end: Time) -> GroundTruthCounts {
+        let undecided_losses = !self.undecided_timeouts.is_empty()
+            && self.future_losses.first_key_value().is_some_and(|(key, _)| key.0 < end);
+        if undecided_losses {
+            let mut settled = self.clone();
+            settled.settle(Time(end.0 - 1));
+            return settled.counts(end);
+        }
         GroundTruthCounts {
             timeouts: self.counts.timeouts + self.undecided_timeouts.len() as u64,
             ..self.counts
         }
     }
+
+    /// Measuring begins at `now`. Returns the counts so far; the verdicts on timeouts before this
+    /// time are final.
+    pub fn begin(&mut self, now: Time) -> GroundTruthCounts {
+        self.counts.timeouts = self.counts(now).timeouts;
+        self.undecided_timeouts.clear();
+        self.counts
+    }
 }
 
 /// The range of copies of the same segment that were sent after `copy`.
 fn later(copy: CopyId) -> (Bound<CopyId>, Bound<CopyId>) {
-    (Excluded(copy), Included((copy.0, u16::MAX, u64::MAX)))
+    (Excluded(copy), Included((copy.0, u64::MAX)))
 }
 
 #[cfg(test)]

@@ -22,13 +22,15 @@ use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
 
-use crate::events::probe::{Content, EarlierCopies, Fate, Offer, Probe, Seen, reason_name};
+use crate::events::probe::{
+    Content, EarlierCopies, Fate, Offer, Probe, Seen, is_for_timeout, reason_name,
+};
 use crate::events::{Event, Kind, Observer, SenderState};
 use bursts::Burst;
 use calls::CallStats;
 use flow_stats::FlowStats;
 use gaps::DeliveryGap;
-use ground_truth::{GroundTruth, GroundTruthCounts};
+use ground_truth::{CopyId, GroundTruth, GroundTruthCounts};
 use ledger::{Traffic, TrafficLedger};
 use limits::{FlowLimits, LimitShares};
 use requests::RequestStats;
@@ -42,6 +44,7 @@ pub struct Probes<R> {
     flows: Vec<FlowProbes>,
     gaps: Vec<DeliveryGap>,
     measure_from: Time,
+    end: Time,
 }
 
 /// What is measured of a connection.
@@ -82,6 +85,7 @@ impl<R> Probes<R> {
             flows: Vec::new(),
             gaps: Vec::new(),
             measure_from,
+            end,
         }
     }
 
@@ -123,7 +127,7 @@ impl<R> Probes<R> {
         self.ledger.begin(stored);
         for c in &mut self.connections {
             c.burst.begin();
-            c.before = c.ground_truth.counts();
+            c.before = c.ground_truth.begin(self.measure_from);
         }
     }
 
@@ -151,7 +155,7 @@ impl<R> Probes<R> {
     /// The ground truth about a connection in the measured time.
     pub(crate) fn ground_truth(&self, connection: usize) -> GroundTruthCounts {
         let c = &self.connections[connection];
-        c.ground_truth.counts().since(c.before)
+        c.ground_truth.counts(self.end).since(c.before)
     }
 
     /// The largest burst of a connection, in segments.
@@ -267,9 +271,14 @@ impl<R: Observer> Probe for Probes<R> {
 
     fn lost(&mut self, now: Time, at: Time, segment: &Segment, fate: Fate) {
         self.ledger.record_loss(segment, fate, now, at);
-        if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
+        if !segment.forward {
+            if let Some(ack) = ack_of(segment) {
+                let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+                ground_truth.ack_lost(now, at, (ack, segment.id), fate);
+            }
+        } else if segment.has_sequence_numbers() {
             let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
-            ground_truth.lost(now, at, segment.seq, segment.attempt, fate);
+            ground_truth.lost(now, at, copy_of(segment), fate);
         }
     }
 
@@ -302,8 +311,9 @@ impl<R: Observer> Probe for Probes<R> {
             if c.written_when_sent {
                 self.flows[c.flow as usize].write_times.push(segment.end(), now);
             }
-        } else if segment.len > 0 {
-            let copy = (segment.seq, segment.attempt, segment.id);
+        } else if segment.attempt > 1 {
+            let copy = (copy_of(segment), segment.attempt);
+            let reason = if is_for_timeout(segment, reason) { SendReason::Timeout } else { reason };
             spurious = c.ground_truth.retransmitted(now, copy, reason, earlier);
         }
         if segment.len > 0 {
@@ -317,11 +327,16 @@ impl<R: Observer> Probe for Probes<R> {
         }
     }
 
+    fn timed_out(&mut self, now: Time, segment: &Segment, acks_from: u64, acks: Vec<u64>) {
+        let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+        ground_truth.timed_out(now, end_of(segment), acks_from, acks);
+    }
+
     #[inline(always)]
     fn data_received(&mut self, now: Time, node: NodeId, segment: &Segment) {
-        if segment.len > 0 {
+        if segment.has_sequence_numbers() {
             let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
-            let spurious = ground_truth.arrived(now, segment.seq, segment.attempt);
+            let spurious = ground_truth.arrived(now, copy_of(segment));
             if spurious > 0 {
                 self.read(now, Kind::Spurious, node, segment, "", f64::from(spurious));
             }
@@ -343,7 +358,7 @@ impl<R: Observer> Probe for Probes<R> {
     fn ack_received(&mut self, now: Time, node: NodeId, segment: &Segment, ack: u64) {
         self.read(now, Kind::AckReceived, node, segment, "", 0.0);
         self.ledger.ack_received(segment);
-        self.connections[segment.flow as usize].ground_truth.ack_received(ack, segment.id);
+        self.connections[segment.flow as usize].ground_truth.ack_received(ack + 1, segment.id);
     }
 
     #[inline(never)]
@@ -367,7 +382,7 @@ impl<R: Observer> Probe for Probes<R> {
     ) {
         let c = &mut self.connections[connection as usize];
         c.burst.sent_one(now);
-        c.ground_truth.arrived(at, seq, 1);
+        c.ground_truth.arrived(at, (seq + 1, FIRST_COPY));
         let ledger = self.ledger.traffic_mut();
         ledger.data += u64::from(size);
         ledger.offered += u64::from(size) + u64::from(ack_size);
@@ -387,7 +402,7 @@ impl<R: Observer> Probe for Probes<R> {
         seq: u64,
         (size, ack_size): (u32, u32),
     ) {
-        self.connections[connection as usize].ground_truth.arrived(at, seq, 1);
+        self.connections[connection as usize].ground_truth.arrived(at, (seq + 1, FIRST_COPY));
         let ledger = self.ledger.traffic_mut();
         ledger.data += u64::from(size);
         ledger.offered += u64::from(ack_size);
@@ -396,11 +411,11 @@ impl<R: Observer> Probe for Probes<R> {
     #[inline(always)]
     fn ack_received_fast(&mut self, connection: u32, size: u32, ack: u64, id: u64) {
         self.ledger.traffic_mut().acks += u64::from(size);
-        self.connections[connection as usize].ground_truth.ack_received(ack, id);
+        self.connections[connection as usize].ground_truth.ack_received(ack + 1, id);
     }
 
     fn classified(&mut self, now: Time, connection: u32, seq: u64, times: u16, class: LossClass) {
-        self.connections[connection as usize].ground_truth.classified(now, seq, times, class);
+        self.connections[connection as usize].ground_truth.classified(now, seq + 1, times, class);
     }
 
     #[inline(always)]
@@ -512,9 +527,15 @@ impl<R: Observer> Probe for Probes<R> {
         segment: &Segment,
         reason: &'static str,
     ) {
-        if kind == Kind::AgentInjected && segment.forward && segment.len > 0 {
+        let has_copies = segment.forward && segment.has_sequence_numbers();
+        if kind == Kind::AgentInjected && has_copies {
             let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
-            ground_truth.copied(now, segment.seq, segment.attempt);
+            ground_truth.copied(now, copy_of(segment).0);
+        } else if kind == Kind::AgentForwarded
+            && let Some(ack) = ack_of(segment)
+        {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            ground_truth.ack_released(ack, segment.id);
         }
         self.ledger.traffic_mut().injected += u64::from(segment.size);
         self.read(now, kind, node, segment, reason, 0.0);
@@ -522,6 +543,10 @@ impl<R: Observer> Probe for Probes<R> {
 
     fn held_by_agent(&mut self, segment: &Segment) {
         self.ledger.traffic_mut().at_agents += u64::from(segment.size);
+        if let Some(ack) = ack_of(segment) {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            ground_truth.ack_held(ack, segment.id);
+        }
     }
 
     fn notice_received(&mut self, now: Time, segment: &Segment, kind: &'static str) {
@@ -532,4 +557,25 @@ impl<R: Observer> Probe for Probes<R> {
     fn handover_began(&mut self, handover: usize, took: Duration) {
         self.gaps[handover].began(took);
     }
+}
+
+/// Below the packet number of every retransmission.
+const FIRST_COPY: u64 = 0;
+
+/// First sequence number of a segment, with an ISN of 0, and its packet number.
+fn copy_of(segment: &Segment) -> CopyId {
+    let first = if segment.flags.has(Flags::SYN) { 0 } else { segment.seq.saturating_add(1) };
+    (first, segment.id)
+}
+
+/// The number after the last one of a segment.
+fn end_of(segment: &Segment) -> u64 {
+    if segment.flags.has(Flags::SYN) { 1 } else { segment.end().saturating_add(1) }
+}
+
+/// The ACK number, with an ISN of 0, of a segment from a receiver; `None` for other packets.
+fn ack_of(segment: &Segment) -> Option<u64> {
+    let other = Flags::DATAGRAM.with(Flags::NOTICE);
+    let is_ack = !segment.forward && segment.flags.has(Flags::ACK) && !segment.flags.any(other);
+    is_ack.then(|| segment.ack.saturating_add(1))
 }

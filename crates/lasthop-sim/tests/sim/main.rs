@@ -14,6 +14,7 @@ mod digests;
 mod elsn;
 mod estimators;
 mod framing;
+mod ground_truth;
 mod handover;
 mod limits;
 mod link_events;

@@ -496,6 +496,15 @@ impl Receiver {
         end <= self.next_expected() || self.ahead.has(start.max(self.rcv_nxt), end)
     }
 
+    /// True if everything that occupies sequence numbers in the segment has arrived: its bytes, its
+    /// SYN, its FIN.
+    pub fn has_segment(&self, segment: &Segment) -> bool {
+        if segment.flags.has(Flags::SYN) {
+            return self.open;
+        }
+        self.has(segment.seq, segment.end())
+    }
+
     /// The delayed ACK is due, or the rule's own time has come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
         if now >= self.wake.0 {

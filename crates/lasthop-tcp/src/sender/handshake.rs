@@ -123,7 +123,7 @@ impl<W: WindowRule> Sender<W> {
             self.first_syn_at = now;
         }
         self.syn_sent_at = now;
-        self.stream.send_syn(now, self.syn_losses > 0, out);
+        self.stream.send_syn(now, self.syn_losses, out);
     }
 
     /// A segment that is no ACK, or that arrives when there is no connection. A reset ends the

@@ -347,10 +347,11 @@ impl<W: WindowRule> Stream<W> {
         out.send(segment, SendReason::Control);
     }
 
-    /// Sends the SYN, or once more if it was `lost`.
-    pub fn send_syn(&mut self, now: Time, lost: bool, out: &mut impl Output) {
+    /// Sends the SYN, after this number of unanswered ones.
+    pub fn send_syn(&mut self, now: Time, unanswered: u32, out: &mut impl Output) {
         self.counters.segments += 1;
-        let segment = self.make(0, 0, Flags::SYN, u16::from(lost) + 1, now);
+        let attempt = u16::try_from(unanswered).unwrap_or(u16::MAX).saturating_add(1);
+        let segment = self.make(0, 0, Flags::SYN, attempt, now);
         out.send(segment, SendReason::Control);
         self.timers.arm(now);
     }
