@@ -44,7 +44,7 @@ app = { kind = "transfer", size = "14480 B" }
 def _flow(text: str, folder: Path) -> dict[str, Any]:
     path = folder / "case.toml"
     path.write_text(text)
-    flow: dict[str, Any] = lasthop.run(path).to_dict()["flows"][0]
+    flow: dict[str, Any] = lasthop.run(path).data["flows"][0]
     return flow
 
 

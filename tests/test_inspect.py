@@ -44,6 +44,27 @@ outage = {{ from = "5 s", length = "3 s", frames = "{frames}" }}
 scheme = "newreno"
 """
 
+ONE_WAY_LOSS = """
+title = "loss in one direction"
+duration = "10 s"
+[[link]]
+between = ["server", "bs"]
+rate = "10 Mbps"
+delay = "40 ms"
+[[link]]
+name = "radio"
+radio = true
+between = ["bs", "phone"]
+rate = "2 Mbps"
+delay = "5 ms"
+forward.loss = "3 %"
+[[flow]]
+from = "server"
+to = "phone"
+[tcp]
+scheme = "snoop"
+"""
+
 
 @pytest.fixture(scope="module")
 def lossy() -> Inspection:
@@ -68,6 +89,34 @@ def test_losses_are_those_of_the_links(lossy: Inspection) -> None:
         links = subject.connection.record.links
         lost = sum(x["lost_on_air"] + x["dropped_at_queue"] for x in links)
         assert sum(subject.facts["losses"].values()) + subject.facts["lost_acks"] == lost > 0
+
+
+def test_acks_that_an_agent_suppresses_are_not_lost(tmp_path: Path) -> None:
+    """The reverse link loses nothing: Snoop drops the duplicate ACKs that it has repaired."""
+    path = tmp_path / "snoop.toml"
+    path.write_text(ONE_WAY_LOSS)
+    found = lasthop.inspect(path, seed=1)
+    (subject,) = found.subjects
+    (agent,) = subject.connection.record.run["agents"]
+    suppressed = agent["counters"]["dupacks_suppressed"]
+    facts = subject.facts
+    assert facts["lost_acks"] == 0 < suppressed == facts["suppressed_acks"]
+    assert facts["suppressed_segments"] == 0
+    assert facts["suppressed_by"] == "agent snoop"
+    assert not any("suppressed" in fate for fate in facts["losses"])
+    assert all(
+        "ACKs that the sender waited for were lost" not in s.sentence for s in subject.stalls
+    )
+    labels = {m.label: len(m.t) for p in series.panels(subject.connection) for m in p.marks}
+    assert labels["ACK suppressed by agent snoop"] == suppressed
+    assert "ACK lost" not in labels
+    page = tmp_path / "inspect.html"
+    found.save(page)
+    assert f"{suppressed} ACKs by agent snoop" in page.read_text()
+    written = found.save_qlog(tmp_path / "run.sqlog").read_bytes().split(b"\x1e")[2:]
+    events = [e for e in map(json.loads, written) if e["name"] == "tcp:segment_suppressed"]
+    assert len(events) == suppressed
+    assert {e["data"]["agent"] for e in events} == {"snoop"}
 
 
 def test_limits_over_time_add_up_to_those_of_the_run(lossy: Inspection) -> None:

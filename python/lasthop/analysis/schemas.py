@@ -289,11 +289,13 @@ def _inspect() -> Schema:
     counts = (
         *("delivered_bytes", "sent_segments", "agent_segments", "retransmissions"),
         *("spurious_retransmissions", "timeouts", "fast_retransmits", "lost_acks"),
+        *("suppressed_segments", "suppressed_acks"),
     )
     totals = {
         **dict.fromkeys(("goodput_bps", "rtt_min_s", "rtt_median_s"), _or_null(_POSITIVE)),
         **dict.fromkeys(counts, _COUNT),
         "losses": {"type": "object", "description": "data, by fate"},
+        "suppressed_by": _TEXT,
     }
     stall = {
         **dict.fromkeys(("start_s", "end_s", "duration_s"), _POSITIVE),

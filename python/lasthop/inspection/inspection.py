@@ -96,6 +96,9 @@ class Subject:
             "fast_retransmits": len(connection.fast_retransmits()),
             "losses": {rec.FATES[f]: lost.count(f) for f in sorted(set(lost))},
             "lost_acks": len(connection.lost_acks),
+            "suppressed_segments": int(copies.suppressed.sum()),
+            "suppressed_acks": len(connection.suppressed_acks),
+            "suppressed_by": connection.suppressing_agents,
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -71,6 +71,7 @@ MARK_COLOURS: Final = {
     "spurious": ORANGE,
     "drop": RED,
     "lost-ack": GREY,
+    "suppressed-ack": GREEN,
 }
 LIMIT_COLOURS: Final = {
     "cwnd": "#56b4e9",
@@ -278,8 +279,11 @@ def _totals(subjects: Sequence[Subject]) -> list[tuple[str, list[str]]]:
         "fast_retransmits": "fast retransmits",
         "lost_segments": "segments lost",
         "lost_acks": "ACKs lost",
+        "suppressed": "suppressed by an agent",
         "stalls": "stalls (time)",
     }
+    if not any(s.connection.suppressing_agents for s in subjects):
+        del names["suppressed"]
     return [(name, [_total(s, key) for s in subjects]) for key, name in names.items()]
 
 
@@ -290,6 +294,10 @@ def _total(subject: Subject, key: str) -> str:
     if key == "lost_segments":
         parts = [f"{n} {fate}" for fate, n in facts["losses"].items()]
         return ", ".join(parts) if parts else "0"
+    if key == "suppressed":
+        counts = [(facts["suppressed_acks"], "ACKs"), (facts["suppressed_segments"], "segments")]
+        parts = [f"{n} {what}" for n, what in counts if n]
+        return f"{', '.join(parts)} by {subject.connection.suppressing_agents}" if parts else "0"
     if key == "stalls":
         spent = sum(s.duration_s for s in subject.stalls)
         return f"{len(subject.stalls)} ({duration(spent)})" if subject.stalls else "0"

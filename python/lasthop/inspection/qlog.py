@@ -71,6 +71,7 @@ def _streams(subject: Subject, group: str) -> list[Iterator[Timed]]:
         _sent(connection, group),
         _metrics(connection, group),
         _lost(connection, group),
+        _suppressed(connection, group),
     ]
 
 
@@ -175,6 +176,24 @@ def _lost(connection: rec.Connection, group: str) -> Iterator[Timed]:
         if copies.link[i] >= 0:
             data["link"] = record.link_name(int(copies.link[i]))
         yield float(copies.fate_t[i]), 4, _event("segment_lost", group, data)
+
+
+def _suppressed(connection: rec.Connection, group: str) -> Iterator[Timed]:
+    """The ground truth: what an agent dropped, ACKs included."""
+    record = connection.record
+    column = record.column
+    for e in record.where(rec.SUPPRESSED, connection.number).tolist():
+        data: dict[str, Any] = {
+            "packet_id": int(column("id")[e]),
+            "node": record.nodes[int(column("node")[e])],
+            "agent": connection.agent_at(int(column("node")[e])),
+            "trigger": record.reason_of(e),
+        }
+        if column("forward")[e]:
+            data |= {"offset": int(column("seq")[e]), "length": int(column("len")[e])}
+        else:
+            data["ack"] = int(column("ack")[e])
+        yield float(record.t[e]), 4, _event("segment_suppressed", group, data)
 
 
 __all__ = ["EVENT_SCHEMA", "FILE_SCHEMA", "FORMAT", "records"]

@@ -26,7 +26,7 @@ FATES: Final = (
     "lost in a collision",
     "lost in an outage",
     "lost to bit errors",
-    "dropped by an agent",
+    "suppressed by an agent",
 )
 IN_FLIGHT, ARRIVED, QUEUE, AIR, COLLISION, OUTAGE, BIT_ERRORS, AGENT = range(len(FATES))
 
@@ -70,8 +70,18 @@ class Copies:
 
     @cached_property
     def lost(self) -> Mask:
-        """Copies that were lost anywhere."""
+        """Copies that were lost anywhere; what an agent suppresses is not lost."""
+        return np.asarray((self.fate >= QUEUE) & (self.fate != AGENT))
+
+    @cached_property
+    def missed(self) -> Mask:
+        """Copies that did not reach the receiver: lost, or suppressed by an agent."""
         return np.asarray(self.fate >= QUEUE)
+
+    @cached_property
+    def suppressed(self) -> Mask:
+        """Copies that an agent dropped."""
+        return np.asarray(self.fate == AGENT)
 
     def of_byte(self, offset: int) -> Ints:
         """Indices of the copies that contain a byte."""
@@ -225,9 +235,26 @@ class Connection:
     @cached_property
     def lost_acks(self) -> Ints:
         """Indices of the losses of the receiver's packets: ACKs, with or without SACK."""
-        found = [self._losses(kind) for kind in LOSS_EVENTS]
+        found = [self._losses(kind) for kind in LOSS_EVENTS if kind != SUPPRESSED]
         lost = np.sort(np.concatenate(found))
         return np.asarray(lost[~self.record.column("forward")[lost]])
+
+    @cached_property
+    def suppressed_acks(self) -> Ints:
+        """Indices of the events at which an agent drops an ACK, as Snoop drops duplicate ACKs."""
+        dropped = self._losses(SUPPRESSED)
+        return np.asarray(dropped[~self.record.column("forward")[dropped]])
+
+    @cached_property
+    def suppressing_agents(self) -> str:
+        """Names of the agents that dropped packets, as "agent snoop"; empty if none did."""
+        at = np.unique(self.record.column("node")[self._losses(SUPPRESSED)])
+        return " and ".join(f"agent {self.agent_at(node)}" for node in at.tolist())
+
+    def agent_at(self, node: int) -> str:
+        """Label of the scheme whose agent is at a node."""
+        name = self.record.nodes[node]
+        return ", ".join(a["scheme"] for a in self.record.run["agents"] if a["node"] == name)
 
     def _losses(self, kind: str) -> Ints:
         return self.record.where(kind, self.number)
@@ -327,7 +354,7 @@ class Connection:
             return QUEUE
         if kind == "corrupted":
             return BIT_ERRORS
-        if kind == "agent_dropped":
+        if kind == SUPPRESSED:
             return AGENT
         if record.in_outage(int(record.column("link")[event]), float(record.t[event])):
             return OUTAGE
@@ -388,8 +415,11 @@ class Connection:
         return np.array(times, dtype=np.float64), np.array(ends, dtype=np.int64)
 
 
+#: An agent drops a packet.
+SUPPRESSED: Final = "agent_dropped"
+
 #: Events that end the way of a packet.
-LOSS_EVENTS: Final = ("dropped_at_queue", "lost_on_air", "corrupted", "agent_dropped")
+LOSS_EVENTS: Final = ("dropped_at_queue", "lost_on_air", "corrupted", SUPPRESSED)
 
 
 def _absorb(beyond: dict[int, int], expected: int) -> int:

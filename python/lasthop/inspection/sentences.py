@@ -29,7 +29,7 @@ LOSS_WORDS: Final = {
     "lost in a collision": "lost in collisions",
     "lost in an outage": "lost in a link outage",
     "lost to bit errors": "lost to bit errors",
-    "dropped by an agent": "dropped by an agent",
+    "suppressed by an agent": "suppressed by an agent",
 }
 
 

@@ -287,7 +287,13 @@ def _sequence(connection: Connection) -> Panel:
             _marks_of(copies, copies.fate == fate, f"fate-{fate}", rec.FATES[fate], shape)
             for fate, shape in SHAPES.items()
         ),
-        *_lost_acks(connection),
+        *_ack_marks(connection, connection.lost_acks, "lost-ack", "ACK lost"),
+        *_ack_marks(
+            connection,
+            connection.suppressed_acks,
+            "suppressed-ack",
+            f"ACK suppressed by {connection.suppressing_agents}",
+        ),
     ]
     return Panel(
         "sequence",
@@ -295,8 +301,8 @@ def _sequence(connection: Connection) -> Panel:
         "MB",
         _present(series),
         [m for m in marks if len(m.t)],
-        note="Losses are drawn at the time at which the lost copy was sent, lost ACKs at the time"
-        " of their loss.",
+        note="Losses are drawn at the time at which the lost copy was sent, lost and suppressed"
+        " ACKs at the time at which that happens.",
     )
 
 
@@ -332,12 +338,13 @@ def _sack_marks(connection: Connection) -> Marks:
     return Marks("sack", "SACK", "bar", t, low * 1e-6, end * 1e-6)
 
 
-def _lost_acks(connection: Connection) -> list[Marks]:
-    record, lost = connection.record, connection.lost_acks
-    if not len(lost):
+def _ack_marks(connection: Connection, events: Ints, key: str, label: str) -> list[Marks]:
+    """ACKs that do not reach the sender; `events` are the indices of their ends."""
+    if not len(events):
         return []
-    values = record.column("ack")[lost].astype(np.float64) * 1e-6
-    return [Marks("lost-ack", "ACK lost", "minus", record.t[lost], values)]
+    record = connection.record
+    values = record.column("ack")[events].astype(np.float64) * 1e-6
+    return [Marks(key, label, "minus", record.t[events], values)]
 
 
 __all__ = ["Marks", "Panel", "Series", "bands", "bottleneck", "panels"]

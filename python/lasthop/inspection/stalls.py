@@ -217,7 +217,7 @@ def _explain(connection: Connection, start: float, end: float, offset: int, last
     mine = mine[copies.t[mine] <= end]
     facts = _facts(connection, mine, start, end, offset)
     arrived = (copies.fate[mine] == rec.ARRIVED).any()
-    if last and copies.lost[mine].any() and not arrived:
+    if last and copies.missed[mine].any() and not arrived:
         cause: str = "not-repaired"
         extra: dict[str, Any] = {}
     elif not len(mine) or copies.t[mine[0]] > start:
@@ -235,7 +235,7 @@ def _facts(
     since = float(copies.t[mine[0]]) if len(mine) else start
     since = min(since, start)
     again = copies.t[mine[1]] if len(mine) > 1 else end
-    flight = np.flatnonzero(copies.lost & (copies.t >= since) & (copies.t <= end))
+    flight = np.flatnonzero(copies.missed & (copies.t >= since) & (copies.t <= end))
     fates = Counter(copies.fate[flight].tolist())
     dropped = flight[copies.fate[flight] == rec.QUEUE]
     acks = connection.acks
@@ -380,7 +380,7 @@ def _after_first_copy(
     row = int(filled[0])
     at_link, extra = _at_a_link(connection, row, start, end)
     held = end - max(start, float(copies.t[row]))
-    lost_before = copies.lost[mine[mine < row]].any()
+    lost_before = copies.missed[mine[mine < row]].any()
     if not lost_before or (at_link == "link-outage" and held > (end - start) / 2):
         return at_link, extra
     cause = REASON_CAUSES.get(str(copies.reason[row]))
