@@ -243,7 +243,7 @@ impl BbrWindow {
             None => self.initial_cwnd,
         };
         let segments = (bdp + basis.excess + 3.0 * basis.quantum) / self.mss;
-        let even = ((segments as i64 + 1) & !1) as f64;
+        let even = ((segments as i64).saturating_add(1) & !1) as f64;
         self.mss * (even + if basis.probing { 2.0 } else { 0.0 })
     }
 

@@ -90,9 +90,12 @@ fn cube_root(a: u64) -> u64 {
     root
 }
 
+/// The largest cwnd in segments: the kernel's `snd_cwnd` has 32 bits.
+const MAX_CWND: u64 = u32::MAX as u64;
+
 /// cwnd in whole segments.
 fn segments(bytes: f64, mss: f64) -> u64 {
-    ((bytes / mss + 1e-9) as u64).max(1)
+    ((bytes / mss + 1e-9) as u64).clamp(1, MAX_CWND)
 }
 
 impl Kernel {
@@ -152,7 +155,7 @@ impl Kernel {
     /// An ACK that opens the window (`cubictcp_cong_avoid`).
     pub(super) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         let mss = f64::from(ack.mss);
-        let mut acked = ack.bytes.div_ceil(u64::from(ack.mss));
+        let mut acked = ack.bytes.div_ceil(u64::from(ack.mss)).min(MAX_CWND);
         let mut cwnd = segments(window.cwnd, mss);
         if window.slow_start() {
             let room = libm::ceil(window.ssthresh / mss - cwnd as f64);
@@ -163,7 +166,7 @@ impl Kernel {
             self.update(tick(ack.now), cwnd, acked);
             cwnd += self.steps(acked);
         }
-        window.cwnd = cwnd as f64 * mss;
+        window.cwnd = cwnd.min(MAX_CWND) as f64 * mss;
     }
 
     /// Segments by which the window opens (`tcp_cong_avoid_ai`).
@@ -192,10 +195,9 @@ impl Kernel {
             self.per_segment = self.by_the_curve(&epoch, now, cwnd);
         }
         let enough = (cwnd * self.constants.friendliness) >> 3;
-        while epoch.acked > enough {
-            epoch.acked -= enough.max(1);
-            epoch.w_est += 1;
-        }
+        let steps = epoch.acked.saturating_sub(enough).div_ceil(enough.max(1));
+        epoch.acked -= steps * enough.max(1);
+        epoch.w_est = (epoch.w_est + steps).min(MAX_CWND);
         if epoch.w_est > cwnd {
             self.per_segment = self.per_segment.min(cwnd / (epoch.w_est - cwnd));
         }
@@ -208,7 +210,9 @@ impl Kernel {
         let (k, origin) = match self.w_max.checked_sub(cwnd).filter(|&d| d > 0) {
             None => (0, cwnd),
             Some(distance) => {
-                (cube_root((1u64 << 40) / self.constants.slope * distance), self.w_max)
+                // Only with a C far below the module's does the product need more than 64 bits.
+                let cube = ((1u64 << 40) / self.constants.slope).saturating_mul(distance);
+                (cube_root(cube), self.w_max)
             }
         };
         Epoch { start: now, k, origin, w_est: cwnd, acked }
@@ -219,8 +223,8 @@ impl Kernel {
         let ahead = self.delay_min.map_or(0, |d| d.0.div_ceil(TICK));
         let t = (now.saturating_sub(epoch.start) + ahead) * SCALE / HZ;
         let distance = u128::from(t.abs_diff(epoch.k));
-        let delta = u64::try_from((u128::from(self.constants.slope) * distance.pow(3)) >> 40)
-            .unwrap_or(u64::MAX);
+        let cube = distance.saturating_pow(3).saturating_mul(u128::from(self.constants.slope));
+        let delta = u64::try_from(cube >> 40).unwrap_or(u64::MAX);
         let target = if t < epoch.k {
             epoch.origin.saturating_sub(delta)
         } else {

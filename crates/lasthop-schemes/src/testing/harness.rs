@@ -367,6 +367,124 @@ mod tests {
         }
     }
 
+    /// An input of a rule with values at the ends of their ranges.
+    #[derive(Clone, Copy, Debug)]
+    struct Extreme {
+        after: u64,
+        rtt: Option<u64>,
+        bytes: u64,
+        /// cwnd that a relay orders, bytes.
+        order: Option<u64>,
+        /// A timeout or another loss after the ACK.
+        loss: Option<bool>,
+    }
+
+    const DAY: u64 = 86_400_000_000_000;
+
+    fn extremes() -> impl Strategy<Value = Extreme> {
+        let time = || prop::sample::select(vec![0, 1, 1_000_000, DAY, 10_000 * DAY]);
+        let rtt = prop::option::of(prop::sample::select(vec![1, 1000, 100_000_000, DAY]));
+        let bytes = prop::sample::select(vec![1, 1000, 1 << 20, 1 << 32, 1 << 48]);
+        let order = prop::sample::select(vec![1, 1 << 20, 1 << 32, 1 << 48, u64::MAX]);
+        let order = prop::option::weighted(0.2, order);
+        let loss = prop::option::weighted(0.3, any::<bool>());
+        (time(), rtt, bytes, order, loss).prop_map(|(after, rtt, bytes, order, loss)| Extreme {
+            after,
+            rtt,
+            bytes,
+            order,
+            loss,
+        })
+    }
+
+    fn endure(mut rule: impl WindowRule, needs: Needs, established: &Start, inputs: &[Extreme]) {
+        let mss = established.mss;
+        let (mut w, mut now, mut una) = (window(10.0, f64::INFINITY), Time::ZERO, 0u64);
+        rule.on_established(&mut w, established);
+        for input in inputs {
+            now += Duration(input.after);
+            if let Some(bytes) = input.order {
+                w.cwnd = (bytes as f64).max(f64::from(mss));
+            }
+            let rtt = input.rtt.map(Duration);
+            una += input.bytes;
+            let interval = rtt.filter(|_| needs.rate_samples);
+            let rate = interval.map(|interval| RateSample {
+                rate: input.bytes as f64 / interval.as_secs(),
+                delivered: input.bytes,
+                interval,
+                prior_delivered: una - input.bytes,
+                total_delivered: una,
+                app_limited: false,
+                tx_in_flight: input.bytes,
+                rtt,
+                lost: 0,
+                newly_lost: 0,
+            });
+            let (bytes, snd_max) = (input.bytes, una + input.bytes);
+            let flight = input.bytes;
+            let (delivered, srtt) = (bytes, rtt);
+            let a = Ack {
+                now,
+                bytes,
+                delivered,
+                rtt,
+                srtt,
+                flight,
+                snd_una: una,
+                snd_max,
+                mss,
+                rate,
+                ..ack()
+            };
+            rule.on_any_ack(&mut w, &a);
+            rule.on_ack(&mut w, &a);
+            if let Some(timeout) = input.loss {
+                let kind = if timeout { LossKind::Timeout } else { LossKind::DuplicateAcks };
+                let (pipe, window) = (flight, w.cwnd);
+                let lost = Loss {
+                    now,
+                    kind,
+                    seq: una,
+                    snd_max,
+                    flight,
+                    pipe,
+                    window,
+                    mss,
+                    srtt,
+                    ..loss(1)
+                };
+                rule.on_loss(&mut w, &lost);
+            }
+            assert!(w.cwnd > 0.0 && !w.cwnd.is_nan() && !w.ssthresh.is_nan(), "{w:?} {input:?}");
+        }
+    }
+
+    proptest! {
+        /// No overflow, whatever the time, the round-trip time and the window: 1 ns to years, and
+        /// windows beyond what Linux can represent.
+        #[test]
+        fn extreme_times_and_windows_do_not_overflow(
+            inputs in prop::collection::vec(extremes(), 1..60),
+            mss in prop::sample::select(vec![1, 1000, 60_000]),
+            linux in any::<bool>(),
+        ) {
+            let established = if linux {
+                Start { mss, cubic: CubicForm::Linux, profile: ProfileName::Linux, ..start() }
+            } else {
+                Start { mss, ..start() }
+            };
+            for scheme in all() {
+                if let Some(rule) = scheme.window() {
+                    endure(rule, scheme.needs(), &established, &inputs);
+                }
+                if let Some(rule) = scheme.outbound_window() {
+                    endure(rule, Needs::default(), &established, &inputs);
+                }
+            }
+        }
+    }
+
     /// After a timeout, data sent before it may still count as in flight.
     #[test]
     fn half_of_a_flight_above_twice_the_window_does_not_raise_cwnd() {
