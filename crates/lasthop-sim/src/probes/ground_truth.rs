@@ -122,8 +122,8 @@ struct UndecidedTimeout {
     acks: Vec<u64>,
 }
 
-/// A copy of a segment: its first number and the packet number. Copies sent later have higher packet
-/// numbers.
+/// A copy of a segment: its first number and the packet number. Copies sent later have higher
+/// packet numbers.
 pub type CopyId = (u64, u64);
 
 /// The ground truth about one connection.
