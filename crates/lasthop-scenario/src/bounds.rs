@@ -74,13 +74,17 @@ fn capacity(network: &Network, flow: &Flow) -> Option<PathCapacity> {
     let [there, back] =
         [(flow.from, flow.to), (flow.to, flow.from)].map(|(from, to)| network.path(from, to));
     let rate = there.iter().filter_map(|&l| rate_of(network, &network.links[l])).min()?;
+    let [one_way, back] = [there, back].map(|links| delay_of(network, &links));
+    Some(PathCapacity { rate, one_way, rtt: one_way + back })
+}
+
+/// Sum of the mean delays of these links at the start, without queueing and serialisation.
+pub fn delay_of(network: &Network, links: &[usize]) -> Duration {
     let delay = |&l: &usize| {
         DelayProcess::new(&network.links[l].delay, 0, "")
             .map_or(Duration::ZERO, |d| d.mean_at(Time::ZERO))
     };
-    let [one_way, back] =
-        [there, back].map(|way| way.iter().map(delay).fold(Duration::ZERO, |sum, d| sum + d));
-    Some(PathCapacity { rate, one_way, rtt: one_way + back })
+    links.iter().map(delay).fold(Duration::ZERO, |sum, d| sum + d)
 }
 
 /// Rate of the narrowest link of a flow's path; `None` if no rate is known.
@@ -107,8 +111,8 @@ pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
 }
 
 /// Rate of a link: the highest of a schedule, the mean of a trace, that of the data frames in a
-/// cell.
-fn rate_of(network: &Network, link: &Link) -> Option<Rate> {
+/// cell; `None` if it is 0.
+pub fn rate_of(network: &Network, link: &Link) -> Option<Rate> {
     let rate = match (&link.rate, &link.trace, link.cell) {
         (_, _, Some(place)) => Some(network.cells[place.cell as usize].mac.data_rate),
         (_, Some(trace), _) => Some(trace.mean_rate()),

@@ -11,7 +11,7 @@ use crate::check::{MAX_PACKET, bytes_within, check_loss, check_name, check_queue
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::network::{Link, Network};
 use crate::outages::{OutageForm, outages};
-use crate::queues::QueueForm;
+use crate::queues::{QueueForm, QueueSpec};
 use crate::shorthand::{LossForm, some_form};
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::DelayConfig;
@@ -48,7 +48,7 @@ pub struct CellSpec {
     /// packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueConfig>,
+    pub queue: Option<QueueSpec>,
     /// Loss on the air, drawn once for each frame on its way to or from a station. Default: none.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
@@ -89,7 +89,7 @@ pub struct StationSpec {
     /// Its queue.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueConfig>,
+    pub queue: Option<QueueSpec>,
     /// Loss on the air in both directions.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
@@ -183,7 +183,7 @@ fn check_stations(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
 }
 
 fn check_air(
-    queue: &Option<QueueConfig>,
+    queue: &Option<QueueSpec>,
     loss: &Option<LossConfig>,
     down: &DirectionSpec,
     up: &DirectionSpec,
@@ -328,7 +328,7 @@ pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
     cell.mac = cell.mac.mac().keys();
     cell.loss.get_or_insert(LossConfig::None);
     let open = cell.queue.is_none();
-    cell.queue.get_or_insert(QueueConfig::drop_tail(QueueLimit::Packets(packets)));
+    cell.queue.get_or_insert(QueueConfig::drop_tail(QueueLimit::Packets(packets)).into());
     open
 }
 
@@ -346,6 +346,25 @@ pub fn add_pair(network: &mut Network, place: Place) {
     network.links.push(link);
 }
 
+/// The queue of a member; its limit is missing as long as it depends on the network.
+fn queue_of(cell: &CellSpec, name: &str) -> QueueConfig {
+    let own = cell.station.iter().find(|s| s.name == *name).and_then(|s| s.queue.as_ref());
+    own.or(cell.queue.as_ref()).map(|q| q.config.clone()).unwrap_or_default()
+}
+
+/// Gives the members of the cell the queues of the file, whose limits are known by now.
+pub fn set_queues(network: &mut Network, spec: &CellSpec, i: usize) {
+    let Network { cells, links, nodes, .. } = network;
+    for station in &mut cells[i].stations {
+        station.queue = queue_of(spec, &nodes[usize::from(station.node)].name);
+    }
+    for link in links {
+        if let Some(place) = link.cell.filter(|p| p.cell as usize == i) {
+            link.queue = cells[i].stations[place.from as usize].queue.clone();
+        }
+    }
+}
+
 fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
     let own = cell.station.iter().find(|s| s.name == *name).cloned().unwrap_or_default();
     // Settings of the cell apply to its stations; without an access point, to what each member
@@ -361,7 +380,7 @@ fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
     StationConfig {
         // The list of nodes contains every node that a cell names.
         node: network.node(name).unwrap_or_default(),
-        queue: own.queue.clone().or_else(|| cell.queue.clone()).unwrap_or_default(),
+        queue: queue_of(cell, name),
         overhead: own.overhead.map_or(0, |o| o.bytes(1) as u32),
         down: loss(&own.down, general(&cell.down, receives)),
         up: loss(&own.up, general(&cell.up, is_station)),

@@ -8,6 +8,7 @@ use crate::cells;
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
 use crate::flow_roles;
+use crate::queues::QueueSpec;
 use crate::roles::node_names;
 use crate::sessions;
 use crate::tree::{Path, Tree};
@@ -15,7 +16,7 @@ use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
 use lasthop_channel::air::delay::DelayProcess;
 use lasthop_channel::air::loss::LossProcess;
 use lasthop_channel::link::arq::ArqKind;
-use lasthop_channel::queue::QueueConfig;
+use lasthop_channel::queue::Fault;
 use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Duration, Rate, Size};
 
@@ -243,13 +244,16 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
 }
 
 /// Checks the queue of a link or station at `at`.
-pub fn check_queue(queue: Option<&QueueConfig>, at: &Path, tree: &Tree<'_>) -> Checked {
+pub fn check_queue(queue: Option<&QueueSpec>, at: &Path, tree: &Tree<'_>) -> Checked {
     let Some(queue) = queue else { return Ok(()) };
+    queue.check().map_err(|fault| queue_fault(fault, at, tree))
+}
+
+/// A fault of the queue of a link or station at `at`.
+pub fn queue_fault((key, message): Fault, at: &Path, tree: &Tree<'_>) -> ScenarioError {
     let here = at.at("queue");
     let is_table = tree.get(&here).is_some_and(|item| item.get_ref().is_table());
-    queue.check().map_err(|(key, message)| {
-        tree.wrong(&if is_table { here.at(key) } else { here.clone() }, message)
-    })
+    tree.wrong(&if is_table { here.at(key) } else { here.clone() }, message)
 }
 
 fn check_delay(delay: &DelayConfig) -> Result<(), ErrorKind> {

@@ -241,7 +241,7 @@ fn expand(
     let wired = PathSpec {
         rate: Some(RateConfig::Constant(wired_rate)),
         delay: Some(quarter),
-        queue: Some(QueueConfig::UNLIMITED),
+        queue: Some(QueueConfig::UNLIMITED.into()),
         ..PathSpec::default()
     };
     Ok(vec![
@@ -319,7 +319,7 @@ fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) 
         let (forward, backward) = (link.forward.over(&link.both), link.backward.over(&link.both));
         if forward.queue.is_none() || backward.queue.is_none() {
             without.push(link.name.clone().unwrap_or_else(|| format!("link {}", i + 1)));
-            link.both.queue = Some(QueueConfig::drop_tail(QueueLimit::Packets(packets)));
+            link.both.queue = Some(QueueConfig::drop_tail(QueueLimit::Packets(packets)).into());
         }
         if forward.delay.is_none() || backward.delay.is_none() {
             link.both.delay = Some(DelayConfig::constant(Duration::ZERO));

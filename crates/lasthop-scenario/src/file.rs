@@ -13,11 +13,10 @@ use crate::endpoints::NodeNames;
 use crate::flow_roles::{FlowRole, StartTimes};
 use crate::network::Role;
 use crate::outages::{OutageForm, outages};
-use crate::queues::QueueForm;
+use crate::queues::{QueueForm, QueueSpec};
 use crate::shorthand::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
 use lasthop_channel::link::arq::ArqConfig;
-use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, Rate, Size};
 use lasthop_schemes::catalogue::{ProfileKeys, SchemeText};
 
@@ -156,7 +155,7 @@ pub struct LastHop {
     /// Queues at both ends of the radio link.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueConfig>,
+    pub queue: Option<QueueSpec>,
     /// Bytes added to every frame on the radio link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Size>,
@@ -219,7 +218,7 @@ pub struct PathSpec {
     /// packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueConfig>,
+    pub queue: Option<QueueSpec>,
     /// Loss on the air. Default: none.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]

@@ -31,6 +31,7 @@ pub mod network;
 mod outages;
 mod overrides;
 mod presets;
+mod queue_limits;
 mod queues;
 mod resolve;
 mod roles;

@@ -14,6 +14,7 @@ use crate::experiment::{Experiment, experiment};
 use crate::file::File;
 use crate::network::Network;
 use crate::overrides::{self, Overrides};
+use crate::queue_limits;
 use crate::resolve::resolve;
 use crate::tree::Tree;
 
@@ -125,6 +126,7 @@ pub fn load(
     let experiment = experiment(&file, &tree)?;
     let mut filled = fill(file, overrides, &tree, &mut traces)?;
     let mut network = resolve(&filled, &tree, &mut traces)?;
+    queue_limits::settle(&mut network, &mut filled.file, &tree)?;
     bounds::settle(&mut network, &mut filled.file, &tree);
     let text = as_toml(&filled.file)
         .map_err(|e| tree.whole(ErrorKind::Value(format!("cannot be written as TOML: {e}"))))?;

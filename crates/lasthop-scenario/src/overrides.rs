@@ -267,9 +267,10 @@ fn put<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(
                     let model = Spanned::new(value.span(), DeValue::String("uniform".into()));
                     below.insert(Spanned::new(value.span(), Cow::Borrowed("model")), model);
                 }
-                // A queue is limited in packets or in bytes; the new limit replaces the other one.
-                ("queue", "packets") => drop(below.remove("bytes")),
-                ("queue", "bytes") => drop(below.remove("packets")),
+                // A queue has one limit; the new one replaces the other one.
+                ("queue", limit) if QUEUE_LIMITS.contains(&limit) => {
+                    QUEUE_LIMITS.iter().for_each(|key| drop(below.remove(*key)));
+                }
                 _ => {}
             }
             put(below, rest, value)
@@ -293,6 +294,9 @@ fn put<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(
         ))),
     }
 }
+
+/// The keys of a queue that limit it.
+const QUEUE_LIMITS: [&str; 4] = ["packets", "bytes", "time", "bdp"];
 
 /// Turns the short form of a value into its table form.
 fn open(key: &str, item: &mut Item<'_>) {

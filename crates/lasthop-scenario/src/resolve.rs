@@ -193,7 +193,7 @@ fn add_link(
             to,
             radio: spec.radio,
             overhead: overhead.map_or(0, |o| o.bytes(1) as u32),
-            queue: queue.unwrap_or_default(),
+            queue: queue.map(|q| q.config).unwrap_or_default(),
             rate,
             trace,
             delay,

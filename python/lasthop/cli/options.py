@@ -71,7 +71,7 @@ def add_last_hop(parser: Any) -> None:
         ("rtt", "T", 'round-trip time without queueing delay, such as "40ms"'),
         ("loss", "P", 'loss rate on the air, in each direction, such as "1%%"'),
         ("rate", "R", 'constant rate instead of traces, such as "2Mbps"'),
-        ("queue", "Q", 'queue limit, such as "250 packets" or "100 kB"'),
+        ("queue", "Q", 'queue limit, such as "250 packets", "100 kB", "100 ms" or "2 BDP"'),
     ):
         hop.add_argument(f"--{name}", metavar=metavar, help=text)
 

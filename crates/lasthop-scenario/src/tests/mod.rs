@@ -7,6 +7,7 @@ mod flow_roles;
 mod mistakes;
 mod overriding;
 mod presets;
+mod queue_limits;
 mod reading;
 
 use std::io::{Cursor, Error, ErrorKind, Read};
