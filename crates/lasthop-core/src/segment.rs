@@ -61,6 +61,9 @@ impl Flags {
     /// An option requests segments that the receiver lacks (SNACK). With ELN they were lost on the
     /// radio link.
     pub const SNACK: Flags = Flags(262_144);
+    /// The packet has a bit error that a link layer has not detected: who verifies its checksum
+    /// discards it.
+    pub const CORRUPTED: Flags = Flags(524_288);
     /// The options that are stored in the side table, see [`Options`].
     pub const OPTIONS: Flags =
         Flags::SACK.with(Flags::NAMED).with(Flags::REPORT).with(Flags::SNACK);

@@ -295,17 +295,24 @@ impl Chain {
             return;
         };
         let segment = frame.segment;
-        hop.drive.input(at, triggered_at, self.frames.put(frame), &segment);
+        let copy = hop.drive.duplicates_next(at).then(|| frame.clone());
+        for frame in std::iter::once(frame).chain(copy) {
+            hop.drive.input(at, triggered_at, self.frames.put(frame), &segment);
+        }
     }
 
     /// A link reports an event of a frame.
     fn link_event(&mut self, h: usize, event: Event, out: &mut Vec<Release>) {
-        let Some(hop) = self.hops.get(h) else { return };
+        let Some(hop) = self.hops.get_mut(h) else { return };
         let (from, to, receiver) = (hop.from, hop.to, hop.receiver);
         let key = (event.at, event.triggered_at);
         match event.kind {
             EventKind::Arrived => {
-                if let Some(frame) = self.frames.take(event.handle) {
+                let bit_error = hop.drive.corrupts_next(event.at);
+                if let Some(mut frame) = self.frames.take(event.handle) {
+                    if let Some(place) = bit_error {
+                        frame.flip_bit(place);
+                    }
                     self.arrive(key, to, frame, out);
                 }
             }

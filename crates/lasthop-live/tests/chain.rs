@@ -273,7 +273,37 @@ chain_equals_simulation! {
     with_packet_control:
         "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'packet-control'",
         Some("packet-control");
+    with_a_shaper:
+        "rate = '20 Mbps', rtt = '40 ms', shaper = { rate = '3 Mbps', burst = '20 kB' }", "", None;
+    with_a_policer:
+        "rate = '20 Mbps', rtt = '40 ms', policer = { rate = '3 Mbps', burst = '20 kB' }", "", None;
     with_an_upload:
         "rate = '5 Mbps', rtt = '40 ms', loss = '1 %'",
         "[[flow]]\nfrom = 'phone'\nto = 'server'", None;
+}
+
+/// A copy follows each packet, and each packet has one wrong bit; the counters say so.
+#[test]
+fn links_duplicate_and_corrupt_real_packets() {
+    let network = |keys: &str| network(&scenario(&format!("rate = '5 Mbps', {keys}"), ""));
+    let packet: Vec<u8> = {
+        let (ends, _) = simulate(&network("rtt = '40 ms'"), 1);
+        let (_, _, syn) = ends.entries[0];
+        bytes(&network("rtt = '40 ms'"), &syn, &Options::NONE)
+    };
+    let released = |keys: &str| {
+        let mut chain = Chain::new(&network(keys), None, 1).unwrap();
+        let mut out: Vec<Release> = Vec::new();
+        chain.packet(Time(0), End::Server, &packet, &mut out);
+        chain.step(Time(1_000_000_000), &mut out);
+        let hops: Vec<HopCounters> = chain.hops().collect();
+        (out, hops.iter().map(|h| h.duplicated).sum(), hops.iter().map(|h| h.corrupted).sum())
+    };
+    let (out, duplicated, corrupted): (_, u64, u64) = released("duplicate = '100 %'");
+    assert_eq!((out.len(), duplicated, corrupted), (2, 1, 0));
+    assert!(out.iter().all(|release| release.bytes[..] == packet[..]));
+    let (out, duplicated, corrupted): (_, u64, u64) = released("corrupt = '100 %'");
+    assert_eq!((out.len(), duplicated, corrupted), (1, 0, 1));
+    let pairs = out[0].bytes.iter().zip(&packet);
+    assert_eq!(pairs.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>(), 1);
 }

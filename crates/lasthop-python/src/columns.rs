@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// All kinds of events, in the order of their codes.
-pub const KINDS: [Kind; 27] = [
+pub const KINDS: [Kind; 29] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -35,6 +35,8 @@ pub const KINDS: [Kind; 27] = [
     Kind::GaveUp,
     Kind::RequestSent,
     Kind::RequestReceived,
+    Kind::Corrupted,
+    Kind::Duplicated,
 ];
 
 /// The flow of each connection, by its index.

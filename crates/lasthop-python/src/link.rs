@@ -252,6 +252,9 @@ fn link_reports(chain: &Chain) -> Vec<Value> {
             "delivered_frames": hop.delivered,
             "lost_on_air": hop.lost,
             "dropped_at_queue": hop.dropped,
+            "dropped_by_policer": hop.policed,
+            "duplicated_frames": hop.duplicated,
+            "corrupted_frames": hop.corrupted,
             "marked_frames": hop.marked,
             "bytes": hop.bytes,
         })

@@ -111,7 +111,7 @@ pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
 }
 
 /// Rate of a link: the highest of a schedule, the mean of a trace, that of the data frames in a
-/// cell; `None` if it is 0.
+/// cell, with a shaper at most that of the shaper; `None` if it is 0.
 pub fn rate_of(network: &Network, link: &Link) -> Option<Rate> {
     let rate = match (&link.rate, &link.trace, link.cell) {
         (_, _, Some(place)) => Some(network.cells[place.cell as usize].mac.data_rate),
@@ -120,7 +120,8 @@ pub fn rate_of(network: &Network, link: &Link) -> Option<Rate> {
         (RateConfig::Constant(rate), _, _) => Some(*rate),
         _ => None,
     };
-    rate.filter(|r| r.0 > 0)
+    let shaper = link.shaper.map(|s| s.rate);
+    rate.map(|r| r.min(shaper.unwrap_or(r))).filter(|r| r.0 > 0)
 }
 
 /// Bytes that a flow's path can hold: in flight, and in the queue of its narrowest link. `None`

@@ -403,6 +403,10 @@ fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place
         loss: LossConfig::None,
         outages: Vec::new(),
         arq: None,
+        shaper: None,
+        policer: None,
+        duplicate: None,
+        corrupt: None,
         cell: Some(place),
     }
 }

@@ -15,6 +15,7 @@ use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
 use lasthop_channel::air::delay::DelayProcess;
 use lasthop_channel::air::loss::LossProcess;
+use lasthop_channel::air::token_bucket::TokenBucketConfig;
 use lasthop_channel::link::arq::ArqKind;
 use lasthop_channel::queue::Fault;
 use lasthop_core::diagnostics::Mistake;
@@ -24,6 +25,8 @@ use lasthop_core::units::{Duration, Rate, Size};
 pub const MAX_WINDOW: u64 = 1 << 30;
 /// Largest IP packet, bytes (RFC 791).
 pub const MAX_PACKET: u64 = 65_535;
+/// Largest token bucket, bytes.
+const MAX_BURST: u64 = 1 << 40;
 /// Bytes of IP and TCP headers.
 const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
 /// More nodes are a mistake, or need another simulator.
@@ -157,6 +160,8 @@ fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
         queue: last_hop.queue.clone(),
         overhead: last_hop.overhead,
         arq: last_hop.arq.clone(),
+        shaper: last_hop.shaper,
+        policer: last_hop.policer,
         ..PathSpec::default()
     };
     check_path(&radio, &at, tree)
@@ -225,6 +230,13 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         check_loss(loss).map_err(|e| tree.error(&at.at("loss"), e))?;
     }
     check_queue(path.queue.as_ref(), at, tree)?;
+    for (key, bucket) in [("shaper", path.shaper), ("policer", path.policer)] {
+        let Some(TokenBucketConfig { rate, burst }) = bucket else { continue };
+        if rate == Rate(0) {
+            return Err(tree.wrong(&at.at(key).at("rate"), "a rate must be above 0"));
+        }
+        bytes_within(Some(burst), 1..=MAX_BURST, "burst", &at.at(key), tree)?;
+    }
     if let Some(arq) = path.arq.as_ref().filter(|a| !ATTEMPTS.contains(&a.attempts)) {
         let message =
             format!("a frame is sent 1 to {} times, found {}", ATTEMPTS.end(), arq.attempts);

@@ -230,6 +230,10 @@ fn expand(
         overhead: last_hop.overhead,
         outage: last_hop.outage,
         arq: last_hop.arq,
+        shaper: last_hop.shaper,
+        policer: last_hop.policer,
+        duplicate: last_hop.duplicate,
+        corrupt: last_hop.corrupt,
     };
     let one_way =
         |rate: RateConfig| PathSpec { rate: (!alike).then_some(rate), ..PathSpec::default() };

@@ -16,8 +16,9 @@ use crate::outages::{OutageForm, outages};
 use crate::queues::{QueueForm, QueueSpec};
 use crate::shorthand::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
+use lasthop_channel::air::token_bucket::TokenBucketConfig;
 use lasthop_channel::link::arq::ArqConfig;
-use lasthop_core::units::{Duration, Rate, Size};
+use lasthop_core::units::{Duration, Rate, Share, Size};
 use lasthop_schemes::catalogue::{ProfileKeys, SchemeText};
 
 /// A scenario: a network, its flows, and what to find out about them.
@@ -166,6 +167,20 @@ pub struct LastHop {
     /// Link-layer retransmission. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arq: Option<ArqConfig>,
+    /// Token bucket that delays frames: { rate, burst }. Frames of a burst are sent at the rate of
+    /// the link. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaper: Option<TokenBucketConfig>,
+    /// Token bucket before the queue that drops what exceeds it: { rate, burst }. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policer: Option<TokenBucketConfig>,
+    /// Share of the frames that enter the link twice. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Share>,
+    /// Share of the frames that arrive with a bit error that the link layer does not detect. The
+    /// end point discards them. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<Share>,
 }
 
 /// A node and its role.
@@ -233,6 +248,20 @@ pub struct PathSpec {
     /// Link-layer retransmission. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arq: Option<ArqConfig>,
+    /// Token bucket that delays frames: { rate, burst }. Frames of a burst are sent at the rate of
+    /// the link. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaper: Option<TokenBucketConfig>,
+    /// Token bucket before the queue that drops what exceeds it: { rate, burst }. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policer: Option<TokenBucketConfig>,
+    /// Share of the frames that enter the link twice. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Share>,
+    /// Share of the frames that arrive with a bit error that the link layer does not detect. The
+    /// end point discards them. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<Share>,
 }
 
 impl PathSpec {
@@ -251,6 +280,10 @@ impl PathSpec {
             overhead: self.overhead.or(below.overhead),
             outage: self.outage.clone().or_else(|| below.outage.clone()),
             arq: self.arq.clone().or_else(|| below.arq.clone()),
+            shaper: self.shaper.or(below.shaper),
+            policer: self.policer.or(below.policer),
+            duplicate: self.duplicate.or(below.duplicate),
+            corrupt: self.corrupt.or(below.corrupt),
         }
     }
 }

@@ -74,7 +74,9 @@ impl Network {
                 &l.rate,
                 RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }
             );
-            l.loss.is_random() || delay || phase || l.queue.is_random()
+            let draws = [l.duplicate, l.corrupt].into_iter().flatten();
+            let impaired = draws.into_iter().any(|share| share.0 > 0.0 && share.0 < 1.0);
+            l.loss.is_random() || delay || phase || l.queue.is_random() || impaired
         };
         let flow = |f: &Flow| {
             // ns-2 reads a clock with coarse ticks, whose phase is drawn.

@@ -68,6 +68,7 @@ pub fn resolve(
     for (i, spec) in file.handover.iter().enumerate() {
         add_handover(&mut network, spec, i, tree)?;
     }
+    check_bursts(&network, tree)?;
     if let Some(name) = duplicate_name(&network) {
         return Err(tree.error(&Path::key("flow"), ErrorKind::DuplicateName { what: "flow", name }));
     }
@@ -176,7 +177,19 @@ fn add_link(
     for (own, word, from, to) in
         [(&spec.forward, "forward", from, to), (&spec.backward, "backward", to, from)]
     {
-        let PathSpec { rate, delay, queue, loss, overhead, outage, arq } = own.over(&spec.both);
+        let PathSpec {
+            rate,
+            delay,
+            queue,
+            loss,
+            overhead,
+            outage,
+            arq,
+            shaper,
+            policer,
+            duplicate,
+            corrupt,
+        } = own.over(&spec.both);
         let (Some(rate), Some(delay)) = (rate, delay) else {
             return Err(tree.missing(&at, "the link has no rate; write rate = \"1 Mbps\""));
         };
@@ -200,10 +213,49 @@ fn add_link(
             loss: loss.unwrap_or_default(),
             outages: outage.unwrap_or_default(),
             arq,
+            shaper,
+            policer,
+            duplicate,
+            corrupt,
             cell: None,
         });
     }
     Ok(())
+}
+
+/// Checks that token buckets hold the packets of the flows that cross them: larger ones would never
+/// pass.
+fn check_bursts(network: &Network, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    for flow in &network.flows {
+        let back = network.path(flow.to, flow.from);
+        let back = back.into_iter().map(|l| (l, flow.headers));
+        let there = network.path(flow.from, flow.to).into_iter();
+        for (l, packet) in there.map(|l| (l, flow.segment + flow.headers)).chain(back) {
+            let link = &network.links[l];
+            for (key, bucket) in [("shaper", link.shaper), ("policer", link.policer)] {
+                let frame = u64::from(packet + link.overhead);
+                if let Some(bucket) = bucket.filter(|b| b.burst_bytes() < frame) {
+                    let message = format!(
+                        "the burst of {} B holds no packet of `{}`, which has {frame} B on this \
+                         link",
+                        bucket.burst_bytes(),
+                        flow.name
+                    );
+                    return Err(tree.wrong(&bucket_path(tree, l, key), message));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the file has a token bucket of the one-way link `l`.
+fn bucket_path(tree: &Tree<'_>, l: usize, key: &str) -> Path {
+    let link = Path::key("link").at(l / 2);
+    let direction = link.at(if l % 2 == 0 { "forward" } else { "backward" });
+    let places = [direction, link, Path::key("last_hop")].map(|at| at.at(key));
+    let given = places.iter().find(|at| tree.get(at).is_some());
+    given.unwrap_or(&places[1]).at("burst")
 }
 
 /// The nodes that the flows of a `[[flow]]` use in turn.

@@ -201,6 +201,7 @@ pub fn estimated_frames(network: &Network) -> f64 {
     let end = Time(network.duration.0);
     let bits_of = |l: &Link| {
         RateProcess::new(&l.rate, l.trace.clone(), &l.outages, Duration::ZERO)
+            .shaped(l.shaper.as_ref())
             .capacity_bits(Time::ZERO, end)
     };
     let capacity: Vec<f64> = network.links.iter().map(bits_of).collect();

@@ -62,6 +62,10 @@ impl Case {
             loss: LossConfig::None,
             outages: vec![],
             arq: None,
+            shaper: None,
+            policer: None,
+            duplicate: None,
+            corrupt: None,
             cell: None,
         };
         let in_cell = |from, to, link: Link| match self.in_cell {

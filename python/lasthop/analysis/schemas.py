@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from lasthop.analysis import limits, metrics, paired
 
@@ -104,6 +104,10 @@ def _flow() -> Schema:
     return _object(required, more)
 
 
+# Counters of links with a policer, copies and undetected bit errors.
+_IMPAIRMENTS: Final = ("dropped_by_policer", "duplicated_frames", "corrupted_frames")
+
+
 def _link() -> Schema:
     counts = ("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue")
     required = {
@@ -115,7 +119,8 @@ def _link() -> Schema:
         "busy_s": _POSITIVE,
         "queue_delay_s": _SPREAD,
     }
-    more = ("attempts", "arq_discards", "collisions", "lost_in_collision", "queue_peak_frames")
+    more: tuple[str, ...] = ("attempts", "arq_discards", "collisions", "lost_in_collision")
+    more += ("queue_peak_frames", *_IMPAIRMENTS)
     return _object(required, dict.fromkeys(more, _or_null(_COUNT)))
 
 
@@ -142,7 +147,10 @@ def _run() -> Schema:
         "flows": _list(_flow()),
         "links": _list(_link(), "one-way links"),
         "agents": _list(_object(agent)),
-        "traffic_bits": _counts(*traffic),
+        "traffic_bits": _object(
+            dict.fromkeys(traffic, _COUNT),
+            dict.fromkeys(("duplicated_by_link", "corrupted"), _COUNT),
+        ),
         "classifier": _or_null({"type": "object"}),
         "command": _COMMAND,
     }
@@ -414,7 +422,7 @@ def _live_link() -> Schema:
         **dict.fromkeys(
             (
                 *("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue"),
-                *("marked_frames", "bytes"),
+                *("marked_frames", "bytes", *_IMPAIRMENTS),
             ),
             _COUNT,
         ),

@@ -179,6 +179,20 @@ def mean_bps(data: Mapping[str, Any], direction: str) -> float:
     return 8 * sum(row[column] for row in rows) / rows[-1][0] if rows else 0.0
 
 
+def _impaired(row: Mapping[str, Any]) -> dict[str, int]:
+    """What a link has done to frames besides queueing and loss, by name."""
+    return {
+        "dropped by the policer": row["dropped_by_policer"],
+        "duplicated": row["duplicated_frames"],
+        "corrupted": row["corrupted_frames"],
+    }
+
+
+def _impairments(row: Mapping[str, Any]) -> str:
+    counts = ", ".join(f"{n} {what}" for what, n in _impaired(row).items() if n)
+    return f"{row['from']}>{row['to']}: {counts}"
+
+
 def summary(data: Mapping[str, Any]) -> str:
     """The report as text."""
     lines = [
@@ -197,6 +211,7 @@ def summary(data: Mapping[str, Any]) -> str:
             f"{row['delivered_frames']:>11}{row['lost_on_air']:>8}{row['dropped_at_queue']:>9}"
             f"{row['marked_frames']:>8}"
         )
+    lines.extend(_impairments(row) for row in data["links"] if any(_impaired(row).values()))
     for agent in data["agents"]:
         counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
         lines.append(f"agent {agent['scheme']}: {counters or 'no counters'}")

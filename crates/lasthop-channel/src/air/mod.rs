@@ -15,4 +15,5 @@ pub mod loss;
 pub mod outage;
 pub mod rate;
 mod spans;
+pub mod token_bucket;
 pub mod trace;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::config::{OutageConfig, OutageRule, RateConfig};
 use super::spans::Spans;
+use super::token_bucket::{TokenBucket, TokenBucketConfig};
 use super::trace::Trace;
 use cursor::Cursor;
 use lasthop_core::units::{Duration, Rate, Time};
@@ -26,6 +27,8 @@ use schedule::{Schedule, bits};
 #[derive(Clone, Debug)]
 pub struct RateProcess {
     kind: Kind,
+    /// Set if a token bucket delays the start of frames.
+    bucket: Option<Box<TokenBucket>>,
     outages: Spans,
     previous_end: Time,
     /// The last serialisation time computed; consecutive frames usually have the same size.
@@ -63,10 +66,18 @@ impl RateProcess {
         let held = outages.iter().filter(|o| o.frames == OutageRule::Held);
         RateProcess {
             kind,
+            bucket: None,
             outages: Spans::new(held.map(|o| (o.from, o.length))),
             previous_end: Time::ZERO,
             known: (Rate(0), 0, Duration::MAX),
         }
+    }
+
+    /// The same process with a token bucket: a frame starts when the bucket has its bytes.
+    #[must_use]
+    pub fn shaped(mut self, shaper: Option<&TokenBucketConfig>) -> RateProcess {
+        self.bucket = shaper.map(|config| Box::new(TokenBucket::new(config)));
+        self
     }
 
     /// Serves the next frame, which came to the queue at `arrival`: start and end of its
@@ -91,6 +102,26 @@ impl RateProcess {
     /// ```
     #[inline]
     pub fn serialize(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
+        if self.bucket.is_some() {
+            return self.serialize_shaped(arrival, bytes);
+        }
+        self.serialize_unshaped(arrival, bytes)
+    }
+
+    #[inline(never)]
+    fn serialize_shaped(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
+        let ready = arrival.max(self.previous_end);
+        let Some(mut bucket) = self.bucket.take() else { return (ready, ready) };
+        let earliest = bucket.earliest(ready, bytes);
+        let served =
+            self.serialize_unshaped(if earliest > ready { earliest } else { arrival }, bytes);
+        bucket.take(served.0, bytes);
+        self.bucket = Some(bucket);
+        served
+    }
+
+    #[inline(always)]
+    fn serialize_unshaped(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
         let ready = arrival.max(self.previous_end);
         let served = match &mut self.kind {
             Kind::Constant(rate) => {
@@ -114,18 +145,20 @@ impl RateProcess {
     /// `rate.time_for(bytes)`, always.
     pub fn constant(&self) -> Option<Rate> {
         match self.kind {
-            Kind::Constant(rate) if self.outages.is_empty() => Some(rate),
+            Kind::Constant(rate) if self.outages.is_empty() && self.bucket.is_none() => Some(rate),
             _ => None,
         }
     }
 
-    /// The rate at `t`, zero during an outage; `None` for a trace, which has no rate at a time.
+    /// The rate at `t`, zero during an outage; `None` for a trace, which has no rate at a time. With
+    /// a token bucket at most the rate of that.
     pub fn rate_at(&self, t: Time) -> Option<Rate> {
         let rate = match &self.kind {
             Kind::Constant(rate) => *rate,
             Kind::Schedule(schedule) => schedule.rate_at(t),
             Kind::Trace(_) => return None,
         };
+        let rate = self.bucket.as_ref().map_or(rate, |bucket| rate.min(bucket.rate()));
         Some(if self.outages.end_of(t).is_some() { Rate(0) } else { rate })
     }
 
@@ -141,14 +174,15 @@ impl RateProcess {
         outage.into_iter().chain(step).min()
     }
 
-    /// Capacity in `[from, to)`, bits.
+    /// Capacity in `[from, to)`, bits; with a token bucket without its burst.
     pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
         let piece = |(from, to): (Time, Time)| match &self.kind {
             Kind::Constant(rate) => bits(*rate, from, to),
             Kind::Schedule(schedule) => schedule.bits(from, to),
             Kind::Trace(cursor) => cursor.capacity_bits(from, to),
         };
-        self.outages.gaps(from, to).map(piece).sum()
+        let line: f64 = self.outages.gaps(from, to).map(piece).sum();
+        self.bucket.as_ref().map_or(line, |bucket| line.min(bits(bucket.rate(), from, to)))
     }
 
     #[inline]

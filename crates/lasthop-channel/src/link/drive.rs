@@ -119,6 +119,10 @@ impl Drive {
     ///     loss: LossConfig::None,
     ///     outages: vec![],
     ///     arq: None,
+    ///     shaper: None,
+    ///     policer: None,
+    ///     duplicate: None,
+    ///     corrupt: None,
     ///     cell: None,
     /// };
     /// let (start, end) = (Time::ZERO, Time(60_000_000_000));
@@ -171,6 +175,17 @@ impl Drive {
     /// The link, for its statistics and state.
     pub fn link(&self) -> &Link {
         &self.link
+    }
+
+    /// True if the host shall send a copy of the frame that it is about to send right behind it; see
+    /// `Link::duplicates_next`.
+    pub fn duplicates_next(&mut self, now: Time) -> bool {
+        self.link.duplicates_next(now)
+    }
+
+    /// Whether the frame that has just arrived has a bit error; see `Link::corrupts_next`.
+    pub fn corrupts_next(&mut self, now: Time) -> Option<f64> {
+        self.link.corrupts_next(now)
     }
 
     /// Sends a frame at `now`, by an event whose trigger time is `triggered_at` (`now` if there is

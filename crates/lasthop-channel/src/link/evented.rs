@@ -82,6 +82,10 @@ impl Link {
         frame: Frame,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<Frame> {
+        if self.impairments.is_some() && !self.polices(now, frame, outcomes) {
+            self.count(now, outcomes);
+            return None;
+        }
         let departure = (self.last_end, self.last_start);
         let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
         // A frame that leaves at the time and by the event that brought it (an opportunity of a

@@ -16,6 +16,7 @@ pub mod drive;
 mod evented;
 mod flight;
 mod idle;
+mod impairments;
 mod plain;
 mod service;
 mod shared;
@@ -42,6 +43,7 @@ use evented::Evented;
 pub use flight::HELD_BY_HOST;
 use flight::{HeldByHost, InFlight, Reordering};
 use idle::IdleFastPath;
+use impairments::Impairments;
 pub use plain::Passage;
 use service::Service;
 use stats::{LinkStats, Measured};
@@ -113,6 +115,8 @@ pub struct Link {
     /// Damaged frames in flight, and whether an agent at the far end receives them.
     damaged_frames: VecDeque<DamagedFrame>,
     reports_damaged: bool,
+    /// Set if the link polices, duplicates or corrupts frames.
+    impairments: Option<Box<Impairments>>,
     air: Box<Air>,
 }
 
@@ -167,7 +171,8 @@ impl Link {
         measure_from: Time,
         run_end: Time,
     ) -> Result<Link, String> {
-        let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase);
+        let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase)
+            .shaped(config.shaper.as_ref());
         let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
         let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
         let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
@@ -181,9 +186,11 @@ impl Link {
         let reordering =
             (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
         let full_frame = mss + 40 + config.overhead;
+        let impairments = Impairments::new(config, name, seed);
         // A pair of stations of a cell is evented, but the cell has the queue.
         let evented = (!config.queue.is_drop_tail()
             || config.arq.is_some()
+            || impairments.is_some()
             || config.cell.is_some())
         .then(|| {
             let mean_rate = Rate(
@@ -221,6 +228,7 @@ impl Link {
             losses: Ring::default(),
             damaged_frames: VecDeque::new(),
             reports_damaged: false,
+            impairments,
             air: Box::new(Air { rate, delay, loss, outage: OutageLoss::new(&config.outages) }),
         })
     }

@@ -28,8 +28,10 @@ impl Link {
     /// time and no agent subscribes to attempts. Call it before the first frame. A link with a
     /// variable rate remains evented, because an attempt may end at the time at which it begins.
     pub fn precompute_retransmissions(&mut self) {
-        let Some(evented) =
-            self.evented.as_deref().filter(|_| !self.is_managed() && self.place.is_none())
+        let Some(evented) = self
+            .evented
+            .as_deref()
+            .filter(|_| !self.is_managed() && self.place.is_none() && self.impairments.is_none())
         else {
             return;
         };

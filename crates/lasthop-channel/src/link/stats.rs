@@ -38,6 +38,12 @@ pub struct LinkStats {
     pub collisions: u64,
     /// Frames that the queue refused or dropped.
     pub dropped: u64,
+    /// Of `dropped`, those that the policer dropped.
+    pub policed: u64,
+    /// Copies that the link made.
+    pub duplicated: u64,
+    /// Frames that arrived with a bit error that the link layer did not detect.
+    pub corrupted: u64,
     /// Largest number of waiting frames, without the one being sent; links without a limit do not
     /// count them.
     pub queue_peak: u64,

@@ -10,6 +10,9 @@ use lasthop_core::units::{QueueLimit, Rate, Time};
 /// Reason of a drop: the queue is full.
 pub const FULL: &str = "queue full";
 
+/// Reason of a drop: the policer before the queue, see `policer` of a link.
+pub const POLICER: &str = "policer";
+
 /// A frame at a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame {

@@ -12,7 +12,7 @@ macro_rules! disciplines {
 
         /// Reasons for drops and marks, as they appear in events.
         pub mod drop_reason {
-            pub use super::discipline::FULL;
+            pub use super::discipline::{FULL, POLICER};
             $(pub use super::$module::reasons::*;)*
         }
 

@@ -24,6 +24,20 @@ pub(super) struct Frame {
     pub tracked: bool,
 }
 
+impl Frame {
+    /// Inverts one bit; `place` from 0 to 1 says which. Agents do not read such a packet, because
+    /// they would see that its checksum is wrong; the kernel at the end discards it.
+    pub fn flip_bit(&mut self, place: f64) {
+        let mut bytes = self.bytes.to_vec();
+        let bit = (place * (8 * bytes.len()) as f64) as usize;
+        if let Some(byte) = bytes.get_mut(bit / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+        self.bytes = bytes.into();
+        self.tracked = false;
+    }
+}
+
 /// Packets by handle.
 #[derive(Default)]
 pub(super) struct Frames {

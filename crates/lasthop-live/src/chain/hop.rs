@@ -51,6 +51,12 @@ pub struct HopCounters {
     pub lost: u64,
     /// Frames that its queue refused or dropped.
     pub dropped: u64,
+    /// Of `dropped`, those that its policer dropped.
+    pub policed: u64,
+    /// Copies that it made.
+    pub duplicated: u64,
+    /// Of `delivered`, those in which it inverted a bit.
+    pub corrupted: u64,
     /// Frames that its queue marked.
     pub marked: u64,
     /// Bytes sent, link overhead included.
@@ -67,6 +73,9 @@ impl Hop {
             delivered: stats.delivered,
             lost: stats.lost,
             dropped: stats.dropped,
+            policed: stats.policed,
+            duplicated: stats.duplicated,
+            corrupted: stats.corrupted,
             marked: stats.marked,
             bytes: stats.bytes,
         }

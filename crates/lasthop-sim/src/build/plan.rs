@@ -138,6 +138,8 @@ impl<R: Observer> Builder<'_, R> {
             "an option makes all links evented".into()
         } else if link.is_managed() {
             "its queue discipline decides when a frame leaves".into()
+        } else if link.is_impaired() {
+            "it polices, duplicates or corrupts frames".into()
         } else if self.net.paths.subscriptions(link.from).any(ATTEMPTS) {
             format!("an agent at {} subscribes to single steps of its frames", self.name(link.from))
         } else {

@@ -152,8 +152,8 @@ impl<R: Observer> Builder<'_, R> {
             Some("an oracle reads queues as of now")
         } else if !self.hosts.sessions.is_empty() {
             Some("a web session waits for its pages")
-        } else if self.net.has_bit_errors_of_connections() {
-            Some("bit errors of a connection are drawn on arrival")
+        } else if self.net.has_bit_errors() {
+            Some("bit errors are drawn on arrival")
         } else {
             None
         }

@@ -66,9 +66,11 @@ pub enum Kind {
     AttemptFailed,
     /// A frame arrives at the far end of a link.
     Arrived,
-    /// A frame arrives at the far end of a link, but bit errors configured for its connection have
-    /// hit it: the end point discards it.
+    /// A frame arrives at the far end of its last link, but bit errors of its connection or of a
+    /// link have hit it: the end point discards it.
     Corrupted,
+    /// A link makes a copy of the frame that has just been offered to it; the segment is the copy.
+    Duplicated,
     /// A segment is shown to an agent.
     AgentIn,
     /// An agent forwards a segment.
@@ -120,6 +122,7 @@ impl Kind {
             Kind::AttemptFailed => "attempt_failed",
             Kind::Arrived => "arrived",
             Kind::Corrupted => "corrupted",
+            Kind::Duplicated => "duplicated",
             Kind::AgentIn => "agent_in",
             Kind::AgentForwarded => "agent_forwarded",
             Kind::AgentInjected => "agent_injected",

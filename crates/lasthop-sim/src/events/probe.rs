@@ -41,6 +41,8 @@ pub enum Fate {
     Collision,
     /// Refused or dropped by a queue.
     Refused,
+    /// Discarded by its end point: a link has delivered it with a bit error.
+    Corrupted,
     /// Dropped by an agent.
     DroppedByAgent,
 }
@@ -162,6 +164,10 @@ pub trait Probe {
     /// A copy of a segment is lost or dropped at `at`, which may be in the future.
     #[inline(always)]
     fn lost(&mut self, now: Time, at: Time, segment: &Segment, fate: Fate) {}
+
+    /// A link makes a copy of a segment; `segment` is the copy.
+    #[inline(always)]
+    fn duplicated(&mut self, now: Time, segment: &Segment) {}
 
     /// A frame has arrived, but its station still holds a copy of `bytes` bytes: the link ACK was
     /// lost.

@@ -137,7 +137,9 @@ impl Hosts {
     #[inline(always)]
     fn pass_on<P: Probe>(&mut self, net: &mut Net<P>, node: NodeId, handle: Handle) {
         let segment = *net.pool.get(handle);
-        match self.agents.at(net, node, &segment) {
+        // An agent cannot read a packet with a bit error and forwards it.
+        let agent = self.agents.at(net, node, &segment);
+        match agent.filter(|_| !segment.flags.has(Flags::CORRUPTED)) {
             Some(a) => self.receive_at_agent(a, handle, net),
             None if segment.to == node => {
                 net.pool.free(handle);

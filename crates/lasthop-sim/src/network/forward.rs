@@ -151,9 +151,34 @@ impl<P: Probe> Net<P> {
         Some((node, handle))
     }
 
-    /// Queues a segment at an evented link.
+    /// Queues a segment at an evented link, and a copy behind it if the link duplicates it.
     #[inline(never)]
     fn enqueue(&mut self, l: usize, handle: Handle) {
+        // The frame may be dropped, so it is copied before.
+        let copy = self.links[l].duplicates_next(self.now).then(|| self.pool.copy(handle));
+        self.enqueue_frame(l, handle);
+        if let Some(copy) = copy {
+            self.enqueue_copy(l, copy);
+        }
+    }
+
+    /// Queues a copy that the link has made.
+    fn enqueue_copy(&mut self, l: usize, handle: Handle) {
+        self.pool.get_mut(handle).id = self.new_id();
+        let segment = *self.pool.get(handle);
+        let node = self.links[l].from;
+        self.probes.duplicated(self.now, &segment);
+        self.emit_frame(Kind::Duplicated, node, Some(l as u32), handle, "");
+        if P::READS {
+            let link = &mut self.links[l];
+            let value = link.queue(self.now, self.triggered_at).0 as f64;
+            see_enqueued(&mut self.probes, self.now, (node, l as u32), &segment, value);
+        }
+        self.links[l].offer(self.now, self.triggered_at, segment.size);
+        self.enqueue_frame(l, handle);
+    }
+
+    fn enqueue_frame(&mut self, l: usize, handle: Handle) {
         let link = &mut self.links[l];
         let frame = link.frame(handle, self.pool.get(handle), self.now);
         let starts = link.enqueue(self.now, self.triggered_at, frame, &mut self.outcomes);

@@ -84,6 +84,8 @@ pub struct Net<P> {
     pub(crate) paths: Paths,
     /// By connection: its bit errors. Empty if no connection has any.
     errors: Vec<Option<Errors>>,
+    /// True if a packet may arrive with bit errors, of its connection or of a link.
+    bit_errors: bool,
     /// What watches the run.
     pub(crate) probes: P,
     /// The segments in transit.
@@ -120,6 +122,7 @@ impl<P: Probe> Net<P> {
         nodes: usize,
         probes: P,
     ) -> Self {
+        let bit_errors = links.iter().any(Link::may_corrupt);
         Net {
             now: Time::ZERO,
             triggered_at: Time::ZERO,
@@ -137,6 +140,7 @@ impl<P: Probe> Net<P> {
             reports: Vec::new(),
             paths: Paths::new(nodes),
             errors: Vec::new(),
+            bit_errors,
             probes,
             pool: Pool::default(),
             pending: VecDeque::new(),
@@ -150,11 +154,12 @@ impl<P: Probe> Net<P> {
     /// Sets the bit errors of the connections.
     pub(crate) fn set_errors(&mut self, errors: Vec<Option<Errors>>) {
         self.errors = errors;
+        self.bit_errors = true;
     }
 
-    /// True if bit errors are configured for a connection.
-    pub(crate) fn has_bit_errors_of_connections(&self) -> bool {
-        !self.errors.is_empty()
+    /// True if bit errors are configured for a connection or a link.
+    pub(crate) fn has_bit_errors(&self) -> bool {
+        self.bit_errors
     }
 
     /// Sets the route from a node towards a destination.
@@ -278,35 +283,44 @@ impl<P: Probe> Net<P> {
     }
 
     /// A frame arrives at the far end of the link `l`. Returns false if bit errors of its
-    /// connection hit it; it is then discarded.
+    /// connection or of a link hit it and this is its destination; it is then discarded.
     #[inline(always)]
     pub(crate) fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) -> bool {
-        if !self.errors.is_empty() && self.has_bit_errors(node, handle) {
-            self.drop_corrupted(l, node, handle);
+        if self.bit_errors
+            && let Some(fate) = self.fate_by_bit_errors(l, node, handle)
+        {
+            self.drop_corrupted(l, node, handle, fate);
             return false;
         }
         self.emit_frame(Kind::Arrived, node, Some(l as u32), handle, "");
         true
     }
 
-    /// Returns true if bit errors hit a packet that has arrived at a node: its destination.
+    /// Why a packet that has arrived at a node is discarded: bit errors of its connection, or of a
+    /// link on its path. Only its destination verifies the checksum.
     #[inline(never)]
-    fn has_bit_errors(&mut self, node: NodeId, handle: Handle) -> bool {
-        let segment = self.pool.get(handle);
-        if segment.to != node || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
-            return false;
+    fn fate_by_bit_errors(&mut self, l: usize, node: NodeId, handle: Handle) -> Option<Fate> {
+        if self.links[l].corrupts_next(self.now).is_some() {
+            let segment = self.pool.get_mut(handle);
+            segment.flags = segment.flags.with(Flags::CORRUPTED);
         }
-        self.errors
-            .get_mut(segment.flow as usize)
-            .and_then(Option::as_mut)
-            .is_some_and(|e| e.corrupts(self.now, segment))
+        let segment = self.pool.get(handle);
+        if segment.to != node {
+            return None;
+        }
+        let errors = self.errors.get_mut(segment.flow as usize).and_then(Option::as_mut);
+        let is_tcp = !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE));
+        if errors.filter(|_| is_tcp).is_some_and(|e| e.corrupts(self.now, segment)) {
+            return Some(Fate::LostOnAir);
+        }
+        segment.flags.has(Flags::CORRUPTED).then_some(Fate::Corrupted)
     }
 
     /// Discards a packet with bit errors.
-    fn drop_corrupted(&mut self, l: usize, node: NodeId, handle: Handle) {
+    fn drop_corrupted(&mut self, l: usize, node: NodeId, handle: Handle, fate: Fate) {
         let segment = *self.pool.get(handle);
         self.pool.free(handle);
         self.emit_frame(Kind::Corrupted, node, Some(l as u32), handle, "");
-        self.probes.lost(self.now, self.now, &segment, Fate::LostOnAir);
+        self.probes.lost(self.now, self.now, &segment, fate);
     }
 }

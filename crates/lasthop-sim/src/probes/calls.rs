@@ -1,11 +1,13 @@
 //! Calls: which packets arrive in time to be played, and the quality of speech.
 
+use std::collections::BTreeSet;
+
 use lasthop::units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
 /// Packets of a call. Counted are those sent in the measured time, at least the deadline before its
 /// end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallStats {
     /// Time between two packets.
     interval: Duration,
@@ -16,6 +18,9 @@ pub struct CallStats {
     sent: u64,
     in_time: u64,
     late: u64,
+    /// Packets that have arrived, by the time of sending, if links may duplicate them: of several
+    /// copies the first one counts.
+    arrived: Option<BTreeSet<Time>>,
 }
 
 /// The result of a call.
@@ -38,7 +43,14 @@ pub struct CallResult {
 impl CallStats {
     /// A call without packets, measured in `[from, end)`.
     pub fn new(interval: Duration, deadline: Duration, (from, end): (Time, Time)) -> CallStats {
-        CallStats { interval, deadline, from, end, sent: 0, in_time: 0, late: 0 }
+        CallStats { interval, deadline, from, end, sent: 0, in_time: 0, late: 0, arrived: None }
+    }
+
+    /// The same for a network whose links duplicate packets if `may` is true.
+    #[must_use]
+    pub fn with_duplicates(mut self, may: bool) -> CallStats {
+        self.arrived = may.then(BTreeSet::new);
+        self
     }
 
     fn counts(&self, sent_at: Time) -> bool {
@@ -52,7 +64,8 @@ impl CallStats {
 
     /// A packet sent at `sent_at` arrives.
     pub fn received(&mut self, now: Time, sent_at: Time) {
-        if self.counts(sent_at) {
+        let is_first = self.arrived.as_mut().is_none_or(|arrived| arrived.insert(sent_at));
+        if is_first && self.counts(sent_at) {
             let is_in_time = now - sent_at <= self.deadline;
             *(if is_in_time { &mut self.in_time } else { &mut self.late }) += 1;
         }
@@ -106,6 +119,19 @@ mod tests {
         let result = call.result();
         assert_eq!((result.sent, result.late, result.lost), (4, 1, 1));
         assert_eq!(result.late_or_lost_share, Some(0.5));
+    }
+
+    #[test]
+    fn copies_count_once() {
+        let (interval, deadline) = (Duration::millis(20), Duration::millis(150));
+        let call = CallStats::new(interval, deadline, (at(0), at(1000)));
+        let mut call = call.with_duplicates(true);
+        [0, 20].into_iter().for_each(|ms| call.sent(at(ms)));
+        for (arrived, sent) in [(50, 0), (51, 0), (180, 20), (181, 20)] {
+            call.received(at(arrived), at(sent));
+        }
+        let result = call.result();
+        assert_eq!((result.sent, result.late, result.lost), (2, 1, 0));
     }
 
     /// Values of the formulas: R = 90.12 without loss at 170 ms, and 77.4 at 3.5 % loss.

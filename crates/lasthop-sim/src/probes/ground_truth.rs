@@ -318,7 +318,7 @@ impl GroundTruth {
             .filter(|g| g.copies >= i32::from(times))
             .map(|g| g.last)
         {
-            Some(Fate::LostOnAir | Fate::Collision) => &mut confusion.wireless,
+            Some(Fate::LostOnAir | Fate::Collision | Fate::Corrupted) => &mut confusion.wireless,
             Some(Fate::Refused) => &mut confusion.congestion,
             Some(Fate::DroppedByAgent) => return,
             None => &mut confusion.not_lost,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::events::probe::Fate;
 
 /// Bits of packets, TCP and IP headers included, in the measured time. `before + offered +
-/// injected` equals the sum of all other fields.
+/// injected + duplicated_by_link` equals the sum of all other fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Traffic {
     /// In transit when measuring began.
@@ -16,6 +16,9 @@ pub struct Traffic {
     pub offered: u64,
     /// Sent by agents: their retransmissions, ACKs, notices.
     pub injected: u64,
+    /// Copies that links made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub duplicated_by_link: u64,
     /// Received: data segments that contain new bytes, each counted once, and datagrams.
     pub data: u64,
     /// Received: data segments without new bytes, or beyond the receive buffer.
@@ -27,6 +30,9 @@ pub struct Traffic {
     pub control: u64,
     /// Lost on the air, collisions excluded.
     pub bit_errors: u64,
+    /// Discarded by end points: delivered by a link with a bit error that it did not detect.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub corrupted: u64,
     /// Lost in collisions on a shared medium.
     pub collisions: u64,
     /// Dropped by queues, on arrival or later.
@@ -92,6 +98,7 @@ impl TrafficLedger {
         }
         *match fate {
             Fate::LostOnAir => &mut self.now.bit_errors,
+            Fate::Corrupted => &mut self.now.corrupted,
             Fate::Collision => &mut self.now.collisions,
             Fate::Refused => &mut self.now.queue_drops,
             Fate::DroppedByAgent => &mut self.now.at_agents,
@@ -122,11 +129,13 @@ impl TrafficLedger {
             before: 8 * a.in_flight,
             offered: since(a.offered, b.offered),
             injected: since(a.injected, b.injected),
+            duplicated_by_link: since(a.duplicated_by_link, b.duplicated_by_link),
             data: since(a.data, b.data),
             duplicates: since(a.duplicates, b.duplicates),
             acks: since(a.acks, b.acks),
             control: since(a.control, b.control),
             bit_errors: since(a.bit_errors, b.bit_errors),
+            corrupted: since(a.corrupted, b.corrupted),
             collisions: since(a.collisions, b.collisions),
             queue_drops: since(a.queue_drops, b.queue_drops - self.future_drops[1]),
             at_agents: since(a.at_agents, b.at_agents),
@@ -135,16 +144,22 @@ impl TrafficLedger {
     }
 }
 
+/// Fields that only some scenarios have are left out where they are 0.
+fn is_zero(bits: &u64) -> bool {
+    *bits == 0
+}
+
 impl Traffic {
     /// Bits sent minus bits accounted for; 0 in every run.
     pub fn balance(&self) -> i128 {
-        let inputs = [self.before, self.offered, self.injected];
+        let inputs = [self.before, self.offered, self.injected, self.duplicated_by_link];
         let outputs = [
             self.data,
             self.duplicates,
             self.acks,
             self.control,
             self.bit_errors,
+            self.corrupted,
             self.collisions,
             self.queue_drops,
         ];

@@ -168,6 +168,14 @@ impl<R> Probes<R> {
         self.gaps[handover].longest()
     }
 
+    /// The ground truth takes note of a copy of a segment that its sender did not send.
+    fn count_copy(&mut self, now: Time, segment: &Segment) {
+        if segment.forward && segment.has_sequence_numbers() {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            ground_truth.copied(now, copy_of(segment).0);
+        }
+    }
+
     /// Index of the flow of a segment.
     fn flow_of(&self, segment: &Segment) -> u32 {
         if segment.flags.has(Flags::DATAGRAM) {
@@ -280,6 +288,11 @@ impl<R: Observer> Probe for Probes<R> {
             let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
             ground_truth.lost(now, at, copy_of(segment), fate);
         }
+    }
+
+    fn duplicated(&mut self, now: Time, segment: &Segment) {
+        self.ledger.traffic_mut().duplicated_by_link += u64::from(segment.size);
+        self.count_copy(now, segment);
     }
 
     #[inline]
@@ -527,10 +540,8 @@ impl<R: Observer> Probe for Probes<R> {
         segment: &Segment,
         reason: &'static str,
     ) {
-        let has_copies = segment.forward && segment.has_sequence_numbers();
-        if kind == Kind::AgentInjected && has_copies {
-            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
-            ground_truth.copied(now, copy_of(segment).0);
+        if kind == Kind::AgentInjected {
+            self.count_copy(now, segment);
         } else if kind == Kind::AgentForwarded
             && let Some(ack) = ack_of(segment)
         {

@@ -359,6 +359,16 @@ pub struct LinkResult {
     pub lost_in_collision: Option<u64>,
     /// Frames dropped by the queue, on arrival or later.
     pub dropped_at_queue: u64,
+    /// Of `dropped_at_queue`, the frames that the policer dropped; only for links with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_by_policer: Option<u64>,
+    /// Copies of frames that the link made; only for links that duplicate frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicated_frames: Option<u64>,
+    /// Of `delivered_frames`, those with a bit error that the link did not detect; only for links
+    /// that corrupt frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrupted_frames: Option<u64>,
     /// Largest number of queued frames, the one in transmission not counted; not for cells, nor for
     /// links without a queue limit.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -175,6 +175,7 @@ impl<R: Observer> Simulation<R> {
         if in_cell && link.stats.offered == 0 {
             return None;
         }
+        let config = &network.links[l];
         let of_cell = |n: u64| in_cell.then_some(n);
         let of_arq =
             |n: u64| (in_cell || network.links[l].arq.is_some() || link.cuts_frames()).then_some(n);
@@ -204,6 +205,9 @@ impl<R: Observer> Simulation<R> {
             collisions: of_cell(link.stats.collisions),
             lost_in_collision: of_cell(link.stats.lost_in_collision),
             dropped_at_queue: link.stats.dropped,
+            dropped_by_policer: config.policer.map(|_| link.stats.policed),
+            duplicated_frames: config.duplicate.map(|_| link.stats.duplicated),
+            corrupted_frames: config.corrupt.map(|_| link.stats.corrupted),
             queue_peak_frames: (!in_cell && network.links[l].queue.limit.is_some())
                 .then_some(link.stats.queue_peak),
             marked_frames: link.stats.marked,

@@ -16,6 +16,7 @@ mod estimators;
 mod framing;
 mod ground_truth;
 mod handover;
+mod impairments;
 mod limits;
 mod link_events;
 mod links;

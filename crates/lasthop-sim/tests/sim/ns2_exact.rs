@@ -87,6 +87,10 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         loss,
         outages: vec![],
         arq: None,
+        shaper: None,
+        policer: None,
+        duplicate: None,
+        corrupt: None,
         cell: None,
     };
     let data =

@@ -29,6 +29,10 @@ fn config(
         loss,
         outages: vec![],
         arq: None,
+        shaper: None,
+        policer: None,
+        duplicate: None,
+        corrupt: None,
         cell: None,
     }
 }

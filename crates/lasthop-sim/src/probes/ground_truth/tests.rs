@@ -322,7 +322,9 @@ impl Plain {
         self.settle(now);
         let confusion = &mut self.counts.confusion;
         let row = match self.lost_copies.iter().find(|g| g.0 == seq && g.1 >= i32::from(times)) {
-            Some((.., Fate::LostOnAir | Fate::Collision)) => &mut confusion.wireless,
+            Some((.., Fate::LostOnAir | Fate::Collision | Fate::Corrupted)) => {
+                &mut confusion.wireless
+            }
             Some((.., Fate::Refused)) => &mut confusion.congestion,
             Some((.., Fate::DroppedByAgent)) => return,
             None => &mut confusion.not_lost,

@@ -10,13 +10,16 @@ use lasthop::segment::{Flags, Segment};
 use lasthop::units::{QueueLimit, Time};
 
 use super::queues::QueueModel;
-use super::timing::{DelayBounds, Spans, Transmitter};
+use super::timing::{Bucket, DelayBounds, Spans, Transmitter};
 
 /// The model of one link.
 pub(super) struct LinkModel {
     pub config: Link,
     pub transmitter: Transmitter,
     pub delay: DelayBounds,
+    pub policer: Option<Bucket>,
+    /// The frame that the policer has to drop next.
+    pub exceeding: Option<u64>,
     /// The queue, if its discipline is not DropTail.
     pub queue: Option<QueueModel>,
     pub lost_at_sending: Spans,
@@ -71,6 +74,8 @@ impl LinkModel {
         LinkModel {
             transmitter: Transmitter::new(config),
             delay: DelayBounds::new(&config.delay),
+            policer: config.policer.as_ref().map(Bucket::new),
+            exceeding: None,
             queue: (!config.queue.is_drop_tail()).then(|| QueueModel::new(&config.queue)),
             lost_at_sending: spans(OutageRule::LostAtSending),
             lost_at_arrival: spans(OutageRule::LostAtArrival),

@@ -14,6 +14,7 @@ mod capacity;
 mod cells;
 mod connections;
 mod finish;
+mod impairments;
 mod links;
 mod queues;
 mod timing;
@@ -254,6 +255,13 @@ impl Verifier {
         match e.kind {
             Kind::Enqueued => self.enters_link(l, e, segment),
             Kind::DroppedAtQueue => self.dropped_at_link(l, e, segment),
+            Kind::Duplicated => {
+                self.check(self.links[l].config.duplicate.is_some(), || {
+                    format!("packet {id} is a copy of link {l}, which makes none")
+                });
+                self.counts.injected += 1;
+                self.created(node, segment);
+            }
             Kind::Marked => {
                 self.links[l].marked += measured;
                 let recorded = self.packets.get_mut(&id);
@@ -309,29 +317,17 @@ impl Verifier {
         self.moved("enters a link", segment, Place::Node(node), Some(Place::Link(l)));
         self.links[l].offered += u64::from(e.t >= self.measure_from);
         let overhead = self.links[l].config.overhead;
-        match &mut self.links[l].queue {
+        let bytes = segment.size + overhead;
+        let LinkModel { queue, policer, exceeding, .. } = &mut self.links[l];
+        match queue {
             None => self.offered = Some((l, *segment, e.value as u64)),
+            Some(_) if policer.as_mut().is_some_and(|p| !p.conforms(e.t, bytes)) => {
+                *exceeding = Some(id);
+            }
             Some(queue) => {
-                let verdict = queue.enqueued(segment, segment.size + overhead, e.t, e.value as u64);
+                let verdict = queue.enqueued(segment, bytes, e.t, e.value as u64);
                 self.on_link(l, id, verdict);
             }
-        }
-    }
-
-    /// A queue drops a frame. A DropTail queue does so only because it is full, and reports it
-    /// before the frame counts as offered.
-    fn dropped_at_link(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
-        let id = segment.id;
-        if let Some(queue) = &mut self.links[l].queue {
-            let verdict = queue.dropped(id, e.reason);
-            self.on_link(l, id, verdict);
-            self.moved("is dropped", segment, Place::Link(l), None);
-            self.counts.refused += 1;
-            self.links[l].refused += u64::from(e.t >= self.measure_from);
-        } else {
-            self.check(e.reason == drop_reason::FULL, || {
-                format!("packet {id} is dropped by the DropTail queue of link {l}: {}", e.reason)
-            });
         }
     }
 
@@ -397,26 +393,6 @@ impl Verifier {
         self.on_link(l, id, verdict);
     }
 
-    /// A packet arrives at the far end of a link, or ends there because of bit errors of its
-    /// connection.
-    fn arrives(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
-        let corrupted = e.kind == Kind::Corrupted;
-        self.moved("arrives", segment, Place::Link(l), (!corrupted).then_some(Place::Node(e.node)));
-        if corrupted {
-            let (id, may) = (
-                segment.id,
-                self.connections.get(segment.flow as usize).is_some_and(|c| c.may_corrupt),
-            );
-            self.check(may && e.node == segment.to, || {
-                format!(
-                    "packet {id} has bit errors at node {}, but none are configured there",
-                    e.node
-                )
-            });
-            self.counts.lost += 1;
-        }
-    }
-
     fn on_link(&mut self, l: usize, id: u64, verdict: Result<(), String>) {
         if let Err(text) = verdict {
             self.violation(|| format!("packet {id} on link {l}: {text}"));
@@ -429,6 +405,11 @@ impl Verifier {
         let refused =
             e.kind == Kind::DroppedAtQueue && e.segment.is_some_and(|s| s.id == segment.id);
         let now = self.now;
+        if refused && e.reason == drop_reason::POLICER {
+            self.packets.remove(&segment.id);
+            return self.policed(l, &segment, now, true);
+        }
+        self.policed(l, &segment, now, false);
         if refused {
             self.packets.remove(&segment.id);
             self.counts.refused += 1;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lasthop::air::config::{
     DelayConfig, DelayDistribution, DelayTable, OutageConfig, OutageRule, RateConfig, TraceStart,
 };
+use lasthop::air::token_bucket::TokenBucketConfig;
 use lasthop::air::trace::Trace;
 use lasthop::scenario::network::Link;
 use lasthop::units::{Duration, Rate, Time};
@@ -67,10 +68,52 @@ impl Spans {
     }
 }
 
+/// A token bucket as the virtual scheduling algorithm of ITU-T I.371 has it: the time at which the
+/// bucket would be full again, times its rate, in units of 1e-9 bit.
+pub(super) struct Bucket {
+    rate: u128,
+    burst: u128,
+    full_at: u128,
+}
+
+impl Bucket {
+    pub(super) fn new(config: &TokenBucketConfig) -> Bucket {
+        let burst = u128::from(config.burst_bytes()) * 8_000_000_000;
+        Bucket { rate: config.rate.0.into(), burst, full_at: 0 }
+    }
+
+    fn need(bytes: u32) -> u128 {
+        u128::from(bytes) * 8_000_000_000
+    }
+
+    /// Takes a frame at `now` if it conforms.
+    pub(super) fn conforms(&mut self, now: Time, bytes: u32) -> bool {
+        let conforms = self.first(now, bytes) == now && Bucket::need(bytes) <= self.burst;
+        if conforms {
+            self.take(now, bytes);
+        }
+        conforms
+    }
+
+    /// The first time from `ready` on at which the frame conforms.
+    fn first(&self, ready: Time, bytes: u32) -> Time {
+        let need = Bucket::need(bytes).min(self.burst);
+        let at = (self.full_at + need).saturating_sub(self.burst).div_ceil(self.rate);
+        ready.max(Time(u64::try_from(at).unwrap_or(u64::MAX)))
+    }
+
+    fn take(&mut self, start: Time, bytes: u32) {
+        let empty = u128::from(start.0) * self.rate + self.burst;
+        let full_at = self.full_at.max(u128::from(start.0) * self.rate) + Bucket::need(bytes);
+        self.full_at = full_at.min(empty);
+    }
+}
+
 /// The times at which a link serializes its frames.
 pub(super) struct Transmitter {
     outages: Spans,
     previous_end: Time,
+    shaper: Option<Bucket>,
     kind: TransmitterKind,
 }
 
@@ -112,13 +155,16 @@ impl Transmitter {
         Transmitter {
             outages: Spans::of(&link.outages, OutageRule::Held),
             previous_end: Time::ZERO,
+            shaper: link.shaper.as_ref().map(Bucket::new),
             kind,
         }
     }
 
     /// Start and end of the serialization of the next frame; `None` if they cannot be predicted.
     pub(super) fn serialize(&mut self, enqueued: Time, bytes: u32) -> Option<(Time, Time)> {
-        let ready = enqueued.max(self.previous_end);
+        let free = enqueued.max(self.previous_end);
+        let ready = self.shaper.as_ref().map_or(free, |shaper| shaper.first(free, bytes));
+        let enqueued = if ready > free { ready } else { enqueued };
         let (start, end) = match &mut self.kind {
             TransmitterKind::Unknown => return None,
             TransmitterKind::Steps(steps) => {
@@ -166,6 +212,9 @@ impl Transmitter {
             }
         };
         self.previous_end = end;
+        if let Some(shaper) = self.shaper.as_mut().filter(|_| start < Time::NEVER) {
+            shaper.take(start, bytes);
+        }
         Some((start, end))
     }
 }

@@ -46,6 +46,10 @@ pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link
         loss: LossConfig::None,
         outages: vec![],
         arq: None,
+        shaper: None,
+        policer: None,
+        duplicate: None,
+        corrupt: None,
         cell: None,
     }
 }

@@ -4,10 +4,11 @@ use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex,
     LossConfig, OutageRule, RandomStart, RateConfig, Span, TraceStart,
 };
+use lasthop::air::token_bucket::TokenBucketConfig;
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::sample::Sample;
 use lasthop::scenario::network::Link;
-use lasthop::units::{Duration, QueueLimit, Rate, Share};
+use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
 use proptest::prelude::*;
 
 use super::super::{link, ms, outage, schedule, trace, traced};
@@ -142,6 +143,26 @@ pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
     (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
 }
 
+type Impairments =
+    (Option<TokenBucketConfig>, Option<TokenBucketConfig>, Option<Share>, Option<Share>);
+
+/// Token buckets, copies and bit errors; most links have none of them.
+fn impairments() -> impl Strategy<Value = Impairments> {
+    let bucket = || {
+        (100_000u64..5_000_000, 2_000u64..40_000).prop_map(|(rate, burst)| TokenBucketConfig {
+            rate: Rate(rate),
+            burst: Size::Bytes(burst),
+        })
+    };
+    let share = || (0.0..0.1f64).prop_map(Share);
+    (
+        prop::option::weighted(0.1, bucket()),
+        prop::option::weighted(0.1, bucket()),
+        prop::option::weighted(0.1, share()),
+        prop::option::weighted(0.1, share()),
+    )
+}
+
 pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
     let rules = prop_oneof![
         Just(OutageRule::Held),
@@ -163,15 +184,18 @@ pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
         queue(),
         prop_oneof![Just(0u32), Just(64)],
         prop::option::weighted(0.3, outages),
+        impairments(),
     )
-        .prop_map(|(rate, trace_of, delay, loss, queue, overhead, outages)| {
+        .prop_map(|(rate, trace_of, delay, loss, queue, overhead, outages, impaired)| {
             let outages = outages
                 .unwrap_or_default()
                 .into_iter()
                 .map(|(from, length, rule)| outage(from, length, rule))
                 .collect();
+            let (shaper, policer, duplicate, corrupt) = impaired;
             let l =
                 Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
+            let l = Link { shaper, policer, duplicate, corrupt, ..l };
             let Some((gaps, start)) = trace_of else { return l };
             let mut times: Vec<u32> = gaps
                 .iter()
