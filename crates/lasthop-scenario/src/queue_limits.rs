@@ -1,5 +1,5 @@
-//! Queue limits as a time ("100 ms") or in bandwidth-delay products ("2 BDP"): the bytes that follow
-//! from them once the network is known.
+//! Queue limits as a time ("100 ms") or in bandwidth-delay products ("2 BDP"): the bytes that
+//! follow from them once the network is known.
 
 use crate::bounds::{delay_of, rate_of};
 use crate::cells;
@@ -68,7 +68,8 @@ impl Reference {
         };
         let Some(config) = self.settle(spec, limit) else {
             let message = format!(
-                "\"{}\" needs the rate of the link, and that is 0; write a limit in packets or bytes",
+                "\"{}\" needs the rate of the link, and that is 0; write a limit in packets or \
+                 bytes",
                 limit.text()
             );
             return Err(tree.wrong(&at.at("queue"), message));

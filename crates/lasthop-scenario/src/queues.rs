@@ -1,5 +1,5 @@
-//! The forms of a queue in a file: "49 packets", "60 kB", "100 ms", "2 BDP", "unlimited", "codel", or
-//! a table with a discipline and its settings.
+//! The forms of a queue in a file: "49 packets", "60 kB", "100 ms", "2 BDP", "unlimited", "codel",
+//! or a table with a discipline and its settings.
 
 use std::sync::LazyLock;
 
@@ -19,8 +19,8 @@ static COMMON: LazyLock<Vec<String>> =
     LazyLock::new(|| std::iter::once("discipline".to_string()).chain(keys_of::<Limit>()).collect());
 
 /// Short forms that are not a limit in packets or bytes, for messages.
-const OTHER_FORMS: &str = "\"100 ms\", \"2 BDP\", \"unlimited\", \"codel\", \"fq-codel\" and \"red 250 \
-                           packets\" are allowed too";
+const OTHER_FORMS: &str = "\"100 ms\", \"2 BDP\", \"unlimited\", \"codel\", \"fq-codel\" and \
+                           \"red 250 packets\" are allowed too";
 
 /// A queue as a file has it: its limit may depend on the link.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -222,8 +222,8 @@ fn take<T: DeserializeOwned>(
     table.remove(key).map(T::deserialize).transpose().map_err(from_serde)
 }
 
-/// Queue: "49 packets", "60 kB", "100 ms", "2 BDP", "unlimited", a discipline such as "codel" or "red
-/// 250 packets", or a table.
+/// Queue: "49 packets", "60 kB", "100 ms", "2 BDP", "unlimited", a discipline such as "codel" or
+/// "red 250 packets", or a table.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "the schema is derived from it")]

@@ -150,8 +150,8 @@ impl RateProcess {
         }
     }
 
-    /// The rate at `t`, zero during an outage; `None` for a trace, which has no rate at a time. With
-    /// a token bucket at most the rate of that.
+    /// The rate at `t`, zero during an outage; `None` for a trace, which has no rate at a time.
+    /// With a token bucket at most the rate of that.
     pub fn rate_at(&self, t: Time) -> Option<Rate> {
         let rate = match &self.kind {
             Kind::Constant(rate) => *rate,

@@ -66,8 +66,8 @@ impl TokenBucket {
         Rate(self.rate)
     }
 
-    /// Takes the tokens of a frame that passes at `now`, if there are enough; otherwise the frame is
-    /// to be dropped, and takes none. Times of consecutive calls do not decrease.
+    /// Takes the tokens of a frame that passes at `now`, if there are enough; otherwise the frame
+    /// is to be dropped, and takes none. Times of consecutive calls do not decrease.
     pub fn conforms(&mut self, now: Time, bytes: u32) -> bool {
         self.fill(now);
         let need = u128::from(bytes) * BYTE;

@@ -177,8 +177,8 @@ impl Drive {
         &self.link
     }
 
-    /// True if the host shall send a copy of the frame that it is about to send right behind it; see
-    /// `Link::duplicates_next`.
+    /// True if the host shall send a copy of the frame that it is about to send right behind it;
+    /// see `Link::duplicates_next`.
     pub fn duplicates_next(&mut self, now: Time) -> bool {
         self.link.duplicates_next(now)
     }
