@@ -146,7 +146,8 @@ pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
 type Impairments =
     (Option<TokenBucketConfig>, Option<TokenBucketConfig>, Option<Share>, Option<Share>);
 
-/// Token buckets, copies and bit errors; most links have none of them.
+/// Token buckets, copies and bit errors; most links have none of them, so that they can be computed
+/// in advance.
 fn impairments() -> impl Strategy<Value = Impairments> {
     let bucket = || {
         (100_000u64..5_000_000, 2_000u64..40_000).prop_map(|(rate, burst)| TokenBucketConfig {
@@ -155,12 +156,13 @@ fn impairments() -> impl Strategy<Value = Impairments> {
         })
     };
     let share = || (0.0..0.1f64).prop_map(Share);
-    (
-        prop::option::weighted(0.1, bucket()),
-        prop::option::weighted(0.1, bucket()),
-        prop::option::weighted(0.1, share()),
-        prop::option::weighted(0.1, share()),
-    )
+    let some = (
+        prop::option::of(bucket()),
+        prop::option::of(bucket()),
+        prop::option::of(share()),
+        prop::option::of(share()),
+    );
+    prop_oneof![9 => Just((None, None, None, None)), 1 => some]
 }
 
 pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
