@@ -384,6 +384,32 @@ def _new() -> Schema:
     return _object({"schema_version": _VERSION, "written": _TEXTS, "next": following, **_ABOUT})
 
 
+def _trace() -> Schema:
+    directions = ("down", "up")
+    rate = {**_or_null(_POSITIVE), "description": "null if the direction was not measured"}
+    gaps = _object({"count": _COUNT, "total_s": _POSITIVE}, about="times without measurement")
+    skipped = {"reason": _TEXT, "rows": _COUNT, "lines": _list(_COUNT, "the first of them")}
+    return _object(
+        {
+            "schema_version": _VERSION,
+            "lasthop": _TEXT,
+            "format": {**_TEXT, "description": "format of the file, or of the files joined by +"},
+            "duration_s": {**_POSITIVE, "description": "from the first row to the end of the last"},
+            "rows": _COUNT,
+            "mean_rate_bps": _object(dict.fromkeys(directions, rate), about="of measured time"),
+            "gaps": _object(dict.fromkeys(directions, gaps)),
+            "rtt_s": _or_null(_object(dict.fromkeys(("minimum", "median", "p95"), _POSITIVE))),
+            "loss": _or_null({**_POSITIVE, "maximum": 1, "description": "share of the packets"}),
+            "skipped": {**_COUNT, "description": "rows of the files that were left out"},
+            "skipped_rows": _list(_object(skipped)),
+            "sources": _list(_object({"file": _TEXT, "clock": _TEXT})),
+            "notes": {**_TEXTS, "description": "what was assumed or changed while reading"},
+            "written": {**_TEXTS, "description": "files that the command wrote"},
+            **_ABOUT,
+        }
+    )
+
+
 def _baseline() -> Schema:
     case = {
         "point": _COUNT,
@@ -512,6 +538,7 @@ _OUTPUTS = {
     "schemes": _schemes,
     "doctor": _doctor,
     "new": _new,
+    "trace": _trace,
 }
 #: Documents that have a schema.
 NAMES = (*_OUTPUTS, "scenario")

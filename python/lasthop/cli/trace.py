@@ -1,0 +1,250 @@
+"""The command `lasthop trace`: measurement files, and traces of links made from them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from lasthop import extras
+from lasthop.cli import options as common
+from lasthop.cli import progress
+from lasthop.cli.options import Options
+from lasthop.errors import InputError
+from lasthop.quantities import count, format_number, seconds
+
+ACTIONS = ("info", "import", "export", "plot")
+#: Options that write something, and the actions that have them.
+_OUTPUTS = {"out": ("import", "export", "plot"), "delay": ("import",), "loss": ("import",)}
+#: Lines that the text of `info` names of each reason.
+_FIGURES = (".png", ".svg", ".pdf")
+
+
+def add_parser(commands: Any) -> None:
+    """Add `trace` to the command line."""
+    trace = commands.add_parser(
+        "trace",
+        help="read a measurement file, and make traces of a link from it",
+        description=(
+            "Read files that other programs measured: iperf3 --json, ping, fping, tables (CSV) and"
+            " mahimahi traces, told by\ntheir content. info prints what they say, import writes"
+            " traces for --down, --up and link files, export writes a\ntable by the second, plot a"
+            " figure. Several files are one measurement. See docs/traces.md."
+        ),
+        **common.examples(
+            "lasthop trace info iperf3.json",
+            "lasthop trace import drive.csv --out my.down",
+            "lasthop trace import log.csv --column rate --unit kbit/s --out my.down",
+            "lasthop trace import ping.txt --delay my.delay --loss my.loss",
+            "lasthop trace export my.down --out my.csv",
+            "lasthop trace plot iperf3.json ping.txt --out my.png",
+        ),
+    )
+    trace.add_argument("action", choices=ACTIONS, help="what to do")
+    trace.add_argument("file", nargs="+", metavar="FILE", help="measurement file, or - for stdin")
+    write = trace.add_argument_group("output", "files that are written whole or not at all")
+    write.add_argument(
+        "--out",
+        metavar="FILE",
+        help=(
+            "import: trace to write, NAME.down or NAME.up; NAME.down also writes NAME.up if both"
+            " directions were measured. export: table (CSV). plot: figure (png, svg, pdf)"
+        ),
+    )
+    write.add_argument(
+        "--delay", metavar="FILE", help="import: delay trace to write, half of the round-trip times"
+    )
+    write.add_argument("--loss", metavar="FILE", help="import: loss trace to write")
+    write.add_argument(
+        "--gaps",
+        choices=("join", "zero"),
+        default="join",
+        help="import: times without measurement are left out (join) or carry nothing (zero)",
+    )
+    _add_reading(trace)
+    common.add_output(trace)
+
+
+def _add_reading(trace: Any) -> None:
+    """Add the options that say what a file leaves open."""
+    group = trace.add_argument_group("reading", "what a file does not say itself")
+    for flag, metavar, text in (
+        ("column", "COLUMN", "column of the downlink rate, by name or by number from 1"),
+        ("up-column", "COLUMN", "column of the uplink rate"),
+        ("unit", "UNIT", "unit of the rates, such as kbit/s or MB/s, or of bytes per row: bytes"),
+        ("time-column", "COLUMN", "column of the times"),
+        ("time-unit", "UNIT", "unit of times that are numbers: s, ms, us or ns"),
+        ("time-format", "FORM", "form of times that are text, such as '%%d/%%m/%%Y %%H:%%M:%%S'"),
+        ("rtt-column", "COLUMN", "column of the round-trip times"),
+        ("rtt-unit", "UNIT", "unit of the round-trip times: ms, s or us"),
+        ("loss-column", "COLUMN", "column of the losses"),
+        ("loss-unit", "UNIT", "unit of the losses: %% or share"),
+        ("interval", "T", 'time between two pings, for a log without times, such as "0.2s"'),
+    ):
+        group.add_argument(f"--{flag}", metavar=metavar, help=text)
+    group.add_argument(
+        "--swap",
+        action="store_true",
+        help="exchange downlink and uplink: the file was measured at the side of the server",
+    )
+
+
+def trace(options: Options, words: list[str]) -> int:
+    """`lasthop trace`."""
+    _check_options(options)
+    found = _read(options)
+    if options.action == "info":
+        return _info(found, options, words)
+    written = _write(found, options)
+    for note in found.notes:
+        progress.note(note)
+    if options.json:
+        common.print_document(_document(found, written), options, words)
+    elif not options.quiet:
+        print(f"{_skipped_text(found)}written: {', '.join(map(str, written))}")
+    return 0
+
+
+def _check_options(options: Options) -> None:
+    action = options.action
+    given = [name for name in _OUTPUTS if getattr(options, name) is not None]
+    for name in given:
+        if action not in _OUTPUTS[name]:
+            raise InputError(f"--{name} does not go with lasthop trace {action}")
+    if action == "import" and not given:
+        raise InputError(
+            "lasthop trace import needs --out NAME.down, --delay FILE or --loss FILE (see lasthop"
+            " trace --help)"
+        )
+    if action in ("export", "plot") and options.out is None:
+        raise InputError(f"lasthop trace {action} needs --out FILE")
+    if action == "plot":
+        if Path(options.out).suffix.lower() not in _FIGURES:
+            raise InputError(f"--out must end with .png, .svg or .pdf, found `{options.out}`")
+        extras.require("plots")
+
+
+def _read(options: Options) -> Any:
+    """The measurement in the files of the command line."""
+    from lasthop.experiments.scenario_source import trace_path
+    from lasthop.traces import formats, table
+    from lasthop.traces.source import ReadOptions
+
+    interval = options.interval
+    how = ReadOptions(
+        **{
+            name: getattr(options, name)
+            for name in ReadOptions.__dataclass_fields__
+            if name != "interval_s"
+        },
+        interval_s=None if interval is None else seconds(interval, "--interval"),
+    )
+    names = [name if name == "-" else trace_path(name) for name in options.file]
+    sizes = sum(os.path.getsize(name) for name in names if os.path.isfile(name))
+    with progress.Progress("reading (bytes)", sizes) as bar:
+        found = table.joined([formats.read(name, how, bar.step) for name in names])
+    return found.swapped() if options.swap else found
+
+
+def _write(found: Any, options: Options) -> list[Path]:
+    """Write the files of the command line; their contents are made before the first is written."""
+    from lasthop.experiments.store import write_whole
+    from lasthop.traces import outputs
+
+    if options.action == "plot":
+        from lasthop.traces import picture
+
+        _refuse_inputs([Path(options.out)], options.file)
+        picture.write(found, Path(options.out))
+        return [Path(options.out)]
+    contents: dict[Path, str] = {}
+    if options.action == "export":
+        contents[Path(options.out)] = outputs.table(found)
+    else:
+        if options.out is not None:
+            contents |= _rate_traces(found, Path(options.out), options.gaps)
+        if options.delay is not None:
+            contents[Path(options.delay)] = outputs.delay_trace(found, options.gaps)
+        if options.loss is not None:
+            contents[Path(options.loss)] = outputs.loss_trace(found, options.gaps)
+        given = sum(1 for name in _OUTPUTS if getattr(options, name) is not None)
+        if len(contents) < given:
+            raise InputError("--out, --delay and --loss must be different files")
+    _refuse_inputs(list(contents), options.file)
+    for path, content in contents.items():
+        write_whole(path, content)
+    return list(contents)
+
+
+def _rate_traces(found: Any, out: Path, gaps: str) -> dict[Path, str]:
+    from lasthop.traces import outputs
+    from lasthop.traces.table import DOWN, UP
+
+    if out.suffix not in (".down", ".up"):
+        raise InputError(f"--out must be NAME.down or NAME.up, found `{out}`")
+    direction = UP if out.suffix == ".up" else DOWN
+    contents = {out: outputs.rate_trace(found, direction, gaps)}
+    if direction == DOWN and found.rates(UP).bytes.sum() > 0:
+        contents[out.with_suffix(".up")] = outputs.rate_trace(found, UP, gaps)
+    return contents
+
+
+def _refuse_inputs(outputs: list[Path], inputs: list[str]) -> None:
+    """Raise `InputError` if an output is one of the inputs."""
+    for path in outputs:
+        for name in inputs:
+            if path.exists() and os.path.exists(name) and os.path.samefile(path, name):
+                raise InputError(f"{path} is read and would be overwritten; choose another name")
+
+
+def _document(found: Any, written: list[Path]) -> dict[str, Any]:
+    from lasthop import _native
+    from lasthop.traces import summary
+
+    version = {"schema_version": 1, "lasthop": _native.version()}
+    return {**version, **summary.document(found), "written": [str(path) for path in written]}
+
+
+def _info(found: Any, options: Options, words: list[str]) -> int:
+    document = _document(found, [])
+    if options.json:
+        common.print_document(document, options, words)
+    else:
+        print(_text(found, document))
+    return 0
+
+
+def _skipped_text(found: Any) -> str:
+    lines = [
+        f"skipped: {count(s.rows, 'row')}, {s.reason} (line"
+        f" {', '.join(map(str, s.lines))}{' …' if s.rows > len(s.lines) else ''})\n"
+        for s in found.skipped
+    ]
+    return "".join(lines)
+
+
+def _text(found: Any, document: dict[str, Any]) -> str:
+    lines = [f"format    {document['format']}, {count(document['rows'], 'row')}"]
+    for source in document["sources"]:
+        lines.append(f"file      {source['file']}; times: {source['clock']}")
+    lines.append(f"duration  {format_number(document['duration_s'])} s")
+    for name, rate in document["mean_rate_bps"].items():
+        if rate is None:
+            continue
+        gaps = document["gaps"][name]
+        what = f"{name}link".ljust(9)
+        pause = (
+            f"; {count(gaps['count'], 'gap')} of {format_number(gaps['total_s'])} s in total"
+            if gaps["count"]
+            else ""
+        )
+        lines.append(f"{what} mean {format_number(rate / 1e6)} Mbit/s{pause}")
+    if (rtt := document["rtt_s"]) is not None:
+        parts = (("minimum", "minimum"), ("median", "median"), ("p95", "95th percentile"))
+        text = ", ".join(f"{word} {format_number(1000 * rtt[key])} ms" for key, word in parts)
+        lines.append(f"RTT       {text}")
+    if document["loss"] is not None:
+        lines.append(f"lost      {format_number(100 * document['loss'], 3)} % of the packets")
+    lines += [f"note      {note}" for note in document["notes"]]
+    lines += _skipped_text(found).splitlines()
+    return "\n".join(lines)
