@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lasthop::air::config::{OutageConfig, OutageRule, RateConfig, TraceStart};
 use lasthop::air::rate::RateProcess;
+use lasthop::air::series::{Series, SeriesKind};
 use lasthop::air::trace::Trace;
 use lasthop::units::{Duration, Time};
 
@@ -13,6 +14,7 @@ use crate::input::Input;
 pub fn run(data: &[u8]) {
     let (head, text) = data.split_at(data.len().min(24));
     let mut input = Input::new(head);
+    check_series(text);
     let trace = match Trace::read(text, "fuzz.down") {
         Ok(trace) => Arc::new(trace),
         Err(error) => return crate::check_message(&error.to_string()),
@@ -21,6 +23,21 @@ pub fn run(data: &[u8]) {
     assert!(trace.len() <= text.len().div_ceil(2));
     check_positions(&trace, &mut input);
     serve(trace, &mut input);
+}
+
+/// A delay or loss trace has values within its range at each time.
+fn check_series(text: &[u8]) {
+    for kind in [SeriesKind::Delay, SeriesKind::Loss] {
+        match Series::read(text, kind, "fuzz.delay") {
+            Ok(series) => {
+                let (least, most) = series.range();
+                for t in [Time::ZERO, Time(series.period().0), Time::NEVER] {
+                    assert!((least..=most).contains(&series.value_at(t)));
+                }
+            }
+            Err(error) => crate::check_message(&error.to_string()),
+        }
+    }
 }
 
 /// Index and time of the delivery opportunities are consistent.

@@ -15,6 +15,7 @@ use crate::overrides::Overrides;
 use crate::roles::{default_ends, roles};
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
+use lasthop_channel::air::series::{Series, SeriesKind};
 use lasthop_channel::air::trace::Trace;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::traffic::Sizes;
@@ -39,12 +40,13 @@ pub struct Filled {
 pub struct Traces<'f> {
     files: &'f dyn Files,
     read: Vec<(PathBuf, Arc<Trace>)>,
+    series: Vec<(PathBuf, SeriesKind, Arc<Series>)>,
 }
 
 impl<'f> Traces<'f> {
     /// No trace is read yet.
     pub fn new(files: &'f dyn Files) -> Self {
-        Traces { files, read: Vec::new() }
+        Traces { files, read: Vec::new(), series: Vec::new() }
     }
 
     /// The trace of a file.
@@ -66,6 +68,48 @@ impl<'f> Traces<'f> {
         let trace = Arc::new(trace);
         self.read.push((path.to_path_buf(), trace.clone()));
         Ok(trace)
+    }
+
+    /// Reads the delay trace that a delay has, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Trace`] if the file cannot be opened or is not a delay trace.
+    pub fn read_delay(&mut self, delay: &mut DelayConfig) -> Result<(), ErrorKind> {
+        if let Some(path) = &delay.trace {
+            delay.rows = Some(self.series(path, SeriesKind::Delay)?);
+        }
+        Ok(())
+    }
+
+    /// Reads the loss trace that a loss model has, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Trace`] if the file cannot be opened or is not a loss trace.
+    pub fn read_loss(&mut self, loss: &mut LossConfig) -> Result<(), ErrorKind> {
+        if let LossConfig::Trace(model) = loss {
+            model.rows = Some(self.series(&model.trace, SeriesKind::Loss)?);
+        }
+        Ok(())
+    }
+
+    fn series(&mut self, path: &FilePath, kind: SeriesKind) -> Result<Arc<Series>, ErrorKind> {
+        let is_same =
+            |found: &&(PathBuf, SeriesKind, Arc<Series>)| found.0 == path && found.1 == kind;
+        if let Some((_, _, series)) = self.series.iter().find(is_same) {
+            return Ok(series.clone());
+        }
+        let name = path.display().to_string();
+        let reader = self
+            .files
+            .open(path)
+            .map_err(|e| ErrorKind::Trace(format!("cannot open the trace {name}: {e}")))?;
+        let series =
+            Series::read(reader, kind, &name).map_err(|e| ErrorKind::Trace(e.to_string()))?;
+        let series = Arc::new(series);
+        self.series.push((path.to_path_buf(), kind, series.clone()));
+        Ok(series)
     }
 
     /// The sizes of transfers in a file.

@@ -120,6 +120,7 @@ pub fn load(
     }
     let mut traces = Traces::new(files);
     overrides::apply(&mut tree, overrides, &mut traces)?;
+    tree.name_loss_traces();
     let mut file: File = tree.read(schema)?;
     overrides.flows.apply(&mut file, &tree)?;
     check(&file, &tree)?;

@@ -271,6 +271,12 @@ fn put<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(
                 ("queue", limit) if QUEUE_LIMITS.contains(&limit) => {
                     QUEUE_LIMITS.iter().for_each(|key| drop(below.remove(*key)));
                 }
+                ("loss", "trace") => {
+                    let model = Spanned::new(value.span(), DeValue::String("trace".into()));
+                    below.insert(Spanned::new(value.span(), Cow::Borrowed("model")), model);
+                    // The probability comes from the file now.
+                    below.remove("rate");
+                }
                 _ => {}
             }
             put(below, rest, value)

@@ -59,6 +59,13 @@ pub fn resolve(
     }
     for (i, cell) in file.cell.iter().enumerate() {
         cells::add(&mut network, cell, i);
+        let at = Path::key("cell").at(i).at("loss");
+        let stations = network.cells.last_mut().map(|c| &mut c.stations);
+        for station in stations.into_iter().flatten() {
+            for loss in [&mut station.down, &mut station.up] {
+                traces.read_loss(loss).map_err(|e| tree.error(&at, e))?;
+            }
+        }
     }
     check_linked(file, tree)?;
     add_routes(&mut network, &file.flow);
@@ -193,9 +200,21 @@ fn add_link(
         let (Some(rate), Some(delay)) = (rate, delay) else {
             return Err(tree.missing(&at, "the link has no rate; write rate = \"1 Mbps\""));
         };
+        let (mut delay, mut loss) = (delay, loss.unwrap_or_default());
+        let place = |is_own: bool| match is_own {
+            true => at.at(word),
+            false if tree.get(&at).is_none() => Path::key("last_hop"),
+            false => at.clone(),
+        };
+        traces
+            .read_delay(&mut delay)
+            .map_err(|e| tree.error(&place(own.delay.is_some()).at("delay").at("trace"), e))?;
+        traces
+            .read_loss(&mut loss)
+            .map_err(|e| tree.error(&place(own.loss.is_some()).at("loss").at("trace"), e))?;
         let trace = match &rate {
             RateConfig::Trace { trace, .. } => {
-                let here = if own.rate.is_some() { at.at(word) } else { at.clone() };
+                let here = place(own.rate.is_some());
                 Some(traces.get(trace).map_err(|e| tree.error(&here.at("rate").at("trace"), e))?)
             }
             _ => None,
@@ -210,7 +229,7 @@ fn add_link(
             rate,
             trace,
             delay,
-            loss: loss.unwrap_or_default(),
+            loss,
             outages: outage.unwrap_or_default(),
             arq,
             shaper,

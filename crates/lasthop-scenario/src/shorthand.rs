@@ -14,6 +14,7 @@ use crate::file::ReceiveWindow;
 use lasthop_channel::air::config::{
     DelayConfig, LossConfig, RandomStart, RateConfig, RateStep, TraceStart,
 };
+use lasthop_channel::air::loss::Trace as LossTrace;
 use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Duration, Quantity, Rate, Share, Size};
 
@@ -90,8 +91,8 @@ pub fn some_form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<Option<T>, 
 
 impl Form for LossConfig {
     type Table = LossConfig;
-    const EXPECTED: &'static str =
-        "a loss such as \"1 %\" or { model = \"uniform\", rate = \"1 %\" }";
+    const EXPECTED: &'static str = "a loss such as \"1 %\", { model = \"uniform\", rate = \"1 %\" } or \
+                                    { trace = \"FILE\" }";
     fn short(text: &str) -> Result<Self, Mistake> {
         Ok(LossConfig::short(text)?)
     }
@@ -239,9 +240,20 @@ macro_rules! schema_forms {
     )*};
 }
 
+/// Loss on the air: a share ("1 %", uniform), "none", or a table.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "the schema is derived from it")]
+pub enum LossForm {
+    /// Short form.
+    Short(String),
+    /// Table form.
+    Table(LossConfig),
+    /// A loss trace without the word `model`.
+    Trace(LossTrace),
+}
+
 schema_forms! {
-    /// Loss on the air: a share ("1 %", uniform), "none", or a table.
-    LossForm = LossConfig;
     /// One-way delay: a time ("170 ms") or a table.
     DelayForm = DelayConfig;
     /// Application: "bulk" or a table.

@@ -176,6 +176,19 @@ impl<'a> Tree<'a> {
         let last_hop = self.root().get_mut("last_hop").and_then(|i| table_mut(i));
         if let Some(table) = last_hop {
             join(table, &["down", "up"], folder, &file);
+            join_traces(table, folder, &file);
+        }
+        if let Some(DeValue::Array(cells)) = self.root().get_mut("cell").map(|i| i.get_mut()) {
+            for cell in cells.iter_mut().filter_map(table_mut) {
+                join_directions(cell, &["down", "up"], folder, &file);
+                let Some(DeValue::Array(stations)) = cell.get_mut("station").map(|i| i.get_mut())
+                else {
+                    continue;
+                };
+                for station in stations.iter_mut().filter_map(table_mut) {
+                    join_directions(station, &["down", "up"], folder, &file);
+                }
+            }
         }
         if let Some(DeValue::Array(flows)) = self.root().get_mut("flow").map(|i| i.get_mut()) {
             for flow in flows.iter_mut().filter_map(table_mut) {
@@ -191,18 +204,13 @@ impl<'a> Tree<'a> {
             return;
         };
         for link in links.iter_mut().filter_map(table_mut) {
-            for direction in ["", "forward", "backward"] {
-                let place = if direction.is_empty() {
-                    Some(&mut *link)
-                } else {
-                    link.get_mut(direction).and_then(|i| table_mut(i))
-                };
-                if let Some(rate) = place.and_then(|t| t.get_mut("rate")).and_then(|i| table_mut(i))
-                {
-                    join(rate, &["trace"], folder, &file);
-                }
-            }
+            join_directions(link, &["forward", "backward"], folder, &file);
         }
+    }
+
+    /// Adds the word `model = "trace"` to the tables of losses that have a trace and no model.
+    pub fn name_loss_traces(&mut self) {
+        name_loss_traces(&mut self.root);
     }
 
     fn join_schemes(&mut self, folder: &FilePath, file: &Range<usize>) {
@@ -503,6 +511,49 @@ fn join(table: &mut DeTable<'_>, keys: &[&str], folder: &FilePath, file: &Range<
         let in_file = file.contains(&item.span().start);
         if let (true, DeValue::String(path)) = (in_file, item.get_mut()) {
             *path = Cow::Owned(folder.join(path.as_ref()).to_string_lossy().into_owned());
+        }
+    }
+}
+
+fn name_loss_traces(item: &mut Item<'_>) {
+    match item.get_mut() {
+        DeValue::Table(table) => {
+            for (key, below) in table.iter_mut() {
+                name_loss_traces(below);
+                let is_loss = ["loss", "ack_loss"].contains(&key.get_ref().as_ref());
+                let Some(loss) = table_mut(below).filter(|_| is_loss) else { continue };
+                let Some(span) = loss.get("trace").map(|i| i.span()) else { continue };
+                if !loss.contains_key("model") {
+                    let model = Spanned::new(span.clone(), DeValue::String("trace".into()));
+                    loss.insert(Spanned::new(span, Cow::Borrowed("model")), model);
+                }
+            }
+        }
+        DeValue::Array(items) => items.iter_mut().for_each(name_loss_traces),
+        _ => {}
+    }
+}
+
+/// Makes the traces of a link or station, and of its directions, relative to `folder`.
+fn join_directions(
+    table: &mut DeTable<'_>,
+    directions: &[&str],
+    folder: &FilePath,
+    file: &Range<usize>,
+) {
+    join_traces(table, folder, file);
+    for direction in directions {
+        if let Some(below) = table.get_mut(*direction).and_then(table_mut) {
+            join_traces(below, folder, file);
+        }
+    }
+}
+
+/// Makes the traces of rate, delay and loss relative to `folder`.
+fn join_traces(table: &mut DeTable<'_>, folder: &FilePath, file: &Range<usize>) {
+    for key in ["rate", "delay", "loss"] {
+        if let Some(below) = table.get_mut(key).and_then(table_mut) {
+            join(below, &["trace"], folder, file);
         }
     }
 }

@@ -15,6 +15,8 @@ from lasthop.traces.units import Amount
 _DOWN_WORDS = {"dl", "down", "download", "downlink", "downstream", "rx", "received"}
 _UP_WORDS = {"ul", "up", "upload", "uplink", "upstream", "tx", "sent"}
 _RATE_WORDS = {"bitrate", "throughput", "bandwidth", "goodput", "datarate", "rate", "capacity"}
+# In capitals they do not say whether they count bits or bytes.
+_RATE_WORDS |= {"bps", "kbps", "mbps", "gbps"}
 _TIME_WORDS = {"time", "timestamp", "datetime", "date", "epoch", "t", "elapsed"}
 _RTT_WORDS = {"rtt", "ping", "latency", "pingavg"}
 _LOSS_WORDS = {"loss", "lost", "pingloss"}

@@ -147,6 +147,8 @@ def _values(
                     read_time = _time_reader(text, name, options, where)
                 time = read_time(fields[found.time])
                 end = read_time(fields[found.end]) if found.end is not None else np.nan
+            except InputError:
+                raise
             except (ValueError, OverflowError):
                 rows.skip(number, "its time cannot be read")
                 continue

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::value::SeqAccessDeserializer;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use super::draws::DrawIndex;
 use super::draws::default_slot;
 pub use super::loss::{IdleAdvance, LossConfig, MarkovClock, PeriodLength};
+use super::series::Series;
 use lasthop_core::units::{Duration, Rate, Share};
 
 /// Propagation delay of a link. A plain time ("170 ms") is a constant delay.
@@ -28,6 +30,21 @@ pub struct DelayConfig {
     /// Draw the delay of each frame from a distribution instead of `base`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<DelayDistribution>,
+    /// Delays over time from a file, instead of `base`: on each line a time and a one-way delay in
+    /// milliseconds, held until the next time. Relative to the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PathBuf>,
+    /// Offset in `trace` at which the run begins: a time, or "random" (drawn per seed, the same as
+    /// for a trace of the rate).
+    #[serde(default, skip_serializing_if = "TraceStart::is_zero")]
+    pub start: TraceStart,
+    /// With a trace: a frame with a shorter delay overtakes the frames before it. By default it
+    /// arrives with the last of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reorder: bool,
+    /// The rows of `trace`; a host reads them before it builds a link.
+    #[serde(skip)]
+    pub rows: Option<Arc<Series>>,
     /// Draw only from this time on; `base` applies before.
     #[serde(default)]
     pub from: Duration,
@@ -60,6 +77,10 @@ impl DelayConfig {
             base,
             table: None,
             distribution: None,
+            trace: None,
+            start: TraceStart::default(),
+            reorder: false,
+            rows: None,
             from: Duration::ZERO,
             steps: vec![],
             stalls: vec![],
@@ -234,6 +255,13 @@ pub enum TraceStart {
 pub enum RandomStart {
     /// Drawn per seed, the same in both directions.
     Random,
+}
+
+impl TraceStart {
+    /// True if the run begins at the start of the trace.
+    pub fn is_zero(&self) -> bool {
+        *self == TraceStart::default()
+    }
 }
 
 impl Default for TraceStart {

@@ -1,7 +1,10 @@
 //! Arrival times of frames.
 
-use super::config::{DelayConfig, DelayDistribution, DelayRow, DelayTable};
+use super::config::{
+    DelayConfig, DelayDistribution, DelayRow, DelayTable, RandomStart, TraceStart,
+};
 use super::draws::Draws;
+use super::series::Playback;
 use super::spans::Spans;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Share, Time};
@@ -10,7 +13,9 @@ use lasthop_core::units::{Duration, Share, Time};
 ///
 /// The delay of a frame is decided when its serialisation starts; later changes do not affect it.
 /// This is the rule of ns-2's DelayLink: a frame with a shorter delay overtakes. With `in_order` no
-/// frame overtakes (ns-2's `avoidReordering_`).
+/// frame overtakes (ns-2's `avoidReordering_`). With a delay trace, a frame that would overtake
+/// arrives with the frame before it, unless the config allows reordering: a link that is busy all
+/// the time then follows a delay that becomes shorter.
 #[derive(Clone, Debug)]
 pub struct DelayProcess {
     base: Duration,
@@ -24,6 +29,9 @@ struct Variable {
     stream: Stream,
     draws: Draws,
     source: Source,
+    trace: Option<Playback>,
+    /// True if the start in the trace depends on the seed.
+    random_start: bool,
     draws_from: Time,
     /// In order of time.
     steps: Vec<(Time, Duration)>,
@@ -52,7 +60,10 @@ impl DelayProcess {
     ///
     /// If a value of the config is outside of its range.
     pub fn new(config: &DelayConfig, seed: u64, name: &str) -> Result<DelayProcess, String> {
+        check_trace(config)?;
         let source = Source::new(config)?;
+        let random_start = matches!(config.start, TraceStart::Named(RandomStart::Random));
+        let trace = config.rows.clone().map(|rows| Playback::new(rows, &config.start, seed));
         let mut steps: Vec<_> = config.steps.iter().map(|s| (Time(s.at.0), s.delay)).collect();
         steps.sort_by_key(|s| s.0);
         let stalls = Spans::new(config.stalls.iter().map(|s| (s.from, s.length)));
@@ -62,6 +73,7 @@ impl DelayProcess {
             .map(|a| (Time(a.from.0), Time(a.from.0) + a.length, a.extra))
             .collect();
         let constant = matches!(source, Source::None)
+            && trace.is_none()
             && steps.is_empty()
             && stalls.is_empty()
             && added.is_empty();
@@ -69,6 +81,8 @@ impl DelayProcess {
             stream: Stream::new(seed, &format!("delay {name}")),
             draws: Draws::new(config.index, config.slot)?,
             source,
+            trace,
+            random_start,
             draws_from: Time(config.from.0),
             steps,
             passed: 0,
@@ -79,7 +93,7 @@ impl DelayProcess {
         Ok(DelayProcess {
             base: config.base,
             variable: (!constant).then(|| Box::new(variable)),
-            in_order: config.in_order,
+            in_order: config.in_order || (config.trace.is_some() && !config.reorder),
         })
     }
 
@@ -111,7 +125,9 @@ impl DelayProcess {
         variable.latest = if first || arrival > variable.latest {
             arrival
         } else {
-            variable.latest + (end - start)
+            // A trace moves whole spans of frames, which arrive together.
+            let gap = if variable.trace.is_some() { Duration::ZERO } else { end - start };
+            variable.latest + gap
         };
         variable.latest
     }
@@ -125,6 +141,7 @@ impl DelayProcess {
     pub fn mean_at(&self, t: Time) -> Duration {
         let Some(variable) = &self.variable else { return self.base };
         let step = variable.steps.iter().rev().find(|s| s.0 <= t).map_or(self.base, |s| s.1);
+        let step = variable.trace.as_ref().map_or(step, |trace| milliseconds(trace.value_at(t)));
         let drawn = variable.source.mean().filter(|_| t >= variable.draws_from);
         let added = variable.added.iter().filter(|a| a.0 <= t && t < a.1);
         added.fold(drawn.unwrap_or(step), |delay, a| delay + a.2)
@@ -137,7 +154,9 @@ impl DelayProcess {
 
     /// True if arrivals depend on the seed.
     pub fn is_random(&self) -> bool {
-        self.variable.as_ref().is_some_and(|v| !matches!(v.source, Source::None))
+        self.variable.as_ref().is_some_and(|v| {
+            !matches!(v.source, Source::None) || v.trace.is_some() && v.random_start
+        })
     }
 }
 
@@ -148,6 +167,9 @@ impl Variable {
             self.passed += 1;
         }
         let mut delay = self.passed.checked_sub(1).map_or(base, |i| self.steps[i].1);
+        if let Some(trace) = &self.trace {
+            delay = milliseconds(trace.value_at(start));
+        }
         if !matches!(self.source, Source::None) && start >= self.draws_from {
             let index = self.draws.next(start, ordinal);
             delay = self.source.draw(self.stream, index);
@@ -158,6 +180,23 @@ impl Variable {
         let added = self.added.iter().filter(|a| a.0 <= start && start < a.1);
         added.fold(delay, |delay, a| delay + a.2)
     }
+}
+
+/// Refuses keys that do not go with a trace, or only with one.
+fn check_trace(config: &DelayConfig) -> Result<(), String> {
+    if config.trace.is_none() {
+        let key = if config.reorder { Some("reorder") } else { None };
+        let key = key.or((!config.start.is_zero()).then_some("start"));
+        return key
+            .map_or(Ok(()), |key| Err(format!("`{key}` needs a delay trace: trace = \"FILE\"")));
+    }
+    if config.table.is_some() || config.distribution.is_some() || !config.steps.is_empty() {
+        return Err("a delay has a trace, or a table, a distribution or steps, not both".into());
+    }
+    if config.in_order && config.reorder {
+        return Err("`in_order` and `reorder` contradict each other".into());
+    }
+    Ok(())
 }
 
 /// Table 1 of Zeng's thesis (2006): one-way delay of CDMA 1xRTT at walking speed, from the round
@@ -275,6 +314,11 @@ fn nanoseconds(ns: f64) -> Duration {
     Duration((ns + 0.5) as u64)
 }
 
+/// A value of a delay trace as a time.
+pub fn milliseconds(ms: f64) -> Duration {
+    nanoseconds(ms * 1e6)
+}
+
 fn between(from: Duration, to: Duration, share: f64) -> Duration {
     from + nanoseconds(to.saturating_sub(from).0 as f64 * share)
 }
@@ -312,6 +356,46 @@ mod tests {
             (Some(Duration::millis(170)), false, false)
         );
         assert_eq!(delay.arrival(ms(1), ms(3), 0), ms(173));
+    }
+
+    fn traced(rows: &[(u64, f64)]) -> DelayConfig {
+        let rows = rows.iter().map(|&(t, delay)| (t * MS, delay)).collect();
+        DelayConfig {
+            trace: Some("my.delay".into()),
+            rows: super::super::series::Series::of(rows).map(std::sync::Arc::new),
+            ..base(7)
+        }
+    }
+
+    #[test]
+    fn a_trace_gives_the_delay_of_the_time_at_which_a_frame_starts() {
+        let rows = [(0, 50.0), (100, 20.0), (130, 60.5)];
+        let send = |config: &DelayConfig| {
+            let mut delay = process(config.clone());
+            let half = [0, 90, 95, 100, 110, 120, 130, 160];
+            let arrival = |&t: &u64| delay.arrival(ms(t), ms(t + 1), 0).0 * 2 / MS;
+            half.iter().map(arrival).map(|half_ms| half_ms as f64 / 2.0).collect::<Vec<_>>()
+        };
+        let config = traced(&rows);
+        // The trace starts over at 160 ms.
+        let held = [51.0, 141.0, 146.0, 146.0, 146.0, 146.0, 191.5, 211.0];
+        assert_eq!(send(&config), held, "no frame overtakes, and frames arrive together");
+        let reordered = [51.0, 141.0, 146.0, 121.0, 131.0, 141.0, 191.5, 211.0];
+        assert_eq!(send(&DelayConfig { reorder: true, ..config.clone() }), reordered);
+        let later = TraceStart::At(Duration::millis(100));
+        let delay = process(DelayConfig { start: later, ..config.clone() });
+        assert_eq!((delay.mean_at(ms(0)), delay.may_reorder()), (Duration::millis(20), false));
+        let random = TraceStart::Named(RandomStart::Random);
+        assert!(process(DelayConfig { start: random, ..config.clone() }).is_random());
+        assert!(!process(config).is_random());
+    }
+
+    #[test]
+    fn keys_that_do_not_go_with_a_trace_are_errors() {
+        let error = |config| DelayProcess::new(&config, 1, "test").unwrap_err();
+        assert!(error(DelayConfig { reorder: true, ..base(7) }).contains("needs a delay trace"));
+        let step = DelayStep { at: Duration::ZERO, delay: Duration::ZERO };
+        assert!(error(DelayConfig { steps: vec![step], ..traced(&[(0, 1.0)]) }).contains("steps"));
     }
 
     /// ns-2.35: ten packets of 1000 bytes, one every 10 ms; 1 Mbit/s, 4 Mbit/s from 73 ms; delay

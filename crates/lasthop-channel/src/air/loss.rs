@@ -35,6 +35,7 @@ loss_models! {
     bit_errors,
     frame_errors,
     scripted,
+    trace,
 }
 
 impl From<Uniform> for LossConfig {

@@ -14,6 +14,7 @@ pub(crate) mod draws;
 pub mod loss;
 pub mod outage;
 pub mod rate;
+pub mod series;
 mod spans;
 pub mod token_bucket;
 pub mod trace;

@@ -14,7 +14,7 @@ use lasthop_core::units::{Duration, Rate, Time};
 const MS: u64 = 1_000_000;
 
 /// Longer lines are read to this length only; numbers and messages need less.
-const LINE: u64 = 256;
+pub(super) const LINE: u64 = 256;
 
 /// A Mahimahi trace, read and checked: at least one opportunity, times never decreasing, the last
 /// one above zero.
@@ -46,6 +46,20 @@ pub enum TraceError {
         "{name}: line {line}: expected a time in whole milliseconds such as 120, found \"{found}\""
     )]
     Garbled {
+        /// The trace.
+        name: String,
+        /// Line number from 1.
+        line: u64,
+        /// The text found, shortened and escaped.
+        found: String,
+    },
+    /// The first line with text is not a number: the file is of another kind.
+    #[error(
+        "{name}: line {line}: expected a time in whole milliseconds such as 120, found \
+         \"{found}\"; if this is a measurement, `lasthop trace import {name} --out my.down` makes a \
+         trace of it (docs/traces.md)"
+    )]
+    OtherFile {
         /// The trace.
         name: String,
         /// Line number from 1.
@@ -165,7 +179,12 @@ impl Trace {
             }
             line += 1;
             let cut = text.len() as u64 == LINE && !text.ends_with(b"\n");
-            let time = parse_line(&text, cut, line, name)?;
+            let time = parse_line(&text, cut, line, name).map_err(|error| match error {
+                TraceError::Garbled { name, line, found } if opportunities.is_empty() => {
+                    TraceError::OtherFile { name, line, found }
+                }
+                other => other,
+            })?;
             if cut {
                 total += skip_line(&mut reader, max_bytes.saturating_sub(total)).map_err(io)?;
             }
@@ -317,7 +336,7 @@ fn parse_line(text: &[u8], cut: bool, line: u64, name: &str) -> Result<Option<u3
 }
 
 /// At most 24 characters, control characters escaped.
-fn shorten(text: &[u8]) -> String {
+pub(super) fn shorten(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut short: String = text.chars().take(24).flat_map(char::escape_debug).collect();
     if text.chars().nth(24).is_some() {
@@ -327,7 +346,7 @@ fn shorten(text: &[u8]) -> String {
 }
 
 /// Reads to the end of the line, or a little more than `limit` bytes; returns the number of bytes.
-fn skip_line(reader: &mut impl BufRead, limit: u64) -> io::Result<u64> {
+pub(super) fn skip_line(reader: &mut impl BufRead, limit: u64) -> io::Result<u64> {
     let mut skipped = 0;
     while skipped <= limit {
         let buffer = reader.fill_buf()?;
@@ -412,7 +431,8 @@ mod tests {
         assert_eq!(
             message("\u{1b}[31m a \"quoted\" word and a very long line of text\n"),
             "my.down: line 1: expected a time in whole milliseconds such as 120, found \
-             \"\\u{1b}[31m a \\\"quoted\\\" word an…\""
+             \"\\u{1b}[31m a \\\"quoted\\\" word an…\"; if this is a measurement, `lasthop trace import \
+             my.down --out my.down` makes a trace of it (docs/traces.md)"
         );
         assert_eq!(
             message("7\n9\n8\n"),

@@ -26,6 +26,8 @@ impl Files for Memory {
             "my.up" | "lab/my.up" => "10\n20\n",
             "lab/sizes" => "700\n900\n",
             "empty.down" => "",
+            "my.delay" | "lab/my.delay" => "0 20\n1000 35.5\n",
+            "my.loss" | "lab/my.loss" => "0 0\n500 0.25\n",
             "garbled.down" => "1\n2\nthree\n",
             _ => return Err(Error::new(ErrorKind::NotFound, "no such file")),
         };

@@ -124,6 +124,40 @@ fn odd_numbers_survive() {
 }
 
 #[test]
+fn delay_and_loss_traces_are_read_beside_a_rate_or_a_trace_of_it() {
+    let rows = |loss: &LossConfig| match loss {
+        LossConfig::Trace(model) => model.rows.clone().map(|rows| rows.range()),
+        _ => None,
+    };
+    let text = "[last_hop]\ndown = \"my.down\"\ndelay = { trace = \"my.delay\", start = \"random\" }\n\
+                loss = { trace = \"my.loss\" }";
+    let n = round_trip(text).network;
+    for link in &n.links[2..] {
+        assert_eq!(link.delay.rows.as_ref().map(|r| r.range()), Some((20.0, 35.5)));
+        assert_eq!(rows(&link.loss), Some((0.0, 0.25)));
+    }
+    let text = "[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbps\"\ndelay.trace = \"my.delay\"\n\
+                backward.loss = { model = \"trace\", trace = \"my.loss\", start = \"1 s\" }\n\
+                [[flow]]\nfrom = \"a\"\nto = \"b\"";
+    let origin = Some(Path::new("lab/x.toml"));
+    let n = load(text, origin, &Overrides::default(), &Memory).unwrap().network;
+    assert_eq!(n.links[0].delay.trace.as_deref(), Some(Path::new("lab/my.delay")));
+    assert_eq!((rows(&n.links[0].loss), rows(&n.links[1].loss)), (None, Some((0.0, 0.25))));
+
+    let message =
+        |text: &str| load(text, None, &Overrides::default(), &Memory).unwrap_err().to_string();
+    let missing = message("[last_hop]\nrate = \"1 Mbps\"\ndelay = { trace = \"none\" }");
+    assert!(missing.contains("last_hop.delay.trace: cannot open the trace none"), "{missing}");
+    let swapped = message("[last_hop]\nrate = \"1 Mbps\"\nloss = { trace = \"my.delay\" }");
+    assert!(swapped.contains("a probability from 0 to 1"), "{swapped}");
+    let flow = message(
+        "[last_hop]\nrate = \"1 Mbps\"\n[[flow]]\nfrom = \"server\"\nto = \"phone\"\n\
+         loss = { trace = \"my.loss\" }",
+    );
+    assert!(flow.contains("a loss trace belongs to a link"), "{flow}");
+}
+
+#[test]
 fn paths_are_relative_to_the_file() {
     let text = "[[link]]\nbetween = [\"a\", \"b\"]\nrate = { trace = \"my.down\" }\nbackward.rate \
                 = { trace = \"my.up\", start = \"5 s\" }\n[[flow]]\nfrom = \"a\"\nto = \"b\"";

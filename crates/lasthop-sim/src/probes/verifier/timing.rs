@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use lasthop::air::config::{
-    DelayConfig, DelayDistribution, DelayTable, OutageConfig, OutageRule, RateConfig, TraceStart,
+    DelayConfig, DelayDistribution, DelayTable, OutageConfig, OutageRule, RandomStart, RateConfig,
+    TraceStart,
 };
+use lasthop::air::delay::milliseconds;
 use lasthop::air::token_bucket::TokenBucketConfig;
 use lasthop::air::trace::Trace;
 use lasthop::scenario::network::Link;
@@ -219,11 +221,18 @@ impl Transmitter {
     }
 }
 
+/// True if no frame overtakes another.
+fn in_order(delay: &DelayConfig) -> bool {
+    delay.in_order || (delay.trace.is_some() && !delay.reorder)
+}
+
 /// Bounds of the propagation delay.
 pub(super) struct DelayBounds {
     pub config: DelayConfig,
     pub stalls: Spans,
     pub draws: Option<(Duration, Duration)>,
+    /// The smallest and the largest delay of a delay trace.
+    pub trace_range: Option<(Duration, Duration)>,
     pub constant: bool,
     pub may_reorder: bool,
     /// The latest arrival so far; `None` once a delay was random.
@@ -247,8 +256,17 @@ impl DelayBounds {
                 DelayDistribution::Exponential { min, .. } | DelayDistribution::Pareto { min, .. },
             ) => Some((*min, Duration::MAX)),
         };
+        let trace_range = config.rows.as_ref().map(|rows| {
+            let (least, most) = rows.range();
+            (milliseconds(least), milliseconds(most))
+        });
+        let draws = match config.start {
+            TraceStart::Named(RandomStart::Random) => trace_range,
+            TraceStart::At(_) => draws,
+        };
         let stalls = Spans::new(config.stalls.iter().map(|s| (s.from, s.length)));
         let constant = draws.is_none()
+            && trace_range.is_none()
             && config.steps.is_empty()
             && stalls.0.is_empty()
             && config.added.is_empty();
@@ -256,7 +274,8 @@ impl DelayBounds {
             stalls,
             draws,
             constant,
-            may_reorder: !constant && !config.in_order,
+            may_reorder: !constant && !in_order(config),
+            trace_range,
             config: config.clone(),
             latest: Some(Time::ZERO),
         }
@@ -266,12 +285,17 @@ impl DelayBounds {
     pub(super) fn arrival(&mut self, start: Time, end: Time, known: bool) -> (Time, Time) {
         let c = &self.config;
         let step = c.steps.iter().filter(|s| Time::ZERO + s.at <= start).max_by_key(|s| s.at);
-        let fixed = step.map_or(c.base, |s| s.delay);
-        let drawn = self.draws.filter(|_| start >= Time::ZERO + c.from || !known);
+        let fixed = match (&c.rows, &c.start) {
+            (Some(rows), TraceStart::At(at)) => milliseconds(rows.value_at(start + *at)),
+            _ => step.map_or(c.base, |s| s.delay),
+        };
+        let always = !known || self.trace_range.is_some();
+        let drawn = self.draws.filter(|_| always || start >= Time::ZERO + c.from);
         let (mut least, mut most) = drawn.unwrap_or((fixed, fixed));
         if !known {
             // The start is unknown: only the smallest delay is certain.
             let steps = c.steps.iter().map(|s| s.delay).chain([c.base]).min().unwrap_or(c.base);
+            let steps = self.trace_range.map_or(steps, |range| range.0);
             self.latest = None;
             return (end + if drawn.is_some() { least.min(steps) } else { steps }, Time::NEVER);
         }
@@ -284,18 +308,16 @@ impl DelayBounds {
             (least, most) = (least + extra, most + extra);
         }
         let (earliest, latest) = (end + least, end + most);
-        if !c.in_order || self.constant {
+        if !in_order(c) || self.constant {
             return (earliest, latest);
         }
         // A frame that would overtake or meet the previous one arrives one serialization time after
-        // it.
+        // it, with a delay trace together with it.
+        let gap = if c.rows.is_some() { Duration::ZERO } else { end - start };
         match self.latest {
             Some(before) if least == most => {
-                let at = if before == Time::ZERO || earliest > before {
-                    earliest
-                } else {
-                    before + (end - start)
-                };
+                let at =
+                    if before == Time::ZERO || earliest > before { earliest } else { before + gap };
                 self.latest = Some(at);
                 (at, at)
             }

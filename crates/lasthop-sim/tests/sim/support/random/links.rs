@@ -1,9 +1,12 @@
 //! Random links: their rates, losses, delays, queues and link layers.
 
+use std::sync::Arc;
+
 use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex,
     LossConfig, OutageRule, RandomStart, RateConfig, Span, TraceStart,
 };
+use lasthop::air::series::Series;
 use lasthop::air::token_bucket::TokenBucketConfig;
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::sample::Sample;
@@ -90,6 +93,27 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
             Some(DelayDistribution::Pareto { min: ms(min), mean: ms(mean), shape: 2.5 })
         )),
     ];
+    let traced = (prop::collection::vec((1u64..2000, 0u64..150), 1..6), any::<[bool; 3]>());
+    let traced = traced.prop_map(|(rows, [random, reorder, added])| {
+        let mut time = 0;
+        let rows = rows.iter().map(|&(step, delay)| {
+            time += step;
+            (ms(time).0, delay as f64)
+        });
+        let added = added.then(|| AddedDelay { from: ms(500), length: ms(300), extra: ms(40) });
+        DelayConfig {
+            trace: Some("sample.delay".into()),
+            rows: Series::of(rows.collect()).map(Arc::new),
+            start: if random {
+                TraceStart::Named(RandomStart::Random)
+            } else {
+                TraceStart::At(ms(700))
+            },
+            reorder,
+            added: added.into_iter().collect(),
+            ..DelayConfig::constant(ms(20))
+        }
+    });
     let config = (
         t(150),
         prop::option::weighted(0.3, drawn),
@@ -114,9 +138,10 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
             in_order,
             index,
             slot: Duration::micros(500),
+            ..DelayConfig::constant(base)
         }
     });
-    prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable]
+    prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable, 1 => traced]
 }
 
 pub fn queue() -> impl Strategy<Value = QueueConfig> {
