@@ -102,6 +102,18 @@ def capture(file: Path, mobile: str) -> None:
     )
 
 
+def measurements(folder: Path) -> None:
+    """Files that `lasthop trace` reads: 8 Mbit/s for ten seconds, and three pings."""
+    rows = "".join(f"{t},8000\n" for t in range(10))
+    (folder / "drive.csv").write_text(f"time_s,download_kbps\n{rows}", encoding="utf-8")
+    (folder / "log.csv").write_text(f"time_s,rate\n{rows}", encoding="utf-8")
+    streams = [{"start": t, "seconds": 1, "bytes": 1e6, "sender": False} for t in range(10)]
+    document = {"start": {"connected": []}, "intervals": [{"streams": [s]} for s in streams]}
+    (folder / "iperf3.json").write_text(json.dumps(document), encoding="utf-8")
+    answers = (f"64 bytes from 192.0.2.1: icmp_seq={n} ttl=9 time=40 ms\n" for n in range(3))
+    (folder / "ping.txt").write_text("".join(answers), encoding="utf-8")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that snippets need, and `lasthop` on the path."""
@@ -141,10 +153,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "to_trace.py").write_text(of("docs/traces.md", "python").text, encoding="utf-8")
     capture(tmp_path / "in.pcap", "192.0.2.7")
     capture(tmp_path / "in.pcapng", "10.0.0.2")
-    # A second of each log that docs/traces.md converts, ten times: 1 MB/s, 8 Mbit/s, 8 Mbit/s.
+    measurements(tmp_path)
+    # A second of each log that docs/traces.md converts, ten times: 1 MB/s, 8 Mbit/s.
     (tmp_path / "log").write_text("0 0 0 0 1000000 1000\n" * 10, encoding="utf-8")
     (tmp_path / "bus57.csv").write_text("8.0,Mbits/sec\n" * 10, encoding="utf-8")
-    (tmp_path / "piece.csv").write_text("head\n" + "a,b,c,d,e,8000000\n" * 10, encoding="utf-8")
     return tmp_path
 
 

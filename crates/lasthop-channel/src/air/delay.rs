@@ -4,7 +4,7 @@ use super::config::{
     DelayConfig, DelayDistribution, DelayRow, DelayTable, RandomStart, TraceStart,
 };
 use super::draws::Draws;
-use super::series::Playback;
+use super::playback::Playback;
 use super::spans::Spans;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Share, Time};

@@ -13,6 +13,7 @@ pub mod delay;
 pub(crate) mod draws;
 pub mod loss;
 pub mod outage;
+pub mod playback;
 pub mod rate;
 pub mod series;
 mod spans;

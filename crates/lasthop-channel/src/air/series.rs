@@ -6,11 +6,8 @@
 //! before it; then the trace starts over.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::Arc;
 
-use super::config::{RandomStart, TraceStart};
 use super::trace::{LINE, Trace, shorten, skip_line};
-use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Time};
 
 /// Nanoseconds in a millisecond, the unit of times.
@@ -223,39 +220,6 @@ fn parse_row(text: &[u8], line: u64) -> Option<Option<(f64, f64)>> {
     words.next().is_none().then_some(Some((time, value)))
 }
 
-/// A series with the place in it at which the run begins.
-#[derive(Clone, Debug)]
-pub struct Playback {
-    series: Arc<Series>,
-    phase: Duration,
-}
-
-impl Playback {
-    /// The series from `start` on. A random start is that of traces of the rate with this seed: the
-    /// same share of the period.
-    pub fn new(series: Arc<Series>, start: &TraceStart, seed: u64) -> Playback {
-        let phase = match start {
-            TraceStart::At(at) => *at,
-            TraceStart::Named(RandomStart::Random) => {
-                let share = Stream::new(seed, "trace phase").uniform(0);
-                Duration((share * series.period as f64) as u64)
-            }
-        };
-        Playback { series, phase }
-    }
-
-    /// The value at a time of the run.
-    #[inline]
-    pub fn value_at(&self, t: Time) -> f64 {
-        self.series.value_at(t + self.phase)
-    }
-
-    /// The smallest and the largest value.
-    pub fn range(&self) -> (f64, f64) {
-        self.series.range()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -280,16 +244,6 @@ mod tests {
         assert_eq!(series.range(), (20.0, 40.0));
         let constant = read("0 7").unwrap();
         assert_eq!([0, 1, 1_000_000].map(|ms| constant.value_at(Time(ms * MS))), [7.0; 3]);
-    }
-
-    #[test]
-    fn the_run_begins_at_the_start() {
-        let series = Arc::new(read("0 1\n1000 2\n2000 3\n").unwrap());
-        let at = |start, seed| Playback::new(series.clone(), &start, seed).value_at(Time::ZERO);
-        assert_eq!(at(TraceStart::At(Duration::secs(4)), 1), 2.0);
-        let random = TraceStart::Named(RandomStart::Random);
-        let values: Vec<_> = (0..30).map(|seed| at(random.clone(), seed)).collect();
-        assert!([1.0, 2.0, 3.0].iter().all(|v| values.contains(v)), "{values:?}");
     }
 
     #[test]
