@@ -112,6 +112,8 @@ def measurements(folder: Path) -> None:
     (folder / "iperf3.json").write_text(json.dumps(document), encoding="utf-8")
     answers = (f"64 bytes from 192.0.2.1: icmp_seq={n} ttl=9 time=40 ms\n" for n in range(3))
     (folder / "ping.txt").write_text("".join(answers), encoding="utf-8")
+    (folder / "my.delay").write_text("0 21.5\n15000 33\n30000 24.25\n", encoding="utf-8")
+    (folder / "my.loss").write_text("0 0\n15000 0.02\n", encoding="utf-8")
 
 
 @pytest.fixture

@@ -122,6 +122,12 @@ def _arguments(declared: list[dict[str, Any]], words: list[str]) -> dict[str, An
         if count == "*" or (count == "+" and words):
             return {name: [_value(argument, word) for word in words]}
         raise ValueError(words)
+    if len(declared) > 1 and declared[-1].get("nargs") == "+" and len(words) >= len(declared):
+        fixed = len(declared) - 1
+        return {
+            **_arguments(declared[:fixed], words[:fixed]),
+            **_arguments(declared[fixed:], words[fixed:]),
+        }
     if len(declared) != len(words) or any("nargs" in argument for argument in declared):
         raise ValueError(words)
     return {a["dest"]: _value(a, word) for a, word in zip(declared, words, strict=True)}
