@@ -56,7 +56,7 @@ def delay_trace(found: Measurement, gaps: str) -> str:
     rows = found.select(~np.isnan(found.rtt_s))
     if not len(rows.time_s):
         raise InputError(f"{', '.join(found.sources)}: no round-trip time was measured")
-    # A packet that was lost has no time of its own: the delay before it is held.
+    # A packet that was lost has no round-trip time: the delay before it is held.
     around = found.select((found.direction == ROUND_TRIP) | ~np.isnan(found.rtt_s))
     times = _timeline(around, gaps)
     lines = [

@@ -128,7 +128,8 @@ impl Series {
     /// use lasthop_channel::air::series::{Series, SeriesKind};
     /// use lasthop_core::units::{Duration, Time};
     ///
-    /// let delay = Series::read("0 20\n15000 35\n".as_bytes(), SeriesKind::Delay, "my.delay").unwrap();
+    /// let text = "0 20\n15000 35\n";
+    /// let delay = Series::read(text.as_bytes(), SeriesKind::Delay, "my.delay").unwrap();
     /// assert_eq!(delay.period(), Duration::secs(30));
     /// assert_eq!(delay.value_at(Time(16_000_000_000)), 35.0);
     /// assert_eq!(delay.value_at(Time(31_000_000_000)), 20.0);

@@ -56,8 +56,8 @@ pub enum TraceError {
     /// The first line with text is not a number: the file is of another kind.
     #[error(
         "{name}: line {line}: expected a time in whole milliseconds such as 120, found \
-         \"{found}\"; if this is a measurement, `lasthop trace import {name} --out my.down` makes a \
-         trace of it (docs/traces.md)"
+         \"{found}\"; if this is a measurement, `lasthop trace import {name} --out my.down` makes \
+         a trace of it (docs/traces.md)"
     )]
     OtherFile {
         /// The trace.
@@ -431,8 +431,8 @@ mod tests {
         assert_eq!(
             message("\u{1b}[31m a \"quoted\" word and a very long line of text\n"),
             "my.down: line 1: expected a time in whole milliseconds such as 120, found \
-             \"\\u{1b}[31m a \\\"quoted\\\" word an…\"; if this is a measurement, `lasthop trace import \
-             my.down --out my.down` makes a trace of it (docs/traces.md)"
+             \"\\u{1b}[31m a \\\"quoted\\\" word an…\"; if this is a measurement, `lasthop trace \
+             import my.down --out my.down` makes a trace of it (docs/traces.md)"
         );
         assert_eq!(
             message("7\n9\n8\n"),

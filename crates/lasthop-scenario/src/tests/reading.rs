@@ -129,8 +129,8 @@ fn delay_and_loss_traces_are_read_beside_a_rate_or_a_trace_of_it() {
         LossConfig::Trace(model) => model.rows.clone().map(|rows| rows.range()),
         _ => None,
     };
-    let text = "[last_hop]\ndown = \"my.down\"\ndelay = { trace = \"my.delay\", start = \"random\" }\n\
-                loss = { trace = \"my.loss\" }";
+    let text = "[last_hop]\ndown = \"my.down\"\ndelay = { trace = \"my.delay\", start = \"random\" \
+                }\nloss = { trace = \"my.loss\" }";
     let n = round_trip(text).network;
     for link in &n.links[2..] {
         assert_eq!(link.delay.rows.as_ref().map(|r| r.range()), Some((20.0, 35.5)));
