@@ -91,8 +91,8 @@ pub fn some_form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<Option<T>, 
 
 impl Form for LossConfig {
     type Table = LossConfig;
-    const EXPECTED: &'static str = "a loss such as \"1 %\", { model = \"uniform\", rate = \"1 %\" } \
-                                    or { trace = \"FILE\" }";
+    const EXPECTED: &'static str = "a loss such as \"1 %\", { model = \"uniform\", rate = \"1 %\" \
+                                    } or { trace = \"FILE\" }";
     fn short(text: &str) -> Result<Self, Mistake> {
         Ok(LossConfig::short(text)?)
     }
