@@ -391,7 +391,7 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
 
 
 def test_the_trace_of_the_format_is_a_trace(tmp_path: Path) -> None:
-    lines = of("docs/traces.md", "text").text.splitlines()
+    lines = of("docs/traces.md", "text", "two opportunities").text.splitlines()
     (tmp_path / "t").write_text("".join(line.split()[0] + "\n" for line in lines), encoding="utf-8")
     where = plan.source(last_hop={"down": str(tmp_path / "t")}, settings=[("duration", "1s")])
     run = plan.load(where).run(1).to_dict()
