@@ -82,6 +82,8 @@ def compare(
         file, text, schemes, also, seeds, vary, settings, last_hop, flows
     )
     plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
+    if out is not None:
+        comparison.check_folder(Path(out), the_plan)
     modified = bool(schemes is not None or also or vary or settings or last_hop or flows)
     shown = engine.InComparison(described, the_plan, chart, modified, series=series)
     with store.sole_writer(Path(out)) if out is not None else nullcontext():
@@ -186,7 +188,7 @@ def sweep(
     import time
 
     from lasthop.cli.progress import SweepProgress
-    from lasthop.experiments import store, sweep_run, sweep_setup
+    from lasthop.experiments import outputs, store, sweep_run, sweep_setup
     from lasthop.experiments import sweep as sweeps
     from lasthop.experiments.sweep_result import SweepResult, document
 
@@ -211,6 +213,7 @@ def sweep(
     if chunk is not None:
         chunk_s = quantities.seconds(value_text("duration", chunk), "--chunk")
     folder, runs = Path(out), sweeps.Runs(prepared.sweep)
+    outputs.check(outputs.in_folder("--out", folder, sweeps.FILES), prepared.plan.inputs)
     shown = SweepProgress("none" if quiet else progress, quiet)
     with store.sole_writer(folder), _saved_runs(folder, runs):
         start = time.monotonic()
@@ -319,6 +322,9 @@ def reproduce(
             engine.write(result, folder, style=style, formats=formats, command=command)
         told(result)
 
+    if folder is not None:
+        for figure in chosen:
+            engine.check_outputs(figure, options, version, folder)
     with store.sole_writer(folder) if folder is not None else nullcontext():
         done, interrupted = _reproduced(chosen, options, version, limit_s, finish)
         if folder is not None and done:

@@ -116,9 +116,12 @@ class RunResult:
         """
         extras.require("plots")
         from lasthop.analysis import series
+        from lasthop.experiments import outputs
         from lasthop.plotting import plots, series_panels, styles
 
         series_panels.check(show)
+        if file is not None:
+            outputs.check([("plot:", file)], self._inputs())
         kinds = sorted({*series.events_needed(show, []), *series_panels.REDUCTIONS})
         _, columns = self.scenario.run_series(self.data["seed"], kinds)
         events, span = series.Events.of(kinds, columns), (0.0, self.data["duration_s"])
@@ -152,7 +155,14 @@ class RunResult:
         """Look inside this run; see `lasthop.inspect`. The run is repeated to record its events."""
         from lasthop import runs
 
-        return runs.inspect_scenarios([self.scenario], self.data["seed"], flow, shortest)
+        return runs.inspect_scenarios(
+            [self.scenario], self.data["seed"], flow, shortest, self._inputs()
+        )
+
+    def _inputs(self) -> list[str]:
+        from lasthop.experiments import outputs
+
+        return outputs.inputs_of(self.origin.source, self.scenario)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "scenario"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import own_schemes, quantities, single_run
 from lasthop.errors import InputError
-from lasthop.experiments import plan
+from lasthop.experiments import outputs, plan
 from lasthop.experiments.plan import Scheme
 from lasthop.experiments.python_values import ScenarioDict, Settings, setting_pairs
 from lasthop.run_result import RunResult
@@ -62,6 +62,8 @@ def inspect(
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
     flows: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    qlog: str | Path | None = None,
     pcap: str | Path | None = None,
     snaplen: int | None = None,
     command: str = "",
@@ -71,8 +73,9 @@ def inspect(
     The scenario is given as for `run`; `file` may also be a folder that `compare` wrote with `out`,
     whose scenario is then run again. With several `schemes`, at most four, each is run with the
     same seed. `flow` is the id of the flow to inspect (default: the first). `shortest` replaces the
-    threshold of stalls ("500 ms"). `pcap` is a folder for packet captures, one per hop, with at
-    most `snaplen` bytes of each packet; with several schemes it has a folder for each.
+    threshold of stalls ("500 ms"). `out` is a file for the page, `qlog` one for the events of the
+    senders (JSON-SEQ). `pcap` is a folder for packet captures, one per hop, with at most `snaplen`
+    bytes of each packet; with several schemes it has a folder for each.
 
     Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
     for wrong input.
@@ -90,7 +93,15 @@ def inspect(
     if not 1 <= len(wanted) <= MAX_INSPECTED:
         raise InputError(f"--scheme takes 1 to {MAX_INSPECTED} schemes, found {len(wanted)}")
     scenarios = [plan.load(where, scheme) for scheme in wanted]
-    return inspect_scenarios(scenarios, seed, flow, shortest, pcap, snaplen, command)
+    inputs = outputs.inputs_of(where, *scenarios)
+    files = [(f"--{k}", v) for k, v in (("out", out), ("qlog", qlog)) if v is not None]
+    outputs.check(files, inputs)
+    found = inspect_scenarios(scenarios, seed, flow, shortest, inputs, pcap, snaplen, command)
+    if out is not None:
+        found.save(out)
+    if qlog is not None:
+        found.save_qlog(qlog)
+    return found
 
 
 #: Smallest snapshot length: IP and TCP headers with all options. Largest: that of libpcap.
@@ -112,11 +123,15 @@ def inspect_scenarios(
     seed: int,
     flow: str | None,
     shortest: str | None,
+    inputs: Sequence[str],
     pcap: str | Path | None = None,
     snaplen: int | None = None,
     command: str = "",
 ) -> Inspection:
-    """Run loaded scenarios with the same seed and record what happens inside; see `inspect`."""
+    """Run loaded scenarios with the same seed and record what happens inside; see `inspect`.
+
+    `inputs` are the files that they were read from, which no output may replace.
+    """
     from lasthop import _native
     from lasthop.experiments import store
     from lasthop.inspection import inspection
@@ -124,21 +139,35 @@ def inspect_scenarios(
     least = None if shortest is None else quantities.seconds(shortest, "--shortest")
     if least is not None and least <= 0:
         raise InputError(f"--shortest must be longer than 0 s, found {shortest}")
+    folders = (
+        [None] * len(scenarios)
+        if pcap is None
+        else [
+            inspection.capture_folder(Path(pcap), str(s.scheme["label"]), len(scenarios) > 1)
+            for s in scenarios
+        ]
+    )
+    for folder in folders:
+        if folder is not None:
+            outputs.check(outputs.in_folder("--pcap", folder, ["*.pcapng"]), inputs)
     runs = []
-    for scenario in scenarios:
+    for scenario, captured in zip(scenarios, folders, strict=True):
         index = inspection.flow_index(scenario.flows(seed), flow)
-        label = str(scenario.scheme["label"])
-        folder: AbstractContextManager[Path | None] = nullcontext()
-        if pcap is not None:
-            several = len(scenarios) > 1
-            folder = store.new_folder(inspection.capture_folder(Path(pcap), label, several))
-        with folder as captures:
+        files: AbstractContextManager[Path | None] = nullcontext()
+        if captured is not None:
+            files = store.new_folder(captured)
+        with files as captures:
             target = None if captures is None else str(captures)
             record = partial(scenario.run_inspected, seed, index, target, snaplen)
             result, columns = single_run.interruptible(record)
         runs.append((scenario, result, columns, index))
     return inspection.from_runs(
-        runs, seed=seed, version=_native.version(), shortest_s=least, command=command
+        runs,
+        seed=seed,
+        version=_native.version(),
+        shortest_s=least,
+        command=command,
+        inputs=inputs,
     )
 
 
@@ -191,8 +220,10 @@ def replay(
         Path(capture).open("rb").close()
     except OSError as error:
         raise InputError(f"{capture}: {error.strerror}") from None
+    agent = own_schemes.with_settings(scheme, {})
+    own = None if isinstance(agent, str) else own_schemes.file_of(agent)
+    outputs.check([("--out", out)], [capture, *([] if own is None else [own])])
     with store.partial(Path(out)) as temporary:
-        agent = own_schemes.with_settings(scheme, {})
         text, counts = _native.replay(str(capture), str(temporary), mobile, agent, interface)
     return text, json.loads(counts)
 

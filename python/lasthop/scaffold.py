@@ -59,14 +59,18 @@ def write(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
     for file in files:
         if file.exists() or file.is_symlink():
             raise InputError(f"{file} exists; nothing is written")
+    written: list[Path] = []
     try:
         where.mkdir(parents=True, exist_ok=True)
         for file, template in zip(files, (f"{kind}{KINDS[kind]}", f"test_{kind}.py"), strict=True):
             text = (_TEMPLATES / f"{template}.txt").read_text(encoding="utf-8")
             text = text.replace("@CLASS@", class_name(name)).replace("@NAME@", name)
             with file.open("x", encoding="utf-8") as out:
+                written.append(file)
                 out.write(text)
     except OSError as error:
+        for file in written:
+            file.unlink(missing_ok=True)
         raise InputError(f"{error.filename}: {error.strerror}") from None
     return files
 

@@ -36,6 +36,13 @@ def simulate(
         raise InputError(f"--seed must not be negative, found {seed}")
     scenario: Any = scenario_source.load(source, scheme)
     if events is not None or pcap is not None:
+        from lasthop.experiments import outputs
+
+        table = [] if events is None else outputs.in_folder("--events", events, ["events.parquet"])
+        outputs.check(
+            [*table, None if pcap is None else ("--pcap", pcap)],
+            outputs.inputs_of(source, scenario),
+        )
         return _recorded(scenario, seed, events, pcap), scenario
     return _document(interruptible(lambda cancel: scenario.run(seed, cancel)), scenario), scenario
 

@@ -89,7 +89,7 @@ def check(options: Options, words: list[str]) -> int:
 
 def _check(options: Options, words: list[str]) -> int:
     from lasthop import _native
-    from lasthop.experiments import baseline, store
+    from lasthop.experiments import baseline, outputs, store
 
     start, path = time.monotonic(), Path(options.baseline)
     document = baseline.read(path)
@@ -97,7 +97,10 @@ def _check(options: Options, words: list[str]) -> int:
     baseline.check_file(path, what)
     gates = [baseline.read_gate(g) for g in options.gate or document["gates"]]
     version = _native.version()
-    found = baseline.run(what.plan(version), version, _native.CancelToken())
+    the_plan = what.plan(version)
+    if options.junit is not None:
+        outputs.check([("--junit", options.junit)], [path, *the_plan.inputs])
+    found = baseline.run(the_plan, version, _native.CancelToken())
     results = baseline.judge(document, found, gates)
     elapsed = time.monotonic() - start
     if options.junit is not None:
@@ -134,7 +137,7 @@ def _check(options: Options, words: list[str]) -> int:
 
 def _update(options: Options, words: list[str], given: bool) -> int:
     from lasthop import _native
-    from lasthop.experiments import baseline
+    from lasthop.experiments import baseline, outputs
 
     path = Path(options.baseline)
     old = baseline.read(path) if not given else None
@@ -143,6 +146,7 @@ def _update(options: Options, words: list[str], given: bool) -> int:
     gates = [baseline.read_gate(g) for g in texts]
     version = _native.version()
     the_plan = what.plan(version)
+    outputs.check([("--update", path)], the_plan.inputs)
     if the_plan.random and what.seeds < 3:
         raise InputError(f"a baseline of random runs needs at least 3 seeds, found {what.seeds}")
     found = baseline.run(the_plan, version, _native.CancelToken())

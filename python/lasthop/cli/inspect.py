@@ -90,16 +90,14 @@ def inspect(options: Options, words: list[str]) -> int:
             settings=common.settings(options),
             last_hop=common.last_hop(options),
             flows=common.flows(options),
+            out=options.out,
+            qlog=options.qlog,
             pcap=options.pcap,
             snaplen=options.snaplen,
             command=shlex.join(words),
         )
     except Exception as error:
         return common.report_rule(error, options, any(isinstance(s, type) for s in schemes or ()))
-    if options.out is not None:
-        result.save(options.out)
-    if options.qlog is not None:
-        result.save_qlog(options.qlog)
     if options.json:
         common.print_document(result.to_dict(), options, words)
     else:

@@ -118,6 +118,7 @@ def link(options: Options, words: list[str]) -> int:
             ends=options.ends,
             bound=options.bound,
             pcap=options.pcap,
+            out=options.out,
             progress=live.print_progress if show else None,
             own_sender=_own_sender(options.own_sender),
             device=options.device,

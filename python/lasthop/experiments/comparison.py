@@ -17,7 +17,7 @@ from lasthop import extras
 from lasthop.analysis import metrics, paired
 from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
-from lasthop.experiments import blocks, description, observing, parts, pool
+from lasthop.experiments import blocks, description, observing, outputs, parts, pool
 from lasthop.experiments.blocks import Block
 from lasthop.experiments.observing import Finished
 from lasthop.experiments.plan import Case, Job, Plan
@@ -46,6 +46,12 @@ if TYPE_CHECKING:
 
 # Does one run and returns its metrics.
 Observe = Callable[[Job, Cancel | None], Metrics]
+
+# The files of a comparison in the folder of `--out`.
+FILES = [
+    *("runs.csv", "runs.previous.csv", "runs.parquet", "table.csv", "scenario.toml"),
+    *("command.txt", description.FILE, "figure.txt", "figure.svg", "figure.png", "figure.pdf"),
+]
 
 # Version of the JSON document, see `lasthop schema compare`.
 SCHEMA_VERSION = 1
@@ -317,6 +323,8 @@ class Comparison:
         extras.require("plots")
         from lasthop.plotting import chart_spec, charts, styles
 
+        if file is not None:
+            outputs.check([("plot:", file)], self.plan.inputs)
         names = [metrics] if isinstance(metrics, str) else list(metrics)
         chart = chart_spec.of_words(kind, names, x, y=y, rows=rows, columns=columns)
         with styles.use(style):
@@ -355,6 +363,7 @@ class Comparison:
         written unless `formats` is given.
         """
         out = Path(folder)
+        check_folder(out, self.plan)
         # `runs.csv` is written only if a run is new; both tables follow from it and from the code.
         made_from = [out / "runs.csv", *Path(__file__).parents[1].glob("*/*.py")]
         if not _is_later(out / "table.csv", made_from):
@@ -413,6 +422,11 @@ class Comparison:
         return summary.comparison(self)
 
 
+def check_folder(folder: Path, plan: Plan) -> None:
+    """Raise `InputError` if a file that `Comparison.write` writes is an input of the plan."""
+    outputs.check(outputs.in_folder("--out", folder, FILES), plan.inputs)
+
+
 def compare(
     plan: Plan,
     *,
@@ -433,6 +447,8 @@ def compare(
     `what` names the progress line.
     """
     names = observing.names_of(plan) if names is None else list(names)
+    if out is not None:
+        check_folder(out, plan)
     store = Store(out, plan, names) if out is not None else None
     rows: dict[Place, Row] = dict(store.rows) if store else {}
     workers = workers or pool.cores()

@@ -13,7 +13,7 @@ from typing import Any
 
 from lasthop import catalogue, quantities
 from lasthop.errors import InputError
-from lasthop.experiments import provenance
+from lasthop.experiments import outputs, provenance
 from lasthop.experiments.pool import Cancel
 from lasthop.experiments.scenario import Loader, Origin, Scenario
 from lasthop.experiments.scenario_source import (
@@ -106,6 +106,12 @@ class Plan:
     def seeds_of(self, case: Case) -> Sequence[int]:
         """The seeds of a case; one seed if it is deterministic."""
         return self.seeds if case.random else self.seeds[:1]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that the scenarios of the cases were read from."""
+        found = (f for c in self.cases for f in outputs.inputs_of(c.source, c.scenario))
+        return list(dict.fromkeys(found))
 
     @property
     def labels(self) -> list[str]:

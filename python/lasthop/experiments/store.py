@@ -188,9 +188,7 @@ class Store:
         self._starts: dict[tuple[int, str], tuple[str, str]] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with writing(self.path):
-            # Opened for appending, so that a crash loses no finished run.
-            self._file: IO[str] = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115
+        self._file = self._open()
         try:
             self._read_finished()
         except BaseException:
@@ -221,10 +219,15 @@ class Store:
         text = self._text(list(self.rows.values()))
         if text.encode() == content:
             return
+        # The finished runs are kept if the disk is full.
+        self._file.close()
+        write_whole(self.path, text)
+        self._file = self._open()
+
+    def _open(self) -> IO[str]:
+        """Open the file for appending, so that a crash loses no finished run."""
         with writing(self.path):
-            self._file.truncate(0)
-            self._file.write(text)
-            self._file.flush()
+            return open(self.path, "a", encoding="utf-8", newline="")
 
     @property
     def _previous(self) -> Path:

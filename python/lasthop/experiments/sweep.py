@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 DESCRIPTION = "sweep.json"
+#: The files of a sweep beside its parts.
+FILES = [DESCRIPTION, "scenario.toml", "runs.parquet", "table.parquet", "table.csv"]
 # CPU time of a chunk, in seconds: enough that its overhead is small, and little to lose. The last
 # chunks are shorter, so that no worker waits long for another one.
 CHUNK_S = (10.0, 60.0)

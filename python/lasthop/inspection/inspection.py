@@ -129,6 +129,8 @@ class Inspection:
     subjects: Sequence[Subject]
     assumed: Sequence[str]
     command: str = field(default="", compare=False)
+    #: The files that the scenarios were read from; `save` and `save_qlog` do not overwrite them.
+    inputs: Sequence[str] = field(default=(), compare=False)
 
     @property
     def title(self) -> str:
@@ -195,17 +197,19 @@ class Inspection:
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file and return its path."""
-        from lasthop.experiments import store
+        from lasthop.experiments import outputs, store
 
+        outputs.check([("--out", path)], self.inputs)
         with store.partial(Path(path)) as temporary:
             Path(temporary).write_text(self.html, encoding="utf-8")
         return Path(path)
 
     def save_qlog(self, path: str | Path) -> Path:
         """Write the events of the senders as qlog (JSON-SEQ) and return the path."""
-        from lasthop.experiments import store
+        from lasthop.experiments import outputs, store
         from lasthop.inspection import qlog
 
+        outputs.check([("--qlog", path)], self.inputs)
         with store.partial(Path(path)) as temporary, open(temporary, "wb") as out:
             for line in qlog.records(self):
                 out.write(line)
@@ -281,6 +285,7 @@ def from_runs(
     version: str,
     shortest_s: float | None = None,
     command: str = "",
+    inputs: Sequence[str] = (),
 ) -> Inspection:
     """Build an inspection from runs: scenario, result, recorded columns and the index
     of the flow.
@@ -301,6 +306,7 @@ def from_runs(
         subjects=subjects,
         assumed=list(assumed),
         command=command,
+        inputs=inputs,
     )
 
 

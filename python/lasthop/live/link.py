@@ -13,10 +13,12 @@ from typing import Any
 
 from lasthop import _native, quantities
 from lasthop.errors import InputError
-from lasthop.experiments import plan
+from lasthop.experiments import outputs, plan
 
 #: The default bound of the lateness: the larger of this time (s) and this share of the delay.
 BOUND_S, BOUND_SHARE = 1e-3, 0.02
+#: The files of the report in the folder of `--out`.
+FILES = ("link.json", "link.svg", "link.png")
 #: Environment variable of a process in a user namespace of lasthop's.
 INSIDE = "LASTHOP_USER_NAMESPACE"
 
@@ -81,6 +83,7 @@ def link(
     ends: str = "",
     bound: str | None = None,
     pcap: str | Path | None = None,
+    out: str | Path | None = None,
     progress: Progress | None = None,
     own_sender: tuple[int, int] | None = None,
     device: str | None = None,
@@ -94,7 +97,8 @@ def link(
     the lateness of packets with which the run is valid. `own_sender` (port, bytes): instead of a
     server, lasthop's own sender with the flow's scheme sends these bytes to `command`, which
     accepts a connection at this port; the report then has `own_sender`. `device` is "tun" or
-    "packet" (default: what can be had). `prepare` is called before any file is read or written.
+    "packet" (default: what can be had). `out` is the folder to which the caller writes the report.
+    `prepare` is called before any file is read or written.
 
     The calling thread loses its privileges for good. Under sudo, the process becomes that of the
     user who called it before it reads the scenario, loads agents, and writes files.
@@ -122,6 +126,10 @@ def link(
     where = plan.source(file, settings=list(settings), last_hop=last_hop)
     requested = None if scheme in (None, "none") else scheme
     scenario: Any = plan.load(where, requested if scheme != "none" else "reno")
+    named = [] if out is None else outputs.in_folder("--out", out, FILES)
+    outputs.check(
+        [None if pcap is None else ("--pcap", pcap), *named], outputs.inputs_of(where, scenario)
+    )
     text = _native.link(
         scenario,
         prepared,

@@ -13,7 +13,7 @@ import numpy as np
 from lasthop import quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
-from lasthop.experiments import description, experiment, observing, plan
+from lasthop.experiments import description, experiment, observing, outputs, plan
 from lasthop.experiments.comparison import Comparison, Observe, compare
 from lasthop.experiments.experiment import DEFAULT_SEEDS, Figure
 from lasthop.experiments.plan import Case, Loader, Plan, Scheme, Source
@@ -105,6 +105,8 @@ class FigureResult:
         """
         from lasthop.plotting import styles
 
+        if file is not None:
+            outputs.check([("plot:", file)], inputs_of(self.figure, self.comparison.plan))
         with styles.use(style):
             drawing = draw(self, ax=ax)
             if drawing is None:
@@ -483,6 +485,26 @@ def _answer(scheme: str, packets: Sequence[str]) -> list[str]:
 def duration(the_plan: Plan) -> float:
     """Simulated seconds, from the filled-in scenario."""
     return quantities.seconds(tomllib.loads(the_plan.filled).get("duration"), "duration")
+
+
+def inputs_of(figure: Figure, the_plan: Plan) -> list[str | Path]:
+    """The files that the runs of a figure are read from."""
+    return [*the_plan.inputs, figure.path]
+
+
+def check_outputs(figure: Figure, options: Options, version: str, out: Path) -> None:
+    """Raise `InputError` if a file that `write` writes is an input of the figure.
+
+    Those of the papers are in the package.
+    """
+    if figure.path.is_relative_to(experiment.FOLDER):
+        return
+    base = out / figure.id
+    ends = (".svg", ".png", ".pdf", ".csv", TABLE, ".txt", ".md", ".json")
+    files = outputs.in_folder("--out", base.parent, [base.with_suffix(e).name for e in ends])
+    files += outputs.in_folder("--out", out, ["index.md", "index.html"])
+    the_plan = figure_plan(figure, options, version=version)
+    outputs.check(files, inputs_of(figure, the_plan))
 
 
 def write(
