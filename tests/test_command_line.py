@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from busy import PATIENCE, children_cpu_seconds, cpu_seconds
 from processes import rows_of, wait_for
 
 from lasthop import _native
-from lasthop.cli import arguments
+from lasthop.cli import arguments, command_tree
 from lasthop.cli.main import main
 
 HEAVY = ["polars", "numpy", "scipy", "matplotlib", "rich"]
@@ -313,3 +314,76 @@ def test_doctor() -> None:
     found = json.loads(lasthop("doctor", "--json").stdout)
     assert all("ok" in check for check in found["checks"])
     assert found["link"] in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ["compare", *SHORT, "--seed", "42"],
+            "compare has --seeds N (use seeds 1 to N); run, inspect and link have --seed N",
+        ),
+        (["compare", *SHORT, "--scheme", "reno"], "compare has --schemes S1,S2,…"),
+        (["run", *SHORT, "--schemes", "reno"], "run has --scheme S"),
+        (["inspect", *SHORT, "--scheme", "reno,cubic", "--json"], "several are --schemes reno,cub"),
+        (["run", "--colour", "red"], "run has no option --colour (see"),
+        (["run", "a.toml", "b.toml", "c.toml"], "unrecognized arguments: b.toml c.toml"),
+    ],
+)
+def test_an_option_of_another_command_is_refused_with_a_hint(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_no_command_takes_an_abbreviation(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in command_tree.commands():
+        for option in command.options():
+            name = option.flags[-1] if option.flags else ""
+            taken = {flag for o in command.options() for flag in o.flags}
+            short = name[:-1]
+            if len(short) < 4 or short in taken:
+                continue
+            value = f"={(option.choices or ['1'])[0]}" if option.takes_value else ""
+            assert main([command.name, short + value][not command.name :]) == 2, (command, short)
+            assert re.search("no option|required", capsys.readouterr().err), (command, short)
+
+
+#: Options whose values differ between commands: what the command writes.
+OUTPUTS = {"--out", "--pcap"}
+#: Values with more forms in one command.
+FORMS = {"N|A..B": "N", "SCHEMES": "S1,S2,…", "S,…": "S1,S2,…"}
+
+
+def test_an_option_takes_the_same_value_in_all_commands() -> None:
+    values: dict[str, set[str]] = {}
+    for command in command_tree.commands():
+        for option in command.options():
+            for flag in option.flags:
+                values.setdefault(flag, set()).add(FORMS.get(option.value, option.value))
+    differing = {flag for flag, found in values.items() if len(found) > 1}
+    assert differing == OUTPUTS
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--rate", "10"],
+        ["--rtt", "40"],
+        ["--loss", "1"],
+        ["--queue", "10"],
+        ["--duration", "10"],
+        ["--start", "1"],
+        ["--set", "tcp.min_rto=1"],
+        ["--set", "tcp.receive_window=65536"],
+    ],
+)
+def test_a_number_without_a_unit_is_refused_if_it_is_ambiguous(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = dict(zip(HOP[::2], HOP[1::2], strict=True))
+    given.pop(words[0], None)
+    assert main(["run", *(x for pair in given.items() for x in pair), *words]) == 2
+    error = capsys.readouterr().err
+    assert "such as" in error or "ambiguous" in error

@@ -85,7 +85,7 @@ def test_run_inspect_and_explain_take_the_name(
     assert Path("events/events.parquet").is_file()
     same = lasthop.run(last_hop=VALUES, scheme=name, flows={"duration": 4})
     assert same.data["flows"] == done["flows"]
-    seen = printed(capsys, "inspect", *HOP, "--scheme", f"cubic,{name}", "--out", "run.html")
+    seen = printed(capsys, "inspect", *HOP, "--schemes", f"cubic,{name}", "--out", "run.html")
     assert label in Path("run.html").read_text()
     looked = lasthop.inspect(
         last_hop=VALUES, schemes=["cubic", name], flows={"duration": 4}

@@ -102,7 +102,7 @@ def test_other_commands(
     capsys.readouterr()
     replayed = ("replay", "r.pcapng", "--interface", "bs-phone", "--mobile", "10.0.0.3")
     for words in (
-        ("inspect", *HOP, "--scheme", "reno,snoop", "--json"),
+        ("inspect", *HOP, "--schemes", "reno,snoop", "--json"),
         (*replayed, "--scheme", "snoop", "--out", "o.pcapng", "--json"),
         ("schemes", "--json"),
         ("schemes", "snoop", "--json"),

@@ -56,9 +56,10 @@ def compare(
     differences are computed pair by pair. Schemes are names ("snoop",
     "packet-control:dupack_threshold=12") or subclasses of `lasthop.CongestionControl`. `seeds` is
     the number of seeds, counted from 1. `vary` maps a scenario key to the values for which the
-    comparison is repeated. With `out`, each finished run is appended to OUT/runs.csv, and a later
-    call with the same arguments reuses it. `limit` is the longest estimated run time that may
-    start. A scenario file with `[plot]` and `[[claim]]` has its figure drawn and its claims judged.
+    comparison is repeated: a list, or a range such as "20..100..20 ms". With `out`, each finished
+    run is appended to OUT/runs.csv, and a later call with the same arguments reuses it. `limit` is
+    the longest estimated run time that may start. A scenario file with `[plot]` and `[[claim]]` has
+    its figure drawn and its claims judged.
 
     With `series`, each run is also measured over time: time to 90 % of the capacity, convergence,
     overshoot (docs/numbers.md).
@@ -141,7 +142,7 @@ def _planned(
         where,
         [*(wanted.schemes if schemes is None else schemes), *also],
         seeds if seeds is not None else wanted.seeds or experiment.DEFAULT_SEEDS,
-        {k: axis_texts(k, v) for k, v in vary.items()} if vary else dict(wanted.vary),
+        {k: _values(k, v) for k, v in vary.items()} if vary else dict(wanted.vary),
         own=wanted.settings,
         version=_native.version(),
         build=provenance.build_id(),
@@ -149,6 +150,13 @@ def _planned(
     if schemes is None:
         plan.check_needs(the_plan, wanted.settings)
     return described, the_plan
+
+
+def _values(key: str, given: Any) -> list[str]:
+    """The values of a varied key: a list, or a text as of `--vary`."""
+    from lasthop.experiments import axes
+
+    return axes.values(given, f"vary {key}") if isinstance(given, str) else axis_texts(key, given)
 
 
 def sweep(

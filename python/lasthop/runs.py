@@ -55,6 +55,7 @@ def inspect(
     file: str | Path | ScenarioDict | None = None,
     *,
     text: str | None = None,
+    scheme: Scheme | None = None,
     schemes: Sequence[Scheme] | Scheme | None = None,
     seed: int = 1,
     flow: str | None = None,
@@ -71,11 +72,12 @@ def inspect(
     """Look inside one run: windows, delays, sequence numbers, losses and the causes of stalls.
 
     The scenario is given as for `run`; `file` may also be a folder that `compare` wrote with `out`,
-    whose scenario is then run again. With several `schemes`, at most four, each is run with the
-    same seed. `flow` is the id of the flow to inspect (default: the first). `shortest` replaces the
-    threshold of stalls ("500 ms"). `out` is a file for the page, `qlog` one for the events of the
-    senders (JSON-SEQ). `pcap` is a folder for packet captures, one per hop, with at most `snaplen`
-    bytes of each packet; with several schemes it has a folder for each.
+    whose scenario is then run again. `scheme` replaces the scheme; with several `schemes`, at most
+    four, each is run with the same seed. `flow` is the id of the flow to inspect (default: the
+    first). `shortest` replaces the threshold of stalls ("500 ms"). `out` is a file for the page,
+    `qlog` one for the events of the senders (JSON-SEQ). `pcap` is a folder for packet captures, one
+    per hop, with at most `snaplen` bytes of each packet; with several schemes it has a folder for
+    each.
 
     Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
     for wrong input.
@@ -89,9 +91,12 @@ def inspect(
     where = plan.source(
         file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
     )
+    if scheme is not None and schemes is not None:
+        raise InputError("give `scheme` or `schemes`, not both")
+    schemes = scheme if schemes is None else schemes
     wanted = [schemes] if schemes is None or isinstance(schemes, (str, type)) else [*schemes]
     if not 1 <= len(wanted) <= MAX_INSPECTED:
-        raise InputError(f"--scheme takes 1 to {MAX_INSPECTED} schemes, found {len(wanted)}")
+        raise InputError(f"--schemes takes 1 to {MAX_INSPECTED} schemes, found {len(wanted)}")
     scenarios = [plan.load(where, scheme) for scheme in wanted]
     inputs = outputs.inputs_of(where, *scenarios)
     files = [(f"--{k}", v) for k, v in (("out", out), ("qlog", qlog)) if v is not None]

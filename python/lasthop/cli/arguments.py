@@ -23,8 +23,18 @@ class Parser(argparse.ArgumentParser):
     """Raises `InputError` for a wrong command line instead of exiting."""
 
     def __init__(self, **settings: Any) -> None:
-        # The examples in the epilog are lines.
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+        # The examples in the epilog are lines. `--seed` is no abbreviation of `--seeds`.
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=form, allow_abbrev=False, **settings)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read a command line; raises `InputError`, also for unknown options."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            from lasthop.cli import option_hints
+
+            raise InputError(option_hints.unknown(found.command or "", unknown))
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Raise `InputError`; argparse calls this for every wrong command line."""
@@ -59,7 +69,7 @@ def parse(words: Sequence[str]) -> Options:
     """Read the command line; raises `InputError` for mistakes."""
     given, carried = link.split(list(words))
     only = given[0] if given and given[0] in commands.NAMES else None
-    options = parser(only).parse_args(given, Options())
+    options: Options = parser(only).parse_args(given, Options())
     if carried:
         options.run = carried
     return options

@@ -62,8 +62,11 @@ def add_parser(commands: Any) -> None:
         "--vary",
         action="append",
         default=[],
-        metavar="KEY=V1,V2,…",
-        help="repeat the comparison for each of these values; may be given several times",
+        metavar="KEY=VALUES",
+        help=(
+            "repeat the comparison for each of these values: V1,V2,… or a range, as in `lasthop"
+            " sweep`; may be given several times"
+        ),
     )
     common.add_set(compare)
     compare.add_argument(
@@ -155,15 +158,12 @@ def compare(options: Options, words: list[str]) -> int:
 
 
 def _vary(options: Options) -> dict[str, list[str]]:
-    vary: dict[str, list[str]] = {}
     for text in options.vary:
         key, given = quantities.key_value(text, "--vary")
-        if key in vary:
-            raise InputError(
-                f"--vary {key} is given twice; list all values in one option, separated by commas"
-            )
-        vary[key] = common.split_list(given, f"--vary {key}")
-    return vary
+        common.split_list(given, f"--vary {key}")  # refuses an empty item
+    from lasthop.experiments import sweep_table
+
+    return sweep_table.read_options(options.vary, [])
 
 
 def _chart(options: Options) -> Chart | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lasthop.cli.options import Options
+    from lasthop.own_schemes import Scheme
 
 
 def add_parser(commands: Any) -> None:
@@ -26,7 +27,7 @@ def add_parser(commands: Any) -> None:
         ),
         **common.examples(
             "lasthop inspect --rate 2Mbps --rtt 40ms --loss 1% --scheme newreno --out run.html",
-            "lasthop inspect cell.toml --scheme cubic,bbr --seed 3 --out run.html",
+            "lasthop inspect cell.toml --schemes cubic,bbr --seed 3 --out run.html",
             "lasthop inspect cell.toml --qlog run.sqlog --pcap captures --snaplen 96",
             "lasthop inspect results --scheme bbr --seed 7 --out run.html",
         ),
@@ -35,11 +36,14 @@ def add_parser(commands: Any) -> None:
     common.add_flows(inspect)
     inspect.add_argument(
         "--scheme",
-        metavar="A[,B]",
+        metavar="S",
         help=(
-            "schemes, at most four: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…] (default:"
-            " the file's)"
+            "scheme to use instead of the one in [tcp]: NAME, NAME:key=value:… or"
+            " FILE.py:CLASS[:key=value:…]"
         ),
+    )
+    inspect.add_argument(
+        "--schemes", metavar="S1,S2,…", help="several schemes instead, at most four"
     )
     inspect.add_argument(
         "--seed",
@@ -79,7 +83,7 @@ def inspect(options: Options, words: list[str]) -> int:
         raise InputError("inspect writes nothing: give --out FILE.html, --qlog, --pcap or --json")
     if options.snaplen is not None and options.pcap is None:
         raise InputError("--snaplen needs --pcap DIR")
-    schemes = common.schemes(options.scheme, "--scheme")
+    schemes = _schemes(options)
     try:
         result = api.inspect(
             options.file,
@@ -105,3 +109,17 @@ def inspect(options: Options, words: list[str]) -> int:
         written = [x for x in (options.out, options.qlog, options.pcap) if x is not None]
         print(f"\nwritten: {', '.join(written)}")
     return 0
+
+
+def _schemes(options: Options) -> list[Scheme] | None:
+    """The schemes of `--schemes`, or the one of `--scheme`."""
+    if options.scheme is None:
+        return common.schemes(options.schemes, "--schemes")
+    if options.schemes is not None:
+        raise InputError("give --scheme S or --schemes S1,S2,…, not both")
+    found = common.schemes(options.scheme, "--scheme") or []
+    if len(found) != 1:
+        raise InputError(
+            f"--scheme takes one scheme; several are --schemes {options.scheme.strip(', ')}"
+        )
+    return found

@@ -200,7 +200,14 @@ def print_json(value: Any) -> None:
 
 def last_hop(options: Options) -> dict[str, str]:
     """The options of the last hop that were given."""
-    return {k: getattr(options, k) for k in LAST_HOP if getattr(options, k) is not None}
+    found = {k: getattr(options, k) for k in LAST_HOP if getattr(options, k) is not None}
+    share = found.get("loss", "").strip()
+    if share.replace(".", "", 1).isdigit() and float(share) >= 1:
+        raise InputError(
+            f"--loss {share} is ambiguous: without a unit it is a share below 1 (0.01 is 1 %);"
+            f" write {share}%"
+        )
+    return found
 
 
 def settings(options: Options) -> list[tuple[str, str]]:

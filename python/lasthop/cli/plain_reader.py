@@ -50,8 +50,8 @@ class Declarations:
 def read(words: Sequence[str]) -> Options | None:
     """The options of a command line, or `None` if only argparse can read it.
 
-    That is a line with a mistake, an abbreviation, a request for help, a word after an option that
-    begins with a dash, or arguments on both sides of an option.
+    That is a line with a mistake, an unknown option, a request for help, a word after an option
+    that begins with a dash, or arguments on both sides of an option.
     """
     if not words or words[0] not in commands.NAMES:
         return None
