@@ -217,3 +217,78 @@ def test_finished_runs_survive_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> N
     # With fewer seeds the rows of the others are removed, and the file is written again.
     assert main([*words, "--seeds", "2", "--out", "x", "--no-figure"]) == 2
     assert runs.read_bytes() == before
+
+
+BIG = "99999999999999999999"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--seed", BIG],
+        ["inspect", "--seed", BIG, "--json"],
+        ["run", "--flows", BIG],
+        ["compare", "--schemes", "reno", "--seeds", BIG],
+        ["sweep", "--schemes", "reno", "--seeds", BIG, "--out", "x"],
+        ["sweep", "--schemes", "reno", "--seeds", f"{BIG}..{BIG}", "--out", "x"],
+        ["sweep", "--schemes", "reno", "--until", "goodput ± 2 %", "--max-seeds", BIG, "--out=x"],
+        ["sweep", "--schemes", "reno", "--jobs", BIG, "--out", "x"],
+    ],
+)
+def test_a_whole_number_that_is_too_large_is_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([words[0], "b.toml", *words[1:]]) == 2
+    assert f"must be at most {10**4 if '--jobs' in words else ''}" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x/events.parquet").symlink_to("/dev/full")
+    for words in (
+        ["run", "b.toml", "--events", "x"],
+        ["run", "b.toml", "--pcap", "/dev/full"],
+        ["inspect", "b.toml", "--out", "/dev/full"],
+        ["inspect", "b.toml", "--qlog", "/dev/full"],
+    ):
+        assert main(words) == 2, words
+        assert "cannot write" in capsys.readouterr().err
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lasthop", "run", "b.toml", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "lasthop: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "returned", "allowed"),
+    [
+        ("counters", "3", "names with whole numbers below 2^64"),
+        ("counters", "{'a': 'x'}", "names with whole numbers below 2^64"),
+        ("counters", "{'a': 10**30}", "names with whole numbers below 2^64"),
+        ("counters", "{'a': -1}", "names with whole numbers below 2^64"),
+        ("counters", "{3: 1}", "names with whole numbers below 2^64"),
+        ("counters", "None", "names with whole numbers below 2^64"),
+        ("state_bytes", "'x'", "a whole number of bytes"),
+        ("state_bytes", "-1", "a whole number of bytes"),
+        ("state_bytes", "10**30", "a whole number of bytes"),
+        ("state_bytes", "None", "a whole number of bytes"),
+    ],
+)
+def test_a_wrong_result_of_an_agent_is_named(
+    method: str, returned: str, allowed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("agent.py").write_text(
+        f"import lasthop\nclass Counts(lasthop.Agent):\n    def {method}(self):\n"
+        f"        return {returned}\n"
+    )
+    assert main(["run", "b.toml", "--scheme", "agent.py:Counts"]) == 2
+    expected = f"Counts.{method}() must return {allowed}, found {eval(returned)!r}"
+    assert expected in capsys.readouterr().err
+    assert main(["compare", "b.toml", "--schemes", "reno,agent.py:Counts"]) == 2
+    assert expected in capsys.readouterr().err
+    sys.modules.pop(f"lasthop_scheme_{Path('agent.py').resolve().as_posix()}")

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.figures import FigureResult, Options, Reproduction
 
+#: Most processes of a sweep; more are taken for a mistake.
+MAX_JOBS = 10_000
+
 
 def compare(
     file: str | Path | ScenarioDict | None = None,
@@ -203,8 +206,8 @@ def sweep(
     extras.require("tables")
     if progress not in ("auto", "json", "none"):
         raise InputError(f'progress must be "auto", "json" or "none", found {progress!r}')
-    if jobs is not None and jobs < 1:
-        raise InputError(f"--jobs must be at least 1, found {jobs}")
+    if jobs is not None:
+        quantities.whole_number(jobs, "--jobs", 1, MAX_JOBS)
     where = plan.source(
         file,
         text=text,
@@ -316,8 +319,8 @@ def reproduce(
     from lasthop.reproduction import figures as engine
 
     version = _native.version()
-    if seeds is not None and seeds < 1:
-        raise InputError(f"--seeds must be at least 1, found {seeds}")
+    if seeds is not None:
+        quantities.whole_number(seeds, "--seeds", 1)
     styles.check(style)
     styles.check_formats(formats)
     chosen = experiment.load(figures)

@@ -6,6 +6,8 @@ from lasthop.errors import InputError
 
 # Separator of jointly varied keys, and of their values.
 JOINT_SEPARATOR = " & "
+# Largest seed, and largest number of seeds, flows or processes.
+MAX_SEED, MAX_COUNT = 2**63 - 1, 10**9
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -83,6 +85,16 @@ def number(value: object, what: str) -> float:
     if q is None:
         raise InputError(f'{what} must be a number such as 3 or "250 kbps", found {value!r}')
     return q.base
+
+
+def whole_number(value: int, what: str, least: int = 0, most: int = MAX_COUNT) -> int:
+    """A whole number in a range; raises `InputError`, which names it by `what`."""
+    if value < least:
+        bound = "must not be negative" if least == 0 else f"must be at least {least}"
+        raise InputError(f"{what} {bound}, found {value}")
+    if value > most:
+        raise InputError(f"{what} must be at most {most}, found {value}")
+    return value
 
 
 def format_number(x: float, digits: int = 4) -> str:

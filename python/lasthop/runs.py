@@ -82,8 +82,7 @@ def inspect(
     Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
     for wrong input.
     """
-    if seed < 0:
-        raise InputError(f"--seed must not be negative, found {seed}")
+    quantities.whole_number(seed, "--seed", most=quantities.MAX_SEED)
     if snaplen is not None and not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
         raise InputError(f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}")
     if isinstance(file, (str, Path)) and Path(file).is_dir():

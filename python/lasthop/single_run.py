@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lasthop.errors import InputError
+from lasthop import quantities
 from lasthop.experiments import interrupts, scenario_source
 
 TYPE_CHECKING = False
@@ -32,8 +32,7 @@ def simulate(
         from lasthop import extras
 
         extras.require("tables")
-    if seed < 0:
-        raise InputError(f"--seed must not be negative, found {seed}")
+    quantities.whole_number(seed, "--seed", most=quantities.MAX_SEED)
     scenario: Any = scenario_source.load(source, scheme)
     if events is not None or pcap is not None:
         from lasthop.experiments import outputs

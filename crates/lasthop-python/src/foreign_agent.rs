@@ -11,6 +11,7 @@ use lasthop::role::Role;
 use lasthop::schemes::catalogue::{ForeignAgent, SchemeChoice};
 use lasthop::segment::{Direction, FlowId, Notice, NoticeKind};
 use lasthop::units::{Duration, Time};
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -422,26 +423,46 @@ impl Agent for PythonAgent {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let read = |method: &Bound<'_, PyAny>| -> PyResult<Vec<(&'static str, u64)>> {
-            let found = method.call0()?.cast_into::<PyDict>()?;
+            let found = method.call0()?;
+            let wrong = || wrong_result(method, &found, "names with whole numbers below 2^64");
             let pair = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-                Ok((static_name(&key.extract::<String>()?)?, value.extract()?))
+                let key = key.extract::<String>().map_err(|_| wrong())?;
+                Ok((static_name(&key)?, value.extract().map_err(|_| wrong())?))
             };
-            found.iter().map(pair).collect()
+            found.cast::<PyDict>().map_err(|_| wrong())?.iter().map(pair).collect()
         };
         self.ask(COUNTERS, read).unwrap_or_default()
     }
 
     fn state_bytes(&self) -> usize {
-        self.ask(STATE_BYTES, |method| method.call0()?.extract()).unwrap_or_default()
+        let read = |method: &Bound<'_, PyAny>| returned(method, (), "a whole number of bytes");
+        self.ask(STATE_BYTES, read).unwrap_or_default()
     }
 
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
-        self.ask(EXPORT_STATE, |method| method.call1((flow,))?.extract()).flatten()
+        self.ask(EXPORT_STATE, |method| returned(method, (flow,), "bytes or None")).flatten()
     }
 
     fn import(&mut self, flow: FlowId, state: &[u8]) -> bool {
         self.ask(IMPORT_STATE, |method| method.call1((flow, state)).map(drop)).is_some()
     }
+}
+
+/// What a method returns. An error in the method is left as it is.
+fn returned<'py, A: PyCallArgs<'py>, T: for<'a> FromPyObject<'a, 'py>>(
+    method: &Bound<'py, PyAny>,
+    arguments: A,
+    allowed: &str,
+) -> PyResult<T> {
+    let found = method.call1(arguments)?;
+    found.extract().map_err(|_| wrong_result(method, &found, allowed))
+}
+
+/// The error for a result of another type, or out of range.
+fn wrong_result(method: &Bound<'_, PyAny>, found: &Bound<'_, PyAny>, allowed: &str) -> PyErr {
+    let name = method.getattr("__qualname__").map(|name| name.to_string()).unwrap_or_default();
+    let found = found.repr().map(|text| text.to_string()).unwrap_or_default();
+    InputError::new_err(format!("{name}() must return {allowed}, found {found}"))
 }
 
 /// The name of a link event, and the number of attempts if it has one.

@@ -113,9 +113,7 @@ def flows(options: Options) -> dict[str, Any]:
     if options.against is not None:
         found["against"] = tuple(split_list(options.against, "--against"))
     if options.flows is not None:
-        if options.flows < 1:
-            raise InputError(f"--flows must be at least 1, found {options.flows}")
-        found["flows"] = options.flows
+        found["flows"] = quantities.whole_number(options.flows, "--flows", 1)
     if options.start not in (None, RANDOM):
         found["start"] = tuple(split_list(options.start, "--start"))
     if options.upload:

@@ -119,4 +119,6 @@ def read_seeds(text: str) -> range:
     first, last = (1, int(found[1])) if found[2] is None else (int(found[1]), int(found[2]))
     if last < first or last < 1:
         raise InputError(f"--seeds {text} has no seeds")
+    quantities.whole_number(last, "--seeds", most=quantities.MAX_SEED)
+    quantities.whole_number(last - first + 1, "--seeds: the number of seeds")
     return range(first, last + 1)

@@ -27,7 +27,6 @@ from lasthop.experiments.store import (
     Place,
     Row,
     Store,
-    partial,
     row_texts,
     table,
     write_whole,
@@ -373,9 +372,7 @@ class Comparison:
         write_whole(out / "scenario.toml", self.plan.filled)
         write_whole(out / "command.txt", shlex.join(command) + "\n")
         if not _is_later(out / "runs.parquet", made_from):
-            # polars cannot open a file whose name is not valid UTF-8.
-            with partial(out / "runs.parquet") as temporary, open(temporary, "wb") as parquet:
-                self.runs.write_parquet(parquet)
+            parts.write_parquet(self.runs, out / "runs.parquet")
         files = [
             out / n
             for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")

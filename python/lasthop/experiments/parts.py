@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import extras
-from lasthop.experiments.store import DAMAGED, OTHER_INPUT, write_whole, writing
+from lasthop.errors import InputError
+from lasthop.experiments.store import DAMAGED, OTHER_INPUT, partial, write_whole, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +42,17 @@ class Part:
     #: One column per metric; NaN if unknown.
     values: npt.NDArray[np.float64]
     errors: Sequence[str]
+
+
+def write_parquet(frame: polars.DataFrame, path: Path) -> None:
+    """Replace a Parquet file as a whole; raises `InputError` if the disk is full."""
+    polars = import_polars()
+    # polars cannot open a file whose name is not valid UTF-8.
+    with partial(path) as temporary, open(temporary, "wb") as out:
+        try:
+            frame.write_parquet(out)
+        except polars.exceptions.PolarsError as error:
+            raise InputError(f"cannot write {path}: {error}") from None
 
 
 def parquet(frame: polars.DataFrame) -> bytes:

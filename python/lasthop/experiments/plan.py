@@ -367,9 +367,7 @@ def plan(
 def _seed_numbers(seeds: int | range) -> range:
     if isinstance(seeds, range):
         return seeds
-    if seeds < 1:
-        raise InputError(f"--seeds must be at least 1, found {seeds}")
-    return range(1, seeds + 1)
+    return range(1, quantities.whole_number(seeds, "--seeds", 1) + 1)
 
 
 def _points(vary: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:

@@ -125,6 +125,8 @@ def flow_options(given: Mapping[str, Any]) -> dict[str, Any]:
         rivals = found["against"]
         rivals = [rivals] if isinstance(rivals, (str, type)) else rivals
         found["against"] = tuple(own_schemes.name_of(s) for s in rivals)
+    if isinstance(found.get("flows"), int):
+        quantities.whole_number(found["flows"], "flows", 1)
     if "start" in found:
         starts = found["start"]
         starts = starts if isinstance(starts, (list, tuple)) else [starts]

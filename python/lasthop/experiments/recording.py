@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lasthop.experiments.store import partial
+from lasthop.experiments import parts
 
 
 def _numbers(column: Any) -> Any:
@@ -69,6 +69,4 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
             "value": columns["value"],
         }
     ).sort("t_ns", maintain_order=True)
-    # polars cannot open a file whose name is not valid UTF-8.
-    with partial(file) as temporary, open(temporary, "wb") as parquet:
-        table.write_parquet(parquet)
+    parts.write_parquet(table, file)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lasthop import own_schemes
+from lasthop import own_schemes, quantities
 from lasthop.errors import InputError
 from lasthop.experiments import axes, experiment, plan, provenance, stop_rule, sweep
 from lasthop.experiments import sweep_table as table
@@ -104,6 +104,7 @@ def prepare(
     else:
         first_round = len(seeds) if seeds else stop_rule.FIRST_ROUND
         most = chosen.max_seeds or max(stop_rule.DEFAULT_MAX_SEEDS, first_round)
+        quantities.whole_number(most, "--max-seeds")
         if most < first_round or first_round < 3:
             raise InputError(
                 f"--until needs a first round of at least 3 seeds and at most --max-seeds; found"

@@ -108,8 +108,7 @@ def link(
     """
     if not command:
         raise InputError("no command: write it after `--`, such as `-- ping -c 3 $LASTHOP_SERVER`")
-    if seed < 0:
-        raise InputError(f"--seed must not be negative, found {seed}")
+    quantities.whole_number(seed, "--seed", most=quantities.MAX_SEED)
     congestion_control, sack = _ends(ends)
     limit = None if bound is None else _seconds(bound)
     if is_under_sudo():

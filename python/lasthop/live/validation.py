@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lasthop import _native
+from lasthop import _native, quantities
 from lasthop.analysis import statistics
 from lasthop.errors import InputError
 from lasthop.experiments import plan
@@ -142,8 +142,7 @@ def validate(
 
     Raises `InputError` as `link`.
     """
-    if seeds < 1:
-        raise InputError(f"--seeds must be at least 1, found {seeds}")
+    quantities.whole_number(seeds, "--seeds", 1)
     try:
         probe = windows.TcpProbe(PORT)
     except OSError:
