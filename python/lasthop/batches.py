@@ -73,8 +73,8 @@ def compare(
     Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
     the finished runs. Raises `InputError` for wrong input.
     """
-    if out is not None:
-        extras.require("tables", "plots")
+    if chart is not None or style or formats:
+        extras.require("plots")
     from lasthop import _native
     from lasthop.experiments import comparison, store
     from lasthop.plotting import styles
@@ -203,7 +203,6 @@ def sweep(
     from lasthop.experiments import sweep as sweeps
     from lasthop.experiments.sweep_result import SweepResult, document
 
-    extras.require("tables")
     if progress not in ("auto", "json", "none"):
         raise InputError(f'progress must be "auto", "json" or "none", found {progress!r}')
     if jobs is not None:
@@ -236,6 +235,9 @@ def sweep(
             folder, runs, prepared, chunk_s, shown, jobs, dask
         )
         files = [f.name for f in sweeps.write_tables(folder, runs)] if complete else []
+        more = extras.not_written({"tables": "runs.parquet and table.parquet"})
+        if more and complete:
+            shown.note(more)
         data = document(runs, reused, time.monotonic() - start)
     for run, error in sorted(runs.failed.items())[:1]:
         case = prepared.sweep.cases[run[0]]

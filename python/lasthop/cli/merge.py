@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-from lasthop import extras
 from lasthop.cli import options as common
 from lasthop.cli.progress import SweepProgress
 
@@ -37,7 +36,6 @@ def merge(options: Options, _: list[str]) -> int:
     """`lasthop merge`."""
     from lasthop.experiments import store, sweep, sweep_result, sweep_run
 
-    extras.require("tables")
     start, out = time.monotonic(), Path(options.out)
     progress = SweepProgress("none" if options.quiet else options.progress, options.quiet)
     with store.sole_writer(out):

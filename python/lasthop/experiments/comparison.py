@@ -15,7 +15,7 @@ import numpy as np
 
 from lasthop import extras
 from lasthop.analysis import metrics, paired
-from lasthop.cli.progress import Progress
+from lasthop.cli.progress import Progress, note
 from lasthop.errors import Abandoned, InputError, traceback_outside
 from lasthop.experiments import blocks, description, observing, outputs, parts, pool
 from lasthop.experiments.blocks import Block
@@ -371,15 +371,18 @@ class Comparison:
         write_whole(out / description.FILE, description.text(described))
         write_whole(out / "scenario.toml", self.plan.filled)
         write_whole(out / "command.txt", shlex.join(command) + "\n")
-        if not _is_later(out / "runs.parquet", made_from):
-            parts.write_parquet(self.runs, out / "runs.parquet")
-        files = [
-            out / n
-            for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")
-        ]
-        files.append(out / description.FILE)
-        if figure and any(seeds for seeds, _ in self._table.values()):
+        names = ["runs.csv", "table.csv", "scenario.toml", "command.txt", description.FILE]
+        if extras.is_installed("tables"):
+            if not _is_later(out / "runs.parquet", made_from):
+                parts.write_parquet(self.runs, out / "runs.parquet")
+            names.append("runs.parquet")
+        files = [out / name for name in names]
+        figure = figure and any(seeds for seeds, _ in self._table.values())
+        if figure and extras.is_installed("plots"):
             files += self._write_figure(out, command, style, formats)
+        more = {"tables": "runs.parquet", **({"plots": "the figure"} if figure else {})}
+        if text := extras.not_written(more):
+            note(text)
         return files
 
     def _write_figure(

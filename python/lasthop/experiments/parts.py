@@ -1,4 +1,7 @@
-"""Parquet parts of a sweep: each has the runs of one chunk, and is written as a whole."""
+"""Parts of a sweep: each has the runs of one chunk, and is written as a whole.
+
+They are Parquet files, or arrays of numpy without the extra `tables`; both can be in one folder.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
     import polars
 
 FOLDER = "parts"
-SUFFIX = ".parquet"
+#: Suffixes of parts; the second one is that of parts written without the extra `tables`.
+PARQUET, ARRAYS = ".parquet", ".npz"
 
 
 def import_polars() -> Any:
@@ -70,6 +74,39 @@ def numbers(values: npt.NDArray[np.float64], names: Sequence[str]) -> Mapping[st
 
 def write(folder: Path, part: Part, metrics: Sequence[str]) -> Path:
     """Write a part; its name is the digest of its content. A failed write leaves nothing."""
+    arrays = not extras.is_installed("tables")
+    content = _arrays(part, metrics) if arrays else _parquet(part, metrics)
+    path = folder / FOLDER / f"{_digest(content)}{ARRAYS if arrays else PARQUET}"
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
+    _sync(path.parent)
+    return path
+
+
+def files(folder: Path) -> list[Path]:
+    """The parts in the folder of a sweep."""
+    found = (folder / FOLDER).glob("*")
+    return sorted(p for p in found if p.suffix in (PARQUET, ARRAYS) and p.name[0] != ".")
+
+
+def _arrays(part: Part, metrics: Sequence[str]) -> bytes:
+    import numpy as np
+
+    out = io.BytesIO()
+    np.savez_compressed(
+        out,
+        metrics=np.array(metrics, dtype=str),
+        key=np.array(part.keys, dtype=str),
+        scheme=np.array(part.schemes, dtype=str),
+        seed=np.array(part.seeds, dtype=np.int64),
+        values=part.values,
+        error=np.array(part.errors, dtype=str),
+    )
+    return out.getvalue()
+
+
+def _parquet(part: Part, metrics: Sequence[str]) -> bytes:
     polars = import_polars()
     frame = polars.DataFrame(
         {
@@ -80,13 +117,7 @@ def write(folder: Path, part: Part, metrics: Sequence[str]) -> Path:
             "error": polars.Series([e or None for e in part.errors], dtype=polars.String),
         }
     )
-    content = parquet(frame)
-    path = folder / FOLDER / f"{_digest(content)}{SUFFIX}"
-    with writing(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, content)
-    _sync(path.parent)
-    return path
+    return parquet(frame)
 
 
 def _digest(content: bytes) -> str:
@@ -110,26 +141,47 @@ def read(
 
     `clean` deletes unfinished files of an earlier, killed call.
     """
-    import numpy as np
-
-    for path in sorted((folder / FOLDER).glob("*")):
-        if clean and path.name.startswith(".") and path.name.endswith(".partial"):
+    if clean:
+        for path in (folder / FOLDER).glob(".*.partial"):
             path.unlink(missing_ok=True)
-        if path.suffix != SUFFIX or path.name.startswith("."):
-            continue
+    for path in files(folder):
         content = path.read_bytes()
         if _digest(content) != path.stem:
             left_out[DAMAGED] += 1
             continue
-        frame = import_polars().read_parquet(io.BytesIO(content))
-        if not set(metrics) <= set(frame.columns):
-            left_out[OTHER_INPUT] += len(frame)
-            continue
-        columns = [frame[n].fill_null(float("nan")).to_numpy() for n in metrics]
-        yield Part(
-            frame["key"].to_list(),
-            frame["scheme"].to_list(),
-            frame["seed"].to_list(),
-            np.column_stack(columns),
-            [e or "" for e in frame["error"].to_list()],
-        )
+        found, runs = (_read_arrays if path.suffix == ARRAYS else _read_parquet)(content, metrics)
+        if found is None:
+            left_out[OTHER_INPUT] += runs
+        else:
+            yield found
+
+
+def _read_parquet(content: bytes, metrics: Sequence[str]) -> tuple[Part | None, int]:
+    """The part and its number of runs; no part if a metric is missing."""
+    import numpy as np
+
+    frame = import_polars().read_parquet(io.BytesIO(content))
+    if not set(metrics) <= set(frame.columns):
+        return None, len(frame)
+    columns = [frame[n].fill_null(float("nan")).to_numpy() for n in metrics]
+    part = Part(
+        frame["key"].to_list(),
+        frame["scheme"].to_list(),
+        frame["seed"].to_list(),
+        np.column_stack(columns),
+        [e or "" for e in frame["error"].to_list()],
+    )
+    return part, len(frame)
+
+
+def _read_arrays(content: bytes, metrics: Sequence[str]) -> tuple[Part | None, int]:
+    """The same for arrays of numpy."""
+    import numpy as np
+
+    found = np.load(io.BytesIO(content), allow_pickle=False)
+    seeds, known = found["seed"].tolist(), found["metrics"].tolist()
+    if not set(metrics) <= set(known):
+        return None, len(seeds)
+    values = found["values"][:, [known.index(m) for m in metrics]]
+    keys, schemes, errors = (found[name].tolist() for name in ("key", "scheme", "error"))
+    return Part(keys, schemes, seeds, values, errors), len(seeds)

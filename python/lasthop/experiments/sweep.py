@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lasthop import extras
 from lasthop.analysis import paired, statistics
 from lasthop.errors import InputError
 from lasthop.experiments import observing, parts, plan, stop_rule
 from lasthop.experiments.chunks import CaseWork, Chunk, Finished
-from lasthop.experiments.store import OTHER_INPUT, write_whole
+from lasthop.experiments.store import OTHER_INPUT, row_texts, table, write_whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 DESCRIPTION = "sweep.json"
 #: The files of a sweep beside its parts.
-FILES = [DESCRIPTION, "scenario.toml", "runs.parquet", "table.parquet", "table.csv"]
+FILES = [DESCRIPTION, "scenario.toml", "runs.parquet", "table.parquet", "table.csv", "runs.csv"]
 # CPU time of a chunk, in seconds: enough that its overhead is small, and little to lose. The last
 # chunks are shorter, so that no worker waits long for another one.
 CHUNK_S = (10.0, 60.0)
@@ -354,8 +355,11 @@ def write_description(folder: Path, sweep: Sweep) -> None:
 def write_tables(folder: Path, runs: Runs) -> list[Path]:
     """Write `runs.parquet`, `table.parquet` and `table.csv`, in the order of the sweep.
 
-    Their bytes depend on the results alone, not on the order in which runs ended.
+    Without the extra `tables`, the files are `runs.csv` and `table.csv`. Their bytes depend on the
+    results alone, not on the order in which runs ended.
     """
+    if not extras.is_installed("tables"):
+        return _write_csv(folder, runs)
     polars = parts.import_polars()
     sweep, names = runs.sweep, list(runs.sweep.metrics)
     order = sorted(set(runs.values) | set(runs.failed))
@@ -373,13 +377,35 @@ def write_tables(folder: Path, runs: Runs) -> list[Path]:
             "error": polars.Series([runs.failed.get(r) for r in order], dtype=polars.String),
         }
     )
-    table = _table(runs)
+    found = _table(runs)
     files = [folder / n for n in ("runs.parquet", "table.parquet", "table.csv")]
     for file, content in zip(
-        files, (parts.parquet(frame), parts.parquet(table), table.write_csv().encode()), strict=True
+        files, (parts.parquet(frame), parts.parquet(found), found.write_csv().encode()), strict=True
     ):
         write_whole(file, content)
     return files
+
+
+def _write_csv(folder: Path, runs: Runs) -> list[Path]:
+    """Write `runs.csv` and `table.csv`, which need no polars."""
+    cases, names = runs.sweep.cases, list(runs.sweep.metrics)
+    keys = list(cases[0].set)
+    lines = [table(["point", *keys, "scheme", "seed", *names, "error"], [])]
+    unknown = np.full(len(names), math.nan)
+    for run in sorted(set(runs.values) | set(runs.failed)):
+        case, numbers = cases[run[0]], row_texts(runs.values.get(run, unknown)[np.newaxis])[0]
+        start = table([str(case.point), *case.set.values(), case.label], []).rstrip("\n")
+        error = table(["", runs.failed.get(run, "")], [])
+        lines.append(f"{start},{run[1]},{numbers}{error}")
+    write_whole(folder / "runs.csv", "".join(lines))
+    found = paired.Statistics(samples_of(runs), runs.sweep.metrics)
+    lines = [table(["point", *keys, "scheme", "metric", *paired.TABLE_COLUMNS], [])]
+    for case in cases:
+        start = table([str(case.point), *case.set.values(), case.label], []).rstrip("\n")
+        rows = row_texts(found.table_values(case.point, case.label))
+        lines += [f"{start},{n},{numbers}\n" for n, numbers in zip(names, rows, strict=True)]
+    write_whole(folder / "table.csv", "".join(lines))
+    return [folder / "runs.csv", folder / "table.csv"]
 
 
 def samples_of(runs: Runs) -> list[paired.Sample]:
@@ -447,4 +473,4 @@ def ids_differ(one: Sweep, other: Sweep) -> str:
 
 def folder_size(folder: Path) -> int:
     """Bytes of all parts in a folder."""
-    return sum(os.stat(p).st_size for p in (folder / parts.FOLDER).glob(f"*{parts.SUFFIX}"))
+    return sum(os.stat(p).st_size for p in parts.files(folder))

@@ -206,7 +206,7 @@ def merge(folders: Sequence[Path], out: Path, note: Callable[[str], None]) -> tu
     for folder in folders:
         if folder.resolve() == out.resolve():
             continue
-        for path in (folder / parts.FOLDER).glob(f"*{parts.SUFFIX}"):
+        for path in parts.files(folder):
             with store.partial(out / parts.FOLDER / path.name) as temporary:
                 shutil.copyfile(path, temporary)
     sweep.write_description(out, whole)
