@@ -16,6 +16,7 @@ from fakes import FakeCancel, FakeLoader
 
 import lasthop
 from lasthop.analysis import metrics
+from lasthop.cli.main import main
 from lasthop.errors import InputError
 from lasthop.experiments import plan
 from lasthop.experiments.comparison import Comparison, compare
@@ -409,3 +410,27 @@ def test_transfers_that_complete_are_compared_by_their_times(size: str, compared
     heads = str(result).splitlines()[1]
     assert f"{compared} change" in heads
     assert ("completion s" in heads) == (compared == "completion time")
+
+
+def test_transfers_are_compared_by_completion_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(
+        'duration = "9 s"\n[last_hop]\nrate = "4 Mbps"\nrtt = "40 ms"\nloss = "1 %"\n'
+        '[[flow]]\napp = { kind = "transfer", size = "200 kB" }\n'
+    )
+    assert main(["compare", str(file), "--schemes", "reno,cubic", "--seeds", "3"]) == 0
+    head = capsys.readouterr().out.splitlines()[1]
+    assert head.split()[:3] == ["scheme", "completion", "s"]
+    assert "goodput" not in head
+
+
+def test_the_delay_of_a_table_is_that_of_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--rate", "4Mbps", "--rtt", "40ms", "--duration", "2s", "--traffic", "web+bulk"]
+    assert main(["compare", *words, "--schemes", "reno,cubic", "--seeds", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  bulk: delay p95 ms  " in lines[1]
+    # The number of the scheme's row is that of the group's.
+    delay = lines[2].split()[2]
+    assert any(line.split()[:1] == ["bulk"] and delay in line.split() for line in lines)

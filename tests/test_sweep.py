@@ -493,3 +493,15 @@ def test_the_last_chunks_are_short_so_that_workers_end_together() -> None:
             busy_until[busy_until.index(min(busy_until))] += chunk
         assert max(busy_until) - min(busy_until) <= sweep.LAST_CHUNK_S
         assert max(busy_until) <= total / count + sweep.LAST_CHUNK_S
+
+
+def test_a_sweep_ends_with_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sweep", "--rate", "1Mbps", "--rtt", "40ms", "--loss", "1%", "--duration", "1s"]
+    words += ["--schemes", "reno,cubic", "--seeds", "1", "--out", str(tmp_path / "s")]
+    assert main([*words, "--vary", "last_hop.rtt=20..220..20ms"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = next(i for i, line in enumerate(lines) if "last_hop.rtt  scheme" in line)
+    assert "goodput (kbit/s)" in lines[head]
+    assert len(lines) == head + 1 + 20 + 1
+    assert lines[-1].startswith("2 more rows of points and schemes: ")
+    assert lines[-1].endswith(f"lasthop report {tmp_path / 's'}")

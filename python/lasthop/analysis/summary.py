@@ -46,6 +46,7 @@ SHOWN = (
     ("spurious_retransmissions", "spurious retransmissions"),
     ("timeouts", "timeouts"),
 )
+DELAY = "one_way_delay_s_p95"
 COMPLETION = ("completed_s", "completion s")
 #: What the schemes of a table are compared by.
 COMPARED = {"goodput_bps": "goodput", "completed_s": "completion time"}
@@ -63,12 +64,46 @@ def _compared(result: Comparison, number: int) -> str:
     return "completed_s" if complete else "goodput_bps"
 
 
+def _shown(result: Comparison, number: int, compared: str) -> list[tuple[str, str]]:
+    """The metrics with a column at one point, and their heads.
+
+    Transfers have the completion time first. Their goodput over the measured time is their size
+    divided by the duration of the run; it has no column if it is the same for all schemes.
+    """
+    shown = list(SHOWN)
+    if compared == COMPLETION[0]:
+        means = {result.statistics(number, x, "goodput_bps")["mean"] for x in result.plan.labels}
+        texts = {None if x is None else quantities.format_number(x) for x in means}
+        shown = [COMPLETION, *(shown[1:] if len(texts) == 1 else shown)]
+    group = _delay_group(result)
+    if not group:
+        return shown
+    return [
+        (f"groups.{group}.{key}", f"{group}: {title}") if key == DELAY else (key, title)
+        for key, title in shown
+    ]
+
+
+def _delay_group(result: Comparison) -> str:
+    """The group of flows whose delay the table of schemes has: the first one of the candidates.
+
+    The maximum over groups, such as a web session and a bulk flow, would be a delay of neither. The
+    tables of groups have the delays of the others. Empty with one group.
+    """
+    if len(result.plan.groups) < 2:
+        return ""
+    roles = [(n, r) for c in result.plan.cases for n, r, _ in c.scenario.group_roles]
+    candidates = (name for name, role in roles if role == ONLY_ROLE)
+    group = next(candidates, "")
+    return group if f"groups.{group}.{DELAY}" in result.metrics else ""
+
+
 def _point(result: Comparison, number: int) -> list[list[str]]:
     """The table of one point, one row per scheme."""
     several = len(result.plan.labels) > 2
     more = ["p (Holm)"] if several else []
     compared = _compared(result, number)
-    shown = [*SHOWN[:1], *([COMPLETION] if compared == COMPLETION[0] else []), *SHOWN[1:]]
+    shown = _shown(result, number, compared)
     change = f"{COMPARED[compared]} change"
     rows = [["scheme", *(title for _, title in shown), change, *more, "corr.", "runs"]]
     senders = {c.label: _over_sender(c) for c in result.plan.cases if c.point == number}
