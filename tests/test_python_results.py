@@ -365,3 +365,25 @@ def test_optional_packages_are_not_imported_by_a_comparison() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_a_plot_of_a_run_has_all_flows(tmp_path: Path) -> None:
+    hop = {"rate": 10e6, "rtt": 0.04}
+    two = lasthop.run(last_hop=hop, flows={"against": "bbr", "duration": 1})
+    figure = two.plot(show=["cwnd"])
+    (axis,) = figure.axes
+    assert len([x for x in axis.lines if len(x.get_xdata()) > 10]) == 2
+    text = " ".join(x.get_text() for x in figure.findobj(lambda x: hasattr(x, "get_text")))
+    assert "bbr" in text
+    assert "all 2 flows" in text
+    many = lasthop.run(last_hop=hop, flows={"traffic": "rrul", "duration": 1})
+    figure = many.plot(show=["cwnd", "sending"])
+    text = " ".join(x.get_text() for x in figure.findobj(lambda x: hasattr(x, "get_text")))
+    assert "mean of 8 flows (thin lines)" in text
+    # Eight thin lines and their mean.
+    assert len(figure.axes[0].lines) == 9
+    chosen = many.plot(show=["cwnd"], flow="up 1")
+    text = " ".join(x.get_text() for x in chosen.findobj(lambda x: hasattr(x, "get_text")))
+    assert "flow up 1 of 9 flows" in text
+    with pytest.raises(InputError, match="there is no flow 'x'"):
+        many.plot(show=["cwnd"], flow="x")

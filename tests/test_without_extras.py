@@ -1,4 +1,4 @@
-"""A plain `pip install`, which has neither polars nor matplotlib, stores results as CSV and JSON."""
+"""A plain `pip install` has neither polars nor matplotlib: results are stored as CSV and JSON."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import extras
 from lasthop.analysis import metrics
+from lasthop.errors import InputError
 from lasthop.experiments.scenario import Origin
 
 if TYPE_CHECKING:
@@ -103,10 +104,13 @@ class RunResult:
         file: str | Path | None = None,
         show: Sequence[str] = ("cwnd", "rate", "rtt"),
         *,
+        flow: str | None = None,
         style: str = "",
         ax: Any = None,
     ) -> Figure:
-        """Draw series of the first flow, one panel per series.
+        """Draw series of all flows, or of the one with the id `flow`, one panel per series.
+
+        Each flow has a line; more than seven have thin lines and their mean.
 
         `show` names series over time (goodput, delivered, rate, sending, cwnd, ssthresh,
         cwnd_reductions, queue, rtt, sequence) or "delay", the distribution of the one-way delay.
@@ -124,19 +128,39 @@ class RunResult:
             outputs.check([("plot:", file)], self._inputs())
         kinds = sorted({*series.events_needed(show, []), *series_panels.REDUCTIONS})
         _, columns = self.scenario.run_series(self.data["seed"], kinds)
-        events, span = series.Events.of(kinds, columns), (0.0, self.data["duration_s"])
+        span = (0.0, self.data["duration_s"])
+        labels = self._labels(flow)
+        flows = [(label, series.Events.of(kinds, columns, i)) for i, label in labels.items()]
         parts = []
         for name in show:
-            lines = series_panels.of_run(events, name, self.data["scheme"], span)
-            lines += series_panels.reductions(events) if name == "cwnd" else []
+            lines = series_panels.of_flows(flows, name, span)
+            if name == "cwnd" and len(flows) <= series_panels.MAX_LINES:
+                lines += series_panels.reductions([events for _, events in flows])
             parts.append(series_panels.panel(name, lines, span))
         title = f"{self.data['scenario']}: {self.data['scheme']}"
         caption = f"one run, seed {self.data['seed']}"
+        if len(self.data["flows"]) > 1:
+            which = "all" if flow is None else f"flow {flow} of"
+            caption += f", {which} {len(self.data['flows'])} flows"
         with styles.use(style):
             figure = plots.panels(parts, title, caption=caption, ax=ax)
             if file is not None:
                 plots.save(figure, [Path(file)])
         return figure
+
+    def _labels(self, wanted: str | None) -> dict[int, str]:
+        """Index and label of the flows to draw: the scheme, with several flows after the id."""
+        ids = [str(f["id"]) for f in self.data["flows"]]
+        if wanted is not None and wanted not in ids:
+            raise InputError(f"flow: there is no flow {wanted!r}; flows are {', '.join(ids[:20])}")
+        if len(ids) == 1:
+            return {0: str(self.data["scheme"])}
+        schemes = [str(f.get("scheme") or "") for f in self.data["flows"]]
+        return {
+            i: f"{name}: {scheme}" if scheme else name
+            for i, (name, scheme) in enumerate(zip(ids, schemes, strict=True))
+            if wanted in (None, name)
+        }
 
     def __repr__(self) -> str:
         scenario, scheme = (str(self.data[k]) for k in ("scenario", "scheme"))

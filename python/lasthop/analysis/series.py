@@ -172,7 +172,8 @@ def _last_second(events: Events, name: str, grid: NDArray[np.float64]) -> NDArra
     size = mine.len.astype(np.float64) if name == "sending" else mine.value
     total = np.concatenate([[0.0], np.cumsum(size) * 1e-3])
     now, then = (total[np.searchsorted(mine.t, g, side="right")] for g in (grid, grid - 1.0))
-    return np.asarray((now - then) * 8 / np.clip(grid, 1e-9, 1.0))
+    # A packet that is sent at time 0 has no rate at that time.
+    return np.where(grid > 0, (now - then) * 8 / np.clip(grid, 1e-9, 1.0), 0.0)
 
 
 def band(samples: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
