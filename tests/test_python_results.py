@@ -387,3 +387,17 @@ def test_a_plot_of_a_run_has_all_flows(tmp_path: Path) -> None:
     assert "flow up 1 of 9 flows" in text
     with pytest.raises(InputError, match="there is no flow 'x'"):
         many.plot(show=["cwnd"], flow="x")
+
+
+def test_options_of_the_last_hop_and_of_flows_are_arguments() -> None:
+    plain = lasthop.run(rate="1Mbps", rtt=0.04, traffic="bulk", duration=1)
+    nested = {"rate": "1Mbps", "rtt": 0.04}, {"traffic": "bulk", "duration": 1}
+    assert plain.data == lasthop.run(last_hop=nested[0], flows=nested[1]).data
+    assert len(lasthop.run(rate=1e6, rtt=0.04, duration=1, flows=2).data["flows"]) == 2
+    lasthop.compare(rate=1e6, rtt=0.04, duration=1, schemes=["reno", "cubic"])
+    with pytest.raises(InputError, match=r"no argument `durration` \(did you mean `duration`"):
+        lasthop.run(rate=1e6, durration=1)
+    with pytest.raises(InputError, match="rate is given twice"):
+        lasthop.run(last_hop={"rate": 1e6}, rate=1e6)
+    with pytest.raises(InputError, match=r"down is the name of a trace file.*found \[1, 2, 3\]"):
+        lasthop.run(last_hop={"down": [1, 2, 3]})

@@ -20,6 +20,7 @@ from lasthop.experiments.python_values import (
     axis_texts,
     setting_pairs,
     value_text,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def compare(
     vary: Mapping[str, Sequence[object]] | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
-    flows: Mapping[str, Any] | None = None,
+    flows: Mapping[str, Any] | int | None = None,
     out: str | Path | None = None,
     limit: str = "24 h",
     command: Sequence[str] = (),
@@ -52,6 +53,7 @@ def compare(
     style: str = "",
     formats: Sequence[str] = (),
     series: bool = False,
+    **options: Any,
 ) -> Comparison:
     """Compare schemes, paired by seed.
 
@@ -73,6 +75,7 @@ def compare(
     Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
     the finished runs. Raises `InputError` for wrong input.
     """
+    last_hop, flows = with_options(last_hop, flows, options)
     if chart is not None or style or formats:
         extras.require("plots")
     from lasthop import _native
@@ -174,7 +177,7 @@ def sweep(
     max_seeds: int | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
-    flows: Mapping[str, Any] | None = None,
+    flows: Mapping[str, Any] | int | None = None,
     out: str | Path,
     jobs: int | None = None,
     dask: str | None = None,
@@ -183,6 +186,7 @@ def sweep(
     progress: str = "auto",
     quiet: bool = False,
     command: Sequence[str] = (),
+    **options: Any,
 ) -> SweepResult:
     """Do the runs of all combinations of axes, schemes and seeds, and keep them in `out`.
 
@@ -196,6 +200,7 @@ def sweep(
     what is missing; while tables are written, it raises KeyboardInterrupt. Raises `InputError` for
     wrong input.
     """
+    last_hop, flows = with_options(last_hop, flows, options)
     import time
 
     from lasthop.cli.progress import SweepProgress

@@ -13,7 +13,7 @@ from lasthop import own_schemes, quantities, single_run
 from lasthop.errors import InputError
 from lasthop.experiments import outputs, plan
 from lasthop.experiments.plan import Scheme
-from lasthop.experiments.python_values import ScenarioDict, Settings, setting_pairs
+from lasthop.experiments.python_values import ScenarioDict, Settings, setting_pairs, with_options
 from lasthop.run_result import RunResult
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ def run(
     seed: int = 1,
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
-    flows: Mapping[str, Any] | None = None,
+    flows: Mapping[str, Any] | int | None = None,
     events: str | Path | None = None,
     pcap: str | Path | None = None,
+    **options: Any,
 ) -> RunResult:
     """Simulate a scenario once.
 
@@ -38,12 +39,14 @@ def run(
     last hop that `last_hop` describes (keys down, up, rtt, loss, rate, queue). `settings` overrides
     scenario keys: {"tcp.min_rto": "1 s"}. `flows` describes flows with the keys `traffic` (named
     traffic: "web+bulk"), `against` (schemes of competitors), `flows` (number of candidates),
-    `start` (start times), `upload` (true or false) and `duration`. Values are texts with units
+    `start` (start times), `upload` (true or false) and `duration`. `options` are keys of `last_hop`
+    and `flows` as arguments: rate="2Mbps", traffic="web", duration=10. Values are texts with units
     ("40ms") or numbers in seconds, bit/s, bytes, or as a share from 0 to 1. `events` is a folder
     for events.parquet, `pcap` a file for a packet capture (pcapng).
 
     Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
     """
+    last_hop, flows = with_options(last_hop, flows, options)
     where = plan.source(
         file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
     )
@@ -62,12 +65,13 @@ def inspect(
     shortest: str | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
-    flows: Mapping[str, Any] | None = None,
+    flows: Mapping[str, Any] | int | None = None,
     out: str | Path | None = None,
     qlog: str | Path | None = None,
     pcap: str | Path | None = None,
     snaplen: int | None = None,
     command: str = "",
+    **options: Any,
 ) -> Inspection:
     """Look inside one run: windows, delays, sequence numbers, losses and the causes of stalls.
 
@@ -82,6 +86,7 @@ def inspect(
     Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
     for wrong input.
     """
+    last_hop, flows = with_options(last_hop, flows, options)
     quantities.whole_number(seed, "--seed", most=quantities.MAX_SEED)
     if snaplen is not None and not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
         raise InputError(f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}")
@@ -182,8 +187,9 @@ def explain(
     scheme: Scheme | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
-    flows: Mapping[str, Any] | None = None,
+    flows: Mapping[str, Any] | int | None = None,
     observed: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
     """How a run would be computed, without running it. Arguments as for `run`.
 
@@ -193,6 +199,7 @@ def explain(
     run. `observed` is for a run that writes events or a capture: each event then happens at its
     time.
     """
+    last_hop, flows = with_options(last_hop, flows, options)
     where = plan.source(
         file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
     )

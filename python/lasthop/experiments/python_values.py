@@ -22,6 +22,9 @@ from lasthop import own_schemes, quantities
 from lasthop.errors import InputError
 from lasthop.quantities import JOINT_SEPARATOR
 
+#: Options that are arguments, as on the command line.
+LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
+FLOWS = ("traffic", "against", "start", "upload", "duration")
 #: Values of Python for keys of a scenario: {"tcp.min_rto": 1} or pairs of texts.
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
 #: A dictionary in the form of a scenario file.
@@ -111,11 +114,43 @@ def _listed(key: str, values: Any) -> list[Any]:
 
 def last_hop_texts(given: Mapping[str, object]) -> dict[str, str]:
     """The options of a last hop, such as {"rate": 2e6, "loss": 0.01}, as texts."""
+    for key in ("down", "up"):
+        if not isinstance(found := given.get(key), str | PathLike | None):
+            raise InputError(
+                f'{key} is the name of a trace file, such as "my.down" (one time in milliseconds'
+                f" on each line), found {found!r}"
+            )
     return {
         key: value_text(f"last_hop.{key}", value)
         for key, value in given.items()
         if value is not None
     }
+
+
+def with_options(
+    last_hop: Mapping[str, object] | None,
+    flows: Mapping[str, Any] | int | None,
+    options: Mapping[str, Any],
+) -> tuple[Mapping[str, object] | None, Mapping[str, Any] | None]:
+    """The last hop and the flows, with the options that are given by their names as arguments.
+
+    Raises `InputError` for a name that is no such option, and for an option that is given twice.
+    """
+    hop, about = dict(last_hop or {}), dict(flows) if isinstance(flows, Mapping) else {}
+    if isinstance(flows, int):
+        about["flows"] = flows
+    for name, value in options.items():
+        if name not in (*LAST_HOP, *FLOWS):
+            hint = quantities.did_you_mean(name, [*LAST_HOP, *FLOWS])
+            raise InputError(
+                f"there is no argument `{name}`{hint}; keys of a scenario are given as"
+                f" settings={{{name!r}: …}}"
+            )
+        place = hop if name in LAST_HOP else about
+        if place.get(name) is not None:
+            raise InputError(f"{name} is given twice")
+        place[name] = value
+    return hop or None, about or None
 
 
 def flow_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,4 +354,5 @@ __all__ = [
     "scenario_text",
     "setting_pairs",
     "value_text",
+    "with_options",
 ]
