@@ -139,6 +139,7 @@ def _planned(
         last_hop=last_hop,
         varied=list(vary or ()),
         flows=flows,
+        draw_starts=True,
     )
     plan.load(where)  # reports errors with their position in the file
     named = Path(file) if isinstance(file, (str, Path)) and file else Path("scenario")
@@ -218,6 +219,7 @@ def sweep(
         settings=setting_pairs(settings),
         last_hop=last_hop,
         flows=flows,
+        draw_starts=True,
     )
     asked = sweep_setup.wanted(schemes, vary or {}, zip, seeds, until, max_seeds)
     origin = str(file) if isinstance(file, (str, Path)) and str(file) else "scenario"

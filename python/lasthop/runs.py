@@ -93,7 +93,12 @@ def inspect(
     if isinstance(file, (str, Path)) and Path(file).is_dir():
         file = _stored_scenario(Path(file))
     where = plan.source(
-        file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
+        file,
+        text=text,
+        settings=setting_pairs(settings),
+        last_hop=last_hop,
+        flows=flows,
+        draw_starts=True,
     )
     if scheme is not None and schemes is not None:
         raise InputError("give `scheme` or `schemes`, not both")

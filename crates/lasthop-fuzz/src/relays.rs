@@ -132,6 +132,7 @@ impl Case {
             recovery: part.recovery,
             needs: part.needs,
             clock_phase: Duration::ZERO,
+            draw: 1,
         };
         let rule = scheme.outbound_window().unwrap_or_else(|| part.window());
         let mut round_trip = || Some(Duration(input.value::<u64>() >> 24)).filter(|d| d.0 > 0);

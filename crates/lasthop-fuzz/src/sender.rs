@@ -59,6 +59,7 @@ impl Case {
             recovery: variant.part.recovery,
             needs: variant.part.needs,
             clock_phase: Duration(u64::from(input.value::<u16>())),
+            draw: 1,
         };
         let mut case = Case {
             sender: Sender::new(config, &variant.profile, variant.part.window()),

@@ -138,8 +138,11 @@ getters! {
     Start(window::Start) {
         /// Current time, seconds since the start of the run.
         now_s: f64 = |s| s.now.as_secs();
-        /// Number of the connection. Derive from it what would be drawn at random.
+        /// Number of the connection.
         flow: u32 = |s| s.flow;
+        /// Number from which to derive what would be drawn at random: that of the connection, or
+        /// one that is drawn by seed, in runs that draw the starts of flows.
+        draw: u64 = |s| s.draw;
         /// Maximum segment size, bytes.
         mss: u32 = |s| s.mss;
         /// Round-trip time of the handshake, seconds; None if it gave none.

@@ -56,9 +56,12 @@ impl Scenario {
     /// overrides, `last_hop` the last-hop options. `scheme`, a name or a subclass of
     /// CongestionControl or Agent, replaces the scheme in [tcp]. `flows` are the options about
     /// flows: a dictionary with the keys traffic, against, flows, start, upload and
-    /// duration.
+    /// duration. `draw_starts`: the starts of flows and the places in traces are drawn by seed if
+    /// nothing else is random.
     #[new]
-    #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None, flows=None))]
+    #[pyo3(signature = (
+        text, origin=None, set=None, scheme=None, last_hop=None, flows=None, draw_starts=false
+    ))]
     fn new(
         py: Python<'_>,
         text: &str,
@@ -67,6 +70,7 @@ impl Scenario {
         scheme: Option<Bound<'_, PyAny>>,
         last_hop: Option<BTreeMap<String, String>>,
         flows: Option<Bound<'_, PyDict>>,
+        draw_starts: bool,
     ) -> PyResult<Scenario> {
         let mut foreign = Vec::new();
         let choice = match scheme {
@@ -90,6 +94,7 @@ impl Scenario {
             scheme: choice,
             last_hop: last_hop_options(last_hop.unwrap_or_default())?,
             flows: flows.as_ref().map(flow_options).transpose()?.unwrap_or_default(),
+            draw_starts,
         };
         let disk = Disk { opened: RefCell::default(), schemes: NamedSchemes::new(py) };
         let mut loaded = load(text, origin.as_deref(), &overrides, &disk)
@@ -117,6 +122,12 @@ impl Scenario {
     #[getter]
     fn random(&self) -> bool {
         self.loaded.network.is_random()
+    }
+
+    /// The key `random_starts`, also if it was added because nothing else is random.
+    #[getter]
+    fn random_starts(&self) -> Option<String> {
+        self.loaded.random_starts.map(|starts| starts.to_string())
     }
 
     /// Estimated number of frames sent over all links in one run.

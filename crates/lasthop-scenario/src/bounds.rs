@@ -92,6 +92,11 @@ pub fn narrowest_rate(network: &Network, flow: &Flow) -> Option<Rate> {
     capacity(network, flow).map(|path| path.rate)
 }
 
+/// Round-trip time of a flow's path without queueing; `None` if no link has a known rate.
+pub fn rtt(network: &Network, flow: &Flow) -> Option<Duration> {
+    capacity(network, flow).map(|path| path.rtt)
+}
+
 /// See [`Network::empty_path_s`].
 pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
     let path = capacity(network, flow)?;

@@ -14,6 +14,7 @@ use crate::flow_roles::{FlowRole, StartTimes};
 use crate::network::Role;
 use crate::outages::{OutageForm, outages};
 use crate::queues::{QueueForm, QueueSpec};
+use crate::random_starts::RandomStarts;
 use crate::shorthand::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
 use lasthop_channel::air::token_bucket::TokenBucketConfig;
@@ -34,6 +35,13 @@ pub struct File {
     /// The measured time.
     #[serde(default)]
     pub measure: Measure,
+    /// Each flow starts later than its `start` by a time that is drawn by seed, uniform from 0 to
+    /// this, and traces without `start` begin at a place that is drawn by seed. Default: nothing is
+    /// drawn; but where nothing else is random and flows share a link or a trace has no `start`,
+    /// compare, sweep, check and inspect draw both, with a range of ten round trips, at least 1 s,
+    /// at most a tenth of the time that a flow has. "none" turns it off.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    pub random_starts: Option<RandomStarts>,
     /// The short form of a network: server, base station and phone. Either this or `[[link]]` and
     /// `[[cell]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,6 +15,7 @@ use crate::file::File;
 use crate::network::Network;
 use crate::overrides::{self, Overrides};
 use crate::queue_limits;
+use crate::random_starts::{self, RandomStarts};
 use crate::resolve::resolve;
 use crate::tree::Tree;
 
@@ -67,6 +68,8 @@ pub struct Loaded {
     /// The same scenario as TOML with every default filled in. It loads to the same network (except
     /// for `assumed`) and has the paths of traces as the host opened them.
     pub filled: String,
+    /// The key `random_starts` of `filled`.
+    pub random_starts: Option<RandomStarts>,
     /// The experiment on it.
     pub experiment: Experiment,
     /// Title.
@@ -124,14 +127,37 @@ pub fn load(
     let mut file: File = tree.read(schema)?;
     overrides.flows.apply(&mut file, &tree)?;
     check(&file, &tree)?;
-    let experiment = experiment(&file, &tree)?;
-    let mut filled = fill(file, overrides, &tree, &mut traces)?;
-    let mut network = resolve(&filled, &tree, &mut traces)?;
-    queue_limits::settle(&mut network, &mut filled.file, &tree)?;
-    bounds::settle(&mut network, &mut filled.file, &tree);
+    random_starts::apply(&mut file, &tree);
+    let wanted = overrides.draw_starts.then(|| file.clone());
+    let loaded = finish(file, overrides, &tree, &mut traces)?;
+    let drawn = wanted.and_then(|file| random_starts::drawn(&file, &loaded.network, &tree));
+    let Some((file, assumed)) = drawn else { return Ok(loaded) };
+    let mut loaded = finish(file, overrides, &tree, &mut traces)?;
+    loaded.network.assumed.extend(assumed);
+    Ok(loaded)
+}
+
+/// Fills in the defaults of a checked file and resolves it.
+fn finish(
+    file: File,
+    overrides: &Overrides,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<Loaded, ScenarioError> {
+    let experiment = experiment(&file, tree)?;
+    let mut filled = fill(file, overrides, tree, traces)?;
+    let mut network = resolve(&filled, tree, traces)?;
+    queue_limits::settle(&mut network, &mut filled.file, tree)?;
+    bounds::settle(&mut network, &mut filled.file, tree);
     let text = as_toml(&filled.file)
         .map_err(|e| tree.whole(ErrorKind::Value(format!("cannot be written as TOML: {e}"))))?;
-    Ok(Loaded { title: network.title.clone(), network, filled: text, experiment })
+    Ok(Loaded {
+        title: network.title.clone(),
+        random_starts: filled.file.random_starts,
+        network,
+        filled: text,
+        experiment,
+    })
 }
 
 /// A file as TOML, by way of a JSON value: TOML's serialisers are compiled for that alone, and not

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::arrivals;
 use crate::bounds::{self, FlowBound};
 use crate::flow_roles;
+use crate::random_starts;
 use crate::routes;
 use lasthop_channel::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop_channel::air::delay::DelayProcess;
@@ -33,6 +34,8 @@ pub struct Network {
     pub duration: Duration,
     /// Start of the measured time.
     pub measure_from: Duration,
+    /// Each flow starts up to this later than its `start`, drawn by seed.
+    pub random_starts: Duration,
     /// Nodes.
     pub nodes: Vec<Node>,
     /// One-way links; a duplex `[[link]]` gives two, forward first, and so does a pair of members
@@ -85,7 +88,10 @@ impl Network {
                 && f.app.datagrams().is_none();
             ticks || AppState::is_random(&f.app) || f.loss.is_random() || f.ack_loss.is_random()
         };
-        !self.cells.is_empty() || self.links.iter().any(link) || self.flows.iter().any(flow)
+        !self.cells.is_empty()
+            || self.links.iter().any(link)
+            || self.flows.iter().any(flow)
+            || random_starts::is_random(self)
     }
 
     /// Index of the node with this name.
@@ -129,13 +135,14 @@ impl Network {
     }
 
     /// The network of the run with this seed: the transfers that arrive replace each Poisson
-    /// process. A network without such processes, and the result of this method, do not change.
+    /// process, and flows have the starts that are drawn. A network without both, and the result of
+    /// this method, do not change.
     /// The flows do not depend on schemes, so runs of different schemes with one seed can be
     /// paired.
     ///
     /// An observer of a run is made from this network, because it has the flows of the run.
     pub fn for_seed(&self, seed: u64) -> Cow<'_, Network> {
-        arrivals::for_seed(self, seed)
+        random_starts::for_seed(arrivals::for_seed(self, seed), seed)
     }
 
     /// Number of flows that a flow stands for: of a Poisson process the mean number of transfers,
@@ -230,6 +237,9 @@ pub struct Flow {
     pub ack_loss: LossConfig,
     /// True for a transfer of a Poisson process.
     pub is_arrival: bool,
+    /// What its senders draw at random derives from this number, drawn by seed, and the number of
+    /// the connection; without it, from the latter alone.
+    pub draw: Option<u64>,
 }
 
 impl Flow {

@@ -32,6 +32,9 @@ pub struct Overrides {
     pub last_hop: LastHopOptions,
     /// `--traffic`, `--against`, `--flows`, `--start`, `--upload`, `--duration`.
     pub flows: FlowOptions,
+    /// The starts of flows and the places in traces are drawn by seed if nothing else is random
+    /// and the file does not say `random_starts`: for hosts that compare runs.
+    pub draw_starts: bool,
 }
 
 /// The last hop on the command line: it replaces a file, or changes the last hop or radio link of

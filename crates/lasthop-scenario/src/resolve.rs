@@ -13,6 +13,7 @@ use crate::endpoints::NodeNames;
 use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{File, FlowSpec, HandoverSpec, HandoverState, LinkSpec, PathSpec};
 use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
+use crate::random_starts::{self, RandomStarts};
 use crate::routes::Arcs;
 use crate::sessions;
 use crate::tree::{Path, Tree};
@@ -34,6 +35,7 @@ pub fn resolve(
         // `defaults` has filled it in.
         duration: file.duration.unwrap_or(Duration::ZERO),
         measure_from: file.measure.from,
+        random_starts: file.random_starts.map_or(Duration::ZERO, RandomStarts::range),
         nodes: file
             .node
             .iter()
@@ -72,6 +74,7 @@ pub fn resolve(
     for (i, flow) in file.flow.iter().enumerate() {
         add_flows(&mut network, flow, i, filled, tree, traces)?;
     }
+    random_starts::check(&network, tree)?;
     for (i, spec) in file.handover.iter().enumerate() {
         add_handover(&mut network, spec, i, tree)?;
     }
@@ -405,6 +408,7 @@ fn first_flow(
         loss: spec.loss.clone().unwrap_or_default(),
         ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
         is_arrival: false,
+        draw: None,
     }
 }
 

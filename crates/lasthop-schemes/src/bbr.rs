@@ -18,10 +18,10 @@
 //! needed. Bad at: radio links whose rate falls quickly, aggregated ACKs, sharing shallow buffers
 //! with others (high loss) and deep ones with other BBR flows.
 //!
-//! Linux draws the phase in which ProbeBW begins; here it is computed from the flow's number, so
-//! that a run can be repeated and flows differ. Segments leave one at a time or in pairs
-//! (`tcp/pacing.rs`), so the allowance for three bursts is smaller than that of a kernel with
-//! segmentation offload.
+//! Linux draws the phase in which ProbeBW begins; here it is computed from the flow's number (or
+//! from the seed, in runs that draw the starts of flows), so that a run can be repeated and flows
+//! differ. Segments leave one at a time or in pairs (`tcp/pacing.rs`), so the allowance for three
+//! bursts is smaller than that of a kernel with segmentation offload.
 
 pub(super) mod model;
 mod policer;
@@ -460,7 +460,7 @@ impl Default for BbrWindow {
 impl WindowRule for BbrWindow {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         self.mss = f64::from(start.mss);
-        self.phase = (start.flow % 7) as usize;
+        self.phase = (start.draw % 7) as usize;
         self.initial_cwnd = window.cwnd;
         (self.min_rtt, self.min_rtt_at) = (start.rtt, start.now);
         self.paced_by_rtt = start.rtt.is_some();

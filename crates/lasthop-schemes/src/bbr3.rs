@@ -20,7 +20,8 @@
 //! by round to the delivered rate, and each probe ends early), and rates that change faster than
 //! it probes.
 //!
-//! The draft draws the time in Cruise at random; here the draws depend on the number of the flow.
+//! The draft draws the time in Cruise at random; here the draws depend on the number of the flow,
+//! or on the seed in runs that draw the starts of flows.
 //! A congestion mark (ECN) counts as one lost segment, because the draft leaves it open.
 //!
 //! # Where Linux differs from the draft

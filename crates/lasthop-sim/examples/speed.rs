@@ -125,6 +125,7 @@ impl Case {
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
             is_arrival: false,
+            draw: None,
         }
     }
 

@@ -150,9 +150,11 @@ pub struct Loss {
 pub struct Start {
     /// The current time.
     pub now: Time,
-    /// Number of the flow. A rule derives from it what it would draw at random, so that a run can
-    /// be repeated.
+    /// Number of the flow.
     pub flow: FlowId,
+    /// A rule derives from this number what it would draw at random, so that a run can be repeated
+    /// ([`SenderConfig::draw`](crate::sender::SenderConfig::draw)).
+    pub draw: u64,
     /// Maximum segment size in bytes.
     pub mss: u32,
     /// Round-trip time of the handshake, if it gave one.

@@ -407,7 +407,12 @@ def _case(
     needs = own.get(entry["label"], {})
     source = here.with_settings(list(needs.items())) if needs else here
     if needs:
+        drawn = scenario.random_starts if here.draw_starts else None
         scenario = loader(source, scheme)
+        if here.draw_starts and scenario.random_starts != drawn:
+            # All schemes of a point have the same starts, also if the needs of one are random.
+            source = source.with_settings([("random_starts", drawn or "none")])
+            scenario = loader(source, scheme)
     return Case(
         number,
         point,

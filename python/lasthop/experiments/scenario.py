@@ -33,6 +33,10 @@ class Scenario(Protocol):
         """True if the scenario has a random process."""
 
     @property
+    def random_starts(self) -> str | None:
+        """The key `random_starts`, also if it was added because nothing else is random."""
+
+    @property
     def estimated_frames(self) -> int:
         """Estimated number of frames that one run sends over links."""
 

@@ -27,7 +27,9 @@ STDIN = "-"
 class Source:
     """The source of a scenario: its text, its file, and the overrides of the caller.
 
-    `flows` are the options about flows: traffic, against, flows, start, upload, duration.
+    `flows` are the options about flows: traffic, against, flows, start, upload, duration. With
+    `draw_starts`, the starts of flows and the places in traces are drawn by seed if nothing else
+    is random (docs/scenario.md, `random_starts`).
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class Source:
         settings: tuple[tuple[str, str], ...] = (),
         last_hop: tuple[tuple[str, str], ...] = (),
         flows: tuple[tuple[str, Any], ...] = (),
+        draw_starts: bool = False,
     ) -> None:
         self.text = text
         self.origin = origin
         self.settings = settings
         self.last_hop = last_hop
         self.flows = flows
+        self.draw_starts = draw_starts
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Source) and vars(self) == vars(other)
@@ -57,7 +61,7 @@ class Source:
         """
         keys = [k for k, _ in more]
         hop = tuple((k, v) for k, v in self.last_hop if f"last_hop.{k}" not in keys)
-        return Source(self.text, self.origin, (*self.settings, *more), hop, self.flows)
+        return self._changed((*self.settings, *more), hop)
 
     def for_scheme(self, scheme: Scheme) -> Source:
         """Return the source without those settings of a scheme that `scheme` does not have.
@@ -72,7 +76,12 @@ class Source:
         known = own_schemes.setting_names(scheme)
         other = {k for k in keys if k.removeprefix(SCHEME_KEY) not in known}
         kept = tuple((k, v) for k, v in self.settings if k not in other)
-        return Source(self.text, self.origin, kept, self.last_hop, self.flows)
+        return self._changed(kept, self.last_hop)
+
+    def _changed(
+        self, settings: tuple[tuple[str, str], ...], last_hop: tuple[tuple[str, str], ...]
+    ) -> Source:
+        return Source(self.text, self.origin, settings, last_hop, self.flows, self.draw_starts)
 
 
 #: Folder of the traces shipped with lasthop.
@@ -102,6 +111,7 @@ def load(source: Source, scheme: Scheme | None = None) -> Scenario:
         scheme,
         dict(source.last_hop),
         {k: list(v) if isinstance(v, tuple) else v for k, v in source.flows},
+        source.draw_starts,
     )
 
 
@@ -125,12 +135,13 @@ def source(
     last_hop: Mapping[str, object] | None = None,
     varied: Sequence[str] = (),
     flows: Mapping[str, Any] | None = None,
+    draw_starts: bool = False,
 ) -> Source:
     """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone.
 
     `file` may also be a dictionary in the form of a file. `flows` has the options about flows, by
     name. With the file "-", the scenario is read from stdin. The title that describes a last hop
-    leaves out the keys in `varied`.
+    leaves out the keys in `varied`. `draw_starts` is for what compares runs; see `Source`.
     """
     if file is not None and text is not None:
         raise InputError("give a scenario as a file or dictionary, or its text, not both")
@@ -144,9 +155,9 @@ def source(
 
         text, file = python_values.scenario_text(file), None
     if text is not None:
-        return Source(text, None, tuple(settings), hop, about_flows)
+        return Source(text, None, tuple(settings), hop, about_flows, draw_starts)
     if file is not None and str(file) == STDIN:
-        return Source(_stdin(), None, tuple(settings), hop, about_flows)
+        return Source(_stdin(), None, tuple(settings), hop, about_flows, draw_starts)
     if file is not None:
         path = os.fspath(file)
         if os.path.normpath(path) != path:
@@ -156,7 +167,7 @@ def source(
         try:
             with open(path, encoding="utf-8") as opened:
                 content = opened.read()
-            return Source(content, path, tuple(settings), hop, about_flows)
+            return Source(content, path, tuple(settings), hop, about_flows, draw_starts)
         except UnicodeDecodeError:
             raise InputError(f"{path}: not a text file in UTF-8") from None
         except OSError as error:
@@ -172,7 +183,7 @@ def source(
 
     title = json.dumps(_last_hop_title(shown) + _flows_title(dict(about_flows)))
     described = f'title = {title}\nduration = "60 s"\n[last_hop]\n'
-    return Source(described, None, tuple(settings), hop, about_flows)
+    return Source(described, None, tuple(settings), hop, about_flows, draw_starts)
 
 
 def _last_hop_texts(given: Mapping[str, object]) -> dict[str, str]:

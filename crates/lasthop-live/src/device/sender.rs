@@ -74,6 +74,7 @@ impl OwnSender {
             recovery: part.recovery,
             needs: part.needs,
             clock_phase: clock_phase(&profile, seed, 0),
+            draw: 0,
         };
         let side = |address, isn| Side { address, isn, window_scale: 0 };
         let wire = Wire {

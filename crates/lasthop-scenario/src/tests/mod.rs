@@ -8,6 +8,7 @@ mod mistakes;
 mod overriding;
 mod presets;
 mod queue_limits;
+mod random_starts;
 mod reading;
 
 use std::io::{Cursor, Error, ErrorKind, Read};

@@ -361,7 +361,10 @@ pub mod path {
         pub fn new(mut rule: R, flow: FlowId, rate: f64, delay_ms: u64) -> Self {
             let mut w = window(10.0, f64::INFINITY);
             let delay = Duration::millis(delay_ms);
-            rule.on_established(&mut w, &Start { flow, rtt: Some(delay), ..start() });
+            rule.on_established(
+                &mut w,
+                &Start { flow, draw: u64::from(flow), rtt: Some(delay), ..start() },
+            );
             let sampler = RateSampler::new(Some(delay));
             let flying = VecDeque::new();
             Path {

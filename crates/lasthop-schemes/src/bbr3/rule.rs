@@ -11,7 +11,7 @@ impl WindowRule for Bbr3Window {
         }
         self.bounds.sack = start.sack;
         self.bounds.follow(self.rules, self.mss);
-        self.draws = Stream::new(u64::from(start.flow), "bbr3 probe wait");
+        self.draws = Stream::new(start.draw, "bbr3 probe wait");
         self.initial_cwnd = window.cwnd;
         (self.min_rtt, self.min_rtt_at) = (start.rtt, start.now);
         (self.probe_rtt_min, self.probe_rtt_min_at) = (start.rtt, start.now);

@@ -63,6 +63,7 @@ pub fn start() -> Start {
     Start {
         now: Time::ZERO,
         flow: 0,
+        draw: 0,
         mss: 1000,
         rtt,
         sack: true,

@@ -175,6 +175,7 @@ impl<R: Observer> Builder<'_, R> {
             recovery: part.recovery,
             needs: part.needs,
             clock_phase: clock_phase(&profile, self.seed, index),
+            draw: flow.draw.unwrap_or_default().wrapping_add(u64::from(index)),
         };
         let sender = Sender::new(config, &profile, part.window());
         let receiver = Receiver::new(

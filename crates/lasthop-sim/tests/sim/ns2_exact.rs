@@ -144,6 +144,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
             is_arrival: false,
+            draw: None,
         }],
         assumed: vec![],
     }

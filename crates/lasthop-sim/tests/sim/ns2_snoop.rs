@@ -68,6 +68,7 @@ fn network(f: &Fixture, sender: &str) -> Network {
         loss: LossConfig::None,
         ack_loss: LossConfig::None,
         is_arrival: false,
+        draw: None,
     };
     let mut net = last_hop(vec![flow], Duration::secs(2000));
     let after_start = |link: &Link, bytes: u64| {

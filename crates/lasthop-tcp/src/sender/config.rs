@@ -82,6 +82,9 @@ pub struct SenderConfig {
     /// Where the clock stands at time zero, for its ticks
     /// ([`clock_phase`](crate::ticks::clock_phase)).
     pub clock_phase: Duration,
+    /// What the window rule draws at random derives from this number: the number of the flow, or a
+    /// number that is drawn by seed, so that runs with other seeds have other draws.
+    pub draw: u64,
 }
 
 /// Counters of a sender.

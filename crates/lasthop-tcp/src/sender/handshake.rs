@@ -71,6 +71,7 @@ impl<W: WindowRule> Sender<W> {
         let start = Start {
             now,
             flow: stream.config().flow,
+            draw: stream.config().draw,
             mss: stream.mss(),
             rtt: stream.timers().rto().srtt(),
             sack: stream.config().needs.sack,

@@ -69,6 +69,7 @@ use stream::Stream;
 ///     recovery: "newreno".parse()?,
 ///     needs: Needs::default(),
 ///     clock_phase: Duration::ZERO,
+///     draw: 0,
 /// };
 /// let mut sender = Sender::new(config, &Profile::named(ProfileName::Rfc), Reno);
 /// let mut host = Host::default();

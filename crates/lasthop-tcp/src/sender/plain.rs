@@ -144,6 +144,7 @@ mod tests {
             recovery: case.recovery.parse().unwrap(),
             needs: Needs::default(),
             clock_phase: Duration::ZERO,
+            draw: 3,
         };
         let mut sender = Sender::new(config, &profile, Reno { known: case.known });
         let mut host = Host::default();

@@ -170,6 +170,7 @@ impl Bench {
                 recovery: part.recovery,
                 needs: part.needs,
                 clock_phase: Duration::ZERO,
+                draw: u64::from(flow),
             };
             Connection {
                 sender: Sender::new(config, profile, part.window()),

@@ -31,6 +31,7 @@ fn sender(recovery: RecoveryKind, profile: ProfileName, sack: bool) -> Sender<Re
         recovery: Recovery::of(recovery),
         needs: Needs { sack, ..Needs::default() },
         clock_phase: Duration::ZERO,
+        draw: 0,
     };
     Sender::new(config, &Profile::named(profile), RenoWindow)
 }

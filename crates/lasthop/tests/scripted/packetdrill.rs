@@ -259,6 +259,7 @@ impl Player {
             recovery: if profile.sack { part.recovery } else { part.recovery.without_sack() },
             needs: part.needs,
             clock_phase: Duration::ZERO,
+            draw: 0,
         };
         Player {
             sender: Sender::new(config, &profile, part.window()),

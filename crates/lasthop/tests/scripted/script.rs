@@ -170,6 +170,7 @@ impl Player {
             recovery: part.recovery,
             needs: part.needs,
             clock_phase: Duration::ZERO,
+            draw: 0,
         };
         let sender = Sender::new(config, &profile, part.window());
         let unconnected = head.iter().any(|(_, line)| *line == "unconnected");

@@ -179,6 +179,7 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
                 loss,
                 ack_loss,
                 is_arrival: false,
+                draw: None,
             }
         },
     )
