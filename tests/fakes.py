@@ -137,6 +137,7 @@ class FakeScenario:
     has_users = False
     inputs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    random_starts: str | None = None
 
     def __init__(
         self,

@@ -314,7 +314,7 @@ def test_a_deterministic_case_gets_one_run_among_random_ones() -> None:
     table = str(result).split("last_hop.loss = 2 %")
     assert "±" not in table[0].split("last_hop.loss = 0 %")[1]
     assert (
-        "deterministic at last_hop.loss = 0 %: one run per case, no confidence interval" in table[1]
+        "one run, nothing drawn, at last_hop.loss = 0 %: each run would be the same" in table[1]
     )
     assert result.plan.size() == 10
 

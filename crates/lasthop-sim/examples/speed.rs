@@ -134,6 +134,7 @@ impl Case {
             title: "speed".into(),
             duration: Duration::secs(self.seconds * factor),
             measure_from: Duration::ZERO,
+            random_starts: Duration::ZERO,
             nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)]
                 .map(|(n, role)| Node { name: n.into(), role })
                 .to_vec(),

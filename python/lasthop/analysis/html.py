@@ -80,10 +80,14 @@ def comparison(result: Comparison) -> str:
                 case.label,
                 *(summary.interval(stats[m], metrics.factor(m)) for m in shown),
                 change,
-                str(len(result.values(case.point, case.label, "goodput_bps"))),
+                summary.runs_text(
+                    len(result.values(case.point, case.label, "goodput_bps")),
+                    result.deterministic(case.point, case.label),
+                ),
             ]
         )
-    title = f"{plan.title}: mean ± half-width of the 95 % CI"
+    intervals = "mean ± half-width of the 95 % CI" if plan.random else summary.NOTHING_DRAWN
+    title = f"{plan.title}: {intervals}"
     return f"<p><b>{html.escape(title)}</b></p>{table(header, rows)}{claims(result.verdicts)}"
 
 
@@ -100,12 +104,13 @@ def sweep(result: SweepResult) -> str:
         if row["metric"] in shown:
             at = (str(row["point"]), *(str(row[k]) for k in keys))
             rows.setdefault(at, {})[row["metric"]] = row
+    fixed = {(str(point), label) for point, label in result.deterministic}
     header = [*keys, *(metrics.label(m) for m in shown), "runs"]
     body = [
         [
             *at[1:],
             *(_interval(found.get(m), m) for m in shown),
-            f"{next(iter(found.values()))['runs']:.0f}",
+            summary.runs_text(int(next(iter(found.values()))["runs"]), (at[0], at[-1]) in fixed),
         ]
         for at, found in rows.items()
     ]

@@ -100,7 +100,10 @@ def _table(result: FigureResult) -> list[str]:
                     at,
                     case.label,
                     *cells,
-                    str(len(comparison.values(case.point, case.label, shown[0]))),
+                    summary.runs_text(
+                        len(comparison.values(case.point, case.label, shown[0])),
+                        comparison.deterministic(case.point, case.label),
+                    ),
                 ]
             )
             + " |"

@@ -256,6 +256,7 @@ def _check() -> Schema:
         "runs": _COUNT,
         "verdict": {"enum": ["ok", "worse", "undecided"]},
         "why": _TEXT,
+        "deterministic": {**_FLAG, "description": "one run, because nothing is drawn by seed"},
     }
     return _object(
         {
@@ -433,7 +434,7 @@ def _baseline() -> Schema:
             "gates": _TEXTS,
             "cases": _list(_object(case)),
         },
-        {"assumed": _ASSUMED, "elapsed_s": _ELAPSED},
+        {"assumed": _ASSUMED, "elapsed_s": _ELAPSED, "draw_starts": _FLAG},
     )
 
 

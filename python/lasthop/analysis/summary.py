@@ -40,6 +40,15 @@ def percent(ratio: Mapping[str, Any]) -> str:
     )
 
 
+#: What a table says of a case whose result is the same for every seed, in place of an interval.
+NOTHING_DRAWN = "one run, nothing drawn"
+
+
+def runs_text(runs: int, deterministic: bool) -> str:
+    """Number of runs of a case: "20"; of a deterministic one: "one run, nothing drawn"."""
+    return NOTHING_DRAWN if deterministic and runs == 1 else str(runs)
+
+
 SHOWN = (
     ("goodput_bps", "goodput kbit/s"),
     ("one_way_delay_s_p95", "delay p95 ms"),
@@ -119,7 +128,10 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
             "" if first else percent(main["ratio_to_first"]),
             *(["" if first else _p(result, number, label, compared)] if several else []),
             "" if first or correlation is None else f"{correlation:.2f}",
-            str(len(result.values(number, label, "goodput_bps"))),
+            runs_text(
+                len(result.values(number, label, "goodput_bps")),
+                result.deterministic(number, label),
+            ),
         ]
 
     return rows + _by_group(result, row)
@@ -322,7 +334,8 @@ def comparison(result: Comparison) -> str:
         if result.interrupted
         else count(len(result.rows), "run")
     )
-    heading = f"{plan.title}: {runs}, mean ± half-width of the 95 % CI"
+    intervals = "mean ± half-width of the 95 % CI" if plan.random else f"each {NOTHING_DRAWN}"
+    heading = f"{plan.title}: {runs}, {intervals}"
     warnings = [f"warning: {line}" for line in plan.warnings]
     if plan.has_many_schemes and plan.vary:
         out = [
@@ -383,11 +396,12 @@ def _deterministic_cases(plan: Plan) -> list[str]:
     if not cases:
         return []
     place = plan.describe_cases(cases) or "in this scenario"
-    traces = any(c.scenario.inputs for c in cases)
-    how = (
-        '; for a random start position in the trace: --start random, or start = "random" in the'
-        " file (--set last_hop.start=random)"
-        if traces
-        else ""
-    )
-    return [f"deterministic {place}: one run per case, no confidence interval{how}"]
+    how = []
+    if any(c.scenario.inputs for c in cases):
+        how.append(
+            'for a random start position in the trace: --start random, or start = "random" in the'
+            " file (--set last_hop.start=random)"
+        )
+    if any(c.scenario.random_starts == "none" for c in cases):
+        how.append('random_starts = "none": the starts of flows are not drawn')
+    return ["; ".join([f"{NOTHING_DRAWN}, {place}: each run would be the same", *how])]

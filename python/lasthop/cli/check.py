@@ -89,6 +89,7 @@ def check(options: Options, words: list[str]) -> int:
 
 def _check(options: Options, words: list[str]) -> int:
     from lasthop import _native
+    from lasthop.analysis import summary
     from lasthop.experiments import baseline, outputs, store
 
     start, path = time.monotonic(), Path(options.baseline)
@@ -129,10 +130,25 @@ def _check(options: Options, words: list[str]) -> int:
         print(f"{document['scenario']}: present code against {path}")
         print("\n".join(baseline.text(r) for r in results))
         print(f"{len(results) - len(failed)} of {len(results)} gates hold")
+        if not what.draw_starts and _would_draw(what, version):
+            print(
+                f"{path} has no drawn starts, because an older lasthop wrote it; with --update it"
+                " gets runs that differ by seed"
+            )
+        for line in summary.assumptions(found.plan):
+            print(line)
     if found.failed:
         row = found.failed[0]
         print(f"lasthop: run {row.seed} of {row.case.label} failed: {row.error}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _would_draw(what: Setup, version: str) -> bool:
+    """True if a new baseline would have drawn starts."""
+    from dataclasses import replace
+
+    cases = replace(what, draw_starts=True).plan(version).cases
+    return any(c.scenario.random_starts not in (None, "none") for c in cases)
 
 
 def _update(options: Options, words: list[str], given: bool) -> int:
@@ -188,5 +204,5 @@ def _again(what: Setup) -> Setup:
     from lasthop.experiments import plan
 
     if what.file is None:
-        return what
-    return replace(what, text=plan.source(what.file).text)
+        return replace(what, draw_starts=True)
+    return replace(what, text=plan.source(what.file).text, draw_starts=True)

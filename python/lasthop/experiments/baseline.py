@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import own_schemes, quantities
-from lasthop.analysis import metrics, statistics
+from lasthop.analysis import metrics, statistics, summary
 from lasthop.errors import InputError
 from lasthop.experiments import comparison, experiment, plan, provenance, store
 
@@ -52,6 +52,8 @@ class Result:
     runs: int
     verdict: str
     why: str
+    #: True if nothing is drawn by seed, so that there is one run.
+    deterministic: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `lasthop check --json`."""
@@ -83,6 +85,8 @@ class Setup:
     schemes: tuple[str, ...]
     vary: Mapping[str, Sequence[str]]
     seeds: int
+    #: The starts of flows and the places in traces are drawn by seed if nothing else is random.
+    draw_starts: bool = True
 
     def plan(self, version: str) -> Plan:
         """The plan of its runs."""
@@ -94,6 +98,7 @@ class Setup:
                 (k, plan.trace_path(v) if k in ("down", "up") else v)
                 for k, v in self.last_hop.items()
             ),
+            draw_starts=self.draw_starts,
         )
         own = experiment.read(Path(self.file or "scenario"), text=self.text).experiment.settings
         return plan.plan(
@@ -168,6 +173,7 @@ def to_document(
         "schemes": list(what.schemes),
         "vary": {k: list(v) for k, v in what.vary.items()},
         "seeds": what.seeds,
+        "draw_starts": what.draw_starts,
         "gates": [str(g) for g in gates],
         "assumed": [f"{at}: {line}" if at else line for at, line in found.plan.assumed],
         "cases": cases,
@@ -204,6 +210,8 @@ def setup_of(document: Mapping[str, Any]) -> Setup:
         tuple(document["schemes"]),
         document["vary"],
         document["seeds"],
+        # An older lasthop drew nothing besides random processes; its runs are repeated so.
+        document.get("draw_starts", False),
     )
 
 
@@ -244,7 +252,7 @@ def _judge(
     fixed: bool,
 ) -> Result:
     def result(verdict: str, why: str, ratio: float | None = None, ci: Any = None) -> Result:
-        return Result(gate, scheme, at, ratio, ci, len(new), verdict, why)
+        return Result(gate, scheme, at, ratio, ci, len(new), verdict, why, fixed)
 
     if old is None or len(old) != len(new):
         return result(UNDECIDED, "the baseline has other runs, or a run failed")
@@ -261,7 +269,7 @@ def _judge(
     if found.mean is None:
         return result(WORSE if not gate.at_least else OK, "0 in the baseline, now above 0")
     if fixed:
-        return result(_verdict(gate, found.mean, found.mean), "deterministic", found.mean)
+        return result(_verdict(gate, found.mean, found.mean), "", found.mean)
     if found.ci95 is None:
         return result(UNDECIDED, "the interval is unbounded; use more seeds", found.mean)
     return result(_verdict(gate, *found.ci95), "", found.mean, found.ci95)
@@ -286,7 +294,10 @@ def text(result: Result) -> str:
             ratio += f" [{result.ci95[0]:.4f}, {result.ci95[1]:.4f}]"
     why = "; ".join(x for x in (ratio, result.why) if x)
     what = {OK: "ok", WORSE: "WORSE", UNDECIDED: "NOT SHOWN"}[result.verdict]
-    return f"{what}  {result.scheme}{at}: {result.gate}: {why}, n = {result.runs}"
+    runs = f"n = {result.runs}"
+    if result.deterministic and result.runs == 1:
+        runs = summary.NOTHING_DRAWN
+    return f"{what}  {result.scheme}{at}: {result.gate}: {', '.join(x for x in (why, runs) if x)}"
 
 
 def junit(results: Sequence[Result], scenario: str, elapsed_s: float) -> str:

@@ -36,6 +36,9 @@ def document(comparison: Comparison, command: Sequence[str]) -> dict[str, Any]:
         "scenario_sha256": plan.sha256,
         "command": shlex.join(command),
         "seeds": list(plan.seeds),
+        "deterministic": [
+            [c.point, c.label] for c in plan.cases if comparison.deterministic(c.point, c.label)
+        ],
         "vary": {key: list(values) for key, values in plan.vary.items()},
         "schemes": list(schemes.values()),
         "warnings": list(plan.warnings),

@@ -62,6 +62,12 @@ class SweepResult:
             )
         return polars.read_parquet(self.folder / name)
 
+    @property
+    def deterministic(self) -> list[tuple[int, str]]:
+        """Point and scheme of each case with one run, because nothing in it is drawn by seed."""
+        cases = sweep.read(self.folder).cases
+        return [(c.point, c.label) for c in cases if c.deterministic]
+
     def _varied(self) -> list[str]:
         return list(self.runs.columns[1 : self.runs.columns.index("scheme")])
 

@@ -153,7 +153,7 @@ def _table(study: Study, table: Table) -> dict[str, Any]:
     keys = short if len(set(short)) == len(short) else table.keys
     head = [*keys, "scheme", *(study.labels.get(m, metrics.label(m)) for m in names), "n"]
     head += [f"change of {label}", "p (Holm)"] if several else []
-    rows = list(_rows(table, names, several))
+    rows = list(_rows(study, table, names, several))
     return {
         "head": head,
         "texts": len(table.keys) + 1,
@@ -165,7 +165,7 @@ def _table(study: Study, table: Table) -> dict[str, Any]:
     }
 
 
-def _rows(table: Table, names: Sequence[str], several: bool) -> Iterator[list[str]]:
+def _rows(study: Study, table: Table, names: Sequence[str], several: bool) -> Iterator[list[str]]:
     for point, label in table.cases():
         cells = [table.at(point, label, m) for m in names]
         if not any(cells):
@@ -176,7 +176,8 @@ def _rows(table: Table, names: Sequence[str], several: bool) -> Iterator[list[st
             for c, m in zip(cells, names, strict=True)
         ]
         main = cells[0]
-        row.append(str(max(c.runs for c in cells if c)))
+        runs = max(c.runs for c in cells if c)
+        row.append(summary.runs_text(runs, (point, label) in study.deterministic))
         if several and (label == table.labels[0] or main is None):
             row += ["", ""]
         elif several and main is not None:

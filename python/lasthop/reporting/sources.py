@@ -97,6 +97,8 @@ def _common(found: Mapping[str, Any]) -> dict[str, Any]:
         "command": found["command"],
         "version": found["lasthop"],
         "seeds": seeds_text(found["seeds"]),
+        # An older lasthop did not write it.
+        "deterministic": frozenset((p, label) for p, label in found.get("deterministic", [])),
         "claims": found["claims"],
         "warnings": found["warnings"],
         "assumed": found["assumed"],
@@ -143,6 +145,9 @@ def _sweep(folder: Path) -> Study:
             warnings=found["warnings"],
             assumed=found["assumed"],
             notes=notes,
+            deterministic=frozenset(
+                (c["point"], c["label"]) for c in found["cases"] if c["deterministic"]
+            ),
         )
 
 

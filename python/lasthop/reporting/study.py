@@ -117,6 +117,8 @@ class Study:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Facts in a line each, such as the rule that ended the runs.
     notes: Sequence[str] = ()
+    #: Number of the point and label of each case with one run, because nothing in it is drawn.
+    deterministic: frozenset[tuple[int, str]] = frozenset()
 
 
 def read_table(path: Path) -> Table:

@@ -34,7 +34,7 @@ fn the_profile_chooses_the_rules_unless_the_setting_does() {
         let start = Start {
             now: Time::ZERO,
             flow: 0,
-            draw: u64::from(0),
+            draw: 0,
             mss: 1000,
             rtt: Some(Duration::millis(100)),
             sack: true,

@@ -104,6 +104,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         title: "ns-2 recovery trace".into(),
         duration: Duration::secs(2000),
         measure_from: Duration::ZERO,
+        random_starts: Duration::ZERO,
         nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)]
             .map(|(n, role)| Node { name: n.into(), role })
             .to_vec(),

@@ -111,6 +111,7 @@ pub fn network(roles: &[Role], links: Vec<Link>, flows: Vec<Flow>, duration: Dur
         title: "test".into(),
         duration,
         measure_from: Duration::ZERO,
+        random_starts: Duration::ZERO,
         nodes: roles
             .iter()
             .enumerate()
