@@ -334,8 +334,10 @@ def comparison(result: Comparison) -> str:
         if result.interrupted
         else count(len(result.rows), "run")
     )
-    intervals = "mean ± half-width of the 95 % CI" if plan.random else f"each {NOTHING_DRAWN}"
-    heading = f"{plan.title}: {runs}, {intervals}"
+    about = f"{runs}, mean ± half-width of the 95 % CI"
+    if not plan.random:
+        about = NOTHING_DRAWN if len(result.rows) == 1 else f"{runs}; of each {NOTHING_DRAWN}"
+    heading = f"{plan.title}: {about}"
     warnings = [f"warning: {line}" for line in plan.warnings]
     if plan.has_many_schemes and plan.vary:
         out = [
