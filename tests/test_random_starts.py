@@ -66,7 +66,7 @@ def test_run_repeats_a_run_of_a_comparison(tmp_path: Path) -> None:
         out=tmp_path,
         figure=False,
     )
-    runs = found.values(0, "bbr", "groups.candidate.goodput_bps")
+    runs = found.values(0, "bbr", "groups.candidate.flow_goodput_bps_mean")
     assert len(set(runs)) == 3
     for seed, goodput in enumerate(runs, 1):
         again = lasthop.run(tmp_path / "scenario.toml", scheme="bbr", seed=seed)

@@ -6,10 +6,10 @@
 //!
 //! The draws of flows are independent and have one distribution, whatever the roles and schemes of
 //! the flows, so that equal flows are exchangeable. They depend on the seed and on the name of the
-//! flow, so that all schemes have the same starts at a seed. The draws of a flow are stratified over
-//! each ten seeds ([`Stream::stratified`]): otherwise one of two equal flows might start late in
-//! most of 20 runs. Intervals that take the runs as independent are then too wide rather than too
-//! narrow.
+//! flow, so that all schemes have the same starts at a seed. The draws of a flow are stratified
+//! over each ten seeds ([`Stream::stratified`]): otherwise one of two equal flows might start late
+//! in most of 20 runs. Intervals that take the runs as independent are then too wide rather than
+//! too narrow.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -166,8 +166,8 @@ pub(crate) fn drawn(
 fn share_a_link(network: &Network) -> bool {
     let mut user: Vec<Option<&str>> = vec![None; network.links.len()];
     for (name, flow) in names(network).into_iter().zip(&network.flows) {
-        let ways = [(flow.from, flow.to), (flow.to, flow.from)];
-        for link in ways.into_iter().flat_map(|(from, to)| network.path(from, to)) {
+        let ends = [(flow.from, flow.to), (flow.to, flow.from)];
+        for link in ends.into_iter().flat_map(|(from, to)| network.path(from, to)) {
             if *user[link].get_or_insert(name) != name {
                 return true;
             }
