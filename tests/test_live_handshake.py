@@ -82,7 +82,11 @@ def test_data_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     hop = "rtt = '40 ms', outage = { from = '1 s', length = '50 s', frames = 'lost-at-sending' }"
     # `tcp_model_timeout`: (2^4 - 1) times 200 ms.
     real = connect(tmp_path, hop, 1.5, "tcp_retries2=3")
-    ours = simulate(hop, "user_timeout = '3 s'", "app = { kind = 'on-off', rate = '400 kbps', mean_on = '900 s', mean_off = '1 s' }")
+    ours = simulate(
+        hop,
+        "user_timeout = '3 s'",
+        "app = { kind = 'on-off', rate = '400 kbps', mean_on = '900 s', mean_off = '1 s' }",
+    )
     assert real["error"] == "TimeoutError"
     assert ours["gave_up"]["unanswered"] == "data"
     assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.5)
