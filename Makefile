@@ -90,7 +90,7 @@ test-skipped: ## the tests that `make test` skipped for missing programs, now in
 
 # The module as the test programs are compiled, with the same checks. It replaces that in .venv.
 test-module: BUILD := dev
-test-module: $(BIN)/lasthop
+test-module: $(BIN)/lasthop ## the module with checks of overflow and invariants, into .venv (slower)
 	$(DEVELOP) --skip-install --quiet
 
 test-programs:

@@ -374,7 +374,7 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
     assert where == {
         "toml": {
             *("scenario.md", "CONTRIBUTING.md", "figures.md", "inspect.md", "sweeps.md"),
-            *("traffic.md", "validation.md", "tutorial.md"),
+            *("traffic.md", "traces.md", "validation.md", "tutorial.md"),
             *("two-flows.md", "aqm.md", "satellite.md", "wifi.md"),
         },
         "python": {

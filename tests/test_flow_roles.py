@@ -71,7 +71,8 @@ def test_a_competitor_tells_schemes_apart(capsys: pytest.CaptureFixture[str]) ->
 def test_harm_is_relative_to_a_run_without_the_candidates(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (scheme,) = compared(capsys, *HOP, "--schemes", "bbr", "--against", "cubic")
+    undrawn = ("--set", "random_starts=none")
+    (scheme,) = compared(capsys, *HOP, "--schemes", "bbr", "--against", "cubic", *undrawn)
     alone = lasthop.run(
         last_hop={"rate": "20Mbps", "rtt": "40ms"}, scheme="cubic", flows={"duration": "8s"}
     ).data["flows"][0]
@@ -139,6 +140,7 @@ def test_pages_and_probes(
 
 def test_series_measures(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--rate", "4Mbps", "--rtt", "40ms", "--schemes", "cubic,reno", "--duration", "20s"]
+    words += ["--set", "random_starts=none"]
     (cubic, _) = compared(capsys, *words, "--series")
     assert 0.1 < cubic["time_to_90_s"]["mean"] < 2
     assert cubic["convergence_s"]["mean"] is None  # one flow

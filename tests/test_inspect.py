@@ -262,7 +262,7 @@ def test_shortest_sets_the_threshold() -> None:
     ("words", "message"),
     [
         (["--flow", "none"], "flow 'none' does not exist; TCP flows are flow 1"),
-        (["--scheme", "reno,cubic,bbr,tahoe,vegas"], "1 to 4 schemes, found 5"),
+        (["--schemes", "reno,cubic,bbr,tahoe,vegas"], "1 to 4 schemes, found 5"),
         (["--scheme", "reno,,bbr"], "empty item"),
         (["--snaplen", "96"], "--snaplen needs --pcap"),
         (["--pcap", "caps", "--snaplen", "20"], "--snaplen must be 80 to"),

@@ -508,7 +508,7 @@ def test_an_error_in_an_agent_ends_its_run() -> None:
         (Odd, ValueError, "must return a lasthop.Verdict or None, found 'drop'"),
         (Past, ValueError, "later than now"),
         (Unmakeable, TypeError, "cache"),
-        (Miscounts, TypeError, "str"),
+        (Miscounts, InputError, "must return names with whole numbers"),
     ):
         with pytest.raises(error, match=message):
             run(wrong)

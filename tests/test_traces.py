@@ -392,7 +392,7 @@ def test_from_a_ping_to_a_run(
         if n % 50
     ]
     Path("p.txt").write_text("\n".join(lines) + "\n")
-    words = ["trace", "import", "p.txt", "--delay", "my.delay", "--loss", "my.loss"]
+    words = ["trace", "import", "p.txt", "--out-delay", "my.delay", "--out-loss", "my.loss"]
     assert main(words) == 0
     capsys.readouterr()
     losses = [float(line.split()[1]) for line in Path("my.loss").read_text().splitlines()[1:]]
@@ -429,8 +429,8 @@ def test_outputs_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
     for words, what in (
         (("import", table), "needs --out"),
         (("import", table, "--out", "x.csv"), "NAME.down or NAME.up"),
-        (("import", table, "--delay", "x"), "no round-trip time was measured"),
-        (("import", table, "--loss", "x"), "no losses were counted"),
+        (("import", table, "--out-delay", "x"), "no round-trip time was measured"),
+        (("import", table, "--out-loss", "x"), "no losses were counted"),
         (("info", table, "--out", "x.down"), "does not go with"),
         (("plot", table, "--out", "x.gif"), ".png, .svg or .pdf"),
     ):

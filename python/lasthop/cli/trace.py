@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
             "lasthop trace info iperf3.json",
             "lasthop trace import drive.csv --out my.down",
             "lasthop trace import log.csv --column rate --unit kbit/s --out my.down",
-            "lasthop trace import ping.txt --delay my.delay --loss my.loss",
+            "lasthop trace import ping.txt --out-delay my.delay --out-loss my.loss",
             "lasthop trace export my.down --out my.csv",
             "lasthop trace plot iperf3.json ping.txt --out my.png",
         ),
@@ -52,9 +52,11 @@ def add_parser(commands: Any) -> None:
         ),
     )
     write.add_argument(
-        "--delay", metavar="FILE", help="import: delay trace to write, half of the round-trip times"
+        "--out-delay",
+        metavar="FILE",
+        help="import: delay trace to write, half of the round-trip times",
     )
-    write.add_argument("--loss", metavar="FILE", help="import: loss trace to write")
+    write.add_argument("--out-loss", metavar="FILE", help="import: loss trace to write")
     write.add_argument(
         "--gaps",
         choices=("join", "zero"),
@@ -113,7 +115,7 @@ def _check_options(options: Options) -> None:
             raise InputError(f"--{name} does not go with lasthop trace {action}")
     if action == "import" and not given:
         raise InputError(
-            "lasthop trace import needs --out NAME.down, --delay FILE or --loss FILE (see lasthop"
+            "lasthop trace import needs --out NAME.down, --out-delay FILE or --out-loss FILE (see lasthop"
             " trace --help)"
         )
     if action in ("export", "plot") and options.out is None:
@@ -163,13 +165,13 @@ def _write(found: Any, options: Options) -> list[Path]:
     else:
         if options.out is not None:
             contents |= _rate_traces(found, Path(options.out), options.gaps)
-        if options.delay is not None:
-            contents[Path(options.delay)] = outputs.delay_trace(found, options.gaps)
-        if options.loss is not None:
-            contents[Path(options.loss)] = outputs.loss_trace(found, options.gaps)
+        if options.out_delay is not None:
+            contents[Path(options.out_delay)] = outputs.delay_trace(found, options.gaps)
+        if options.out_loss is not None:
+            contents[Path(options.out_loss)] = outputs.loss_trace(found, options.gaps)
         given = sum(1 for name in _OUTPUTS if getattr(options, name) is not None)
         if len(contents) < given:
-            raise InputError("--out, --delay and --loss must be different files")
+            raise InputError("--out, --out-delay and --out-loss must be different files")
     _refuse_inputs(list(contents), options.file)
     for path, content in contents.items():
         write_whole(path, content)

@@ -7,14 +7,15 @@ mod handshake;
 mod linux_acks;
 mod plain;
 pub(crate) mod rule;
+mod syn_acks;
 mod window;
 
 pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
-use self::handshake::SynAcks;
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
+use self::syn_acks::SynAcks;
 use crate::loss::LossClass;
 use crate::profile::{DelayedAckRule, Profile};
 use crate::reassembly::Reassembly;

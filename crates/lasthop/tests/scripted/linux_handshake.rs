@@ -4,7 +4,7 @@
 use crate::script::play;
 
 /// `tcp_syn_linear_timeouts` = 4 and `tcp_syn_retries` = 6: five waits of 1 s, then doubling; after
-/// ten retransmissions the next timeout is the end. RFC 9293, section 3.8.3: at least three minutes.
+/// ten retransmissions the next timeout is the end. RFC 9293, section 3.8.3: for three minutes.
 #[test]
 fn the_syn_is_retransmitted_and_given_up() {
     let schedule = |profile: &str, waits: &[u32]| {
