@@ -15,7 +15,11 @@ from lasthop.quantities import count, format_number, seconds
 
 ACTIONS = ("info", "import", "export", "plot")
 #: Options that write something, and the actions that have them.
-_OUTPUTS = {"out": ("import", "export", "plot"), "delay": ("import",), "loss": ("import",)}
+_OUTPUTS = {
+    "out": ("import", "export", "plot"),
+    "out_delay": ("import",),
+    "out_loss": ("import",),
+}
 #: Lines that the text of `info` names of each reason.
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -112,11 +116,11 @@ def _check_options(options: Options) -> None:
     given = [name for name in _OUTPUTS if getattr(options, name) is not None]
     for name in given:
         if action not in _OUTPUTS[name]:
-            raise InputError(f"--{name} does not go with lasthop trace {action}")
+            raise InputError(f"--{name.replace('_', '-')} does not go with lasthop trace {action}")
     if action == "import" and not given:
         raise InputError(
-            "lasthop trace import needs --out NAME.down, --out-delay FILE or --out-loss FILE (see lasthop"
-            " trace --help)"
+            "lasthop trace import needs --out NAME.down, --out-delay FILE or --out-loss FILE (see"
+            " lasthop trace --help)"
         )
     if action in ("export", "plot") and options.out is None:
         raise InputError(f"lasthop trace {action} needs --out FILE")

@@ -55,7 +55,7 @@ fn a_spurious_timeout_of_the_syn_is_undone() {
     }
 }
 
-/// `tcp_init_transfer`: after two lost SYNs cwnd is one segment, after one it is the initial window.
+/// `tcp_init_transfer`: after two lost SYNs cwnd is one segment, after one it is the initial one.
 #[test]
 fn lost_syns_are_not_undone() {
     play(
