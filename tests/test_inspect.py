@@ -552,3 +552,21 @@ def test_the_page_of_a_fast_run_is_small() -> None:
     assert found.duration_s == 60
     assert found.subjects[1].facts["sent_segments"] > 400_000
     assert len(found.html.encode()) < 5e6
+
+
+def test_a_record_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lasthop.runs.MAX_RECORD_BYTES", 1_000_000)
+    hop = {"rate": "10Mbps", "rtt": "40ms"}
+    with pytest.raises(lasthop.InputError, match=r"at most 1 MB .* --duration [1-9]\d*s or less"):
+        lasthop.inspect(last_hop=hop)
+
+
+def test_the_record_of_another_scheme_is_made_again() -> None:
+    """Several schemes: one record in memory at a time, with the same results as alone."""
+    hop = {"rate": "2Mbps", "rtt": "40ms", "loss": "1%"}
+    both = lasthop.inspect(last_hop=hop, schemes=["reno", "cubic"])
+    for subject in both.subjects:
+        alone = lasthop.inspect(last_hop=hop, schemes=[subject.scheme]).subjects[0]
+        assert subject.to_dict() == alone.to_dict()
+        assert (subject.connection.states.cwnd == alone.connection.states.cwnd).all()
+        assert (subject.connection.copies.seq == alone.connection.copies.seq).all()

@@ -151,6 +151,7 @@ class Scenario:
         self,
         seed: int,
         flow: int,
+        most_bytes: int,
         pcap: str | None = None,
         snaplen: int | None = None,
         cancel: CancelToken | None = None,

@@ -237,7 +237,7 @@ def sweep(
         sweep_run.take_over(folder, runs, shown.note)
         sweeps.write_description(folder, prepared.sweep)
         store.write_whole(folder / "scenario.toml", prepared.plan.filled)
-        reused = len(runs.values)
+        reused = runs.finished
         complete = not runs.missing() or sweep_run.do_missing(
             folder, runs, prepared, chunk_s, shown, jobs, dask
         )
@@ -261,7 +261,7 @@ def _saved_runs(folder: Path, runs: Runs) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"{len(runs.values)} runs are saved in {folder}; repeat the command to continue"
+            f"{runs.finished} runs are saved in {folder}; repeat the command to continue"
         ) from None
 
 

@@ -122,6 +122,9 @@ def inspect(
 MIN_SNAPLEN, MAX_SNAPLEN = 80, 262_144
 #: Most schemes on one page.
 MAX_INSPECTED = 4
+#: Most bytes that the record of one run has; the page needs nearly as many again. It has room for
+#: 10 minutes of a flow at 100 Mbit/s.
+MAX_RECORD_BYTES = 1_400_000_000
 
 
 def _stored_scenario(folder: Path) -> Path:
@@ -164,19 +167,23 @@ def inspect_scenarios(
     for folder in folders:
         if folder is not None:
             outputs.check(outputs.in_folder("--pcap", folder, ["*.pcapng"]), inputs)
-    runs = []
-    for scenario, captured in zip(scenarios, folders, strict=True):
-        index = inspection.flow_index(scenario.flows(seed), flow)
+
+    def recorded(scenario: Any, index: int, captured: Path | None) -> Any:
         files: AbstractContextManager[Path | None] = nullcontext()
         if captured is not None:
             files = store.new_folder(captured)
         with files as captures:
             target = None if captures is None else str(captures)
-            record = partial(scenario.run_inspected, seed, index, target, snaplen)
-            result, columns = single_run.interruptible(record)
-        runs.append((scenario, result, columns, index))
-    return inspection.from_runs(
-        runs,
+            record = partial(scenario.run_inspected, seed, index, MAX_RECORD_BYTES, target, snaplen)
+            return single_run.interruptible(record)
+
+    works = []
+    for scenario, captured in zip(scenarios, folders, strict=True):
+        index = inspection.flow_index(scenario.flows(seed), flow)
+        run, repeat = (partial(recorded, scenario, index, x) for x in (captured, None))
+        works.append(inspection.Work(scenario.assumed, run, repeat, index))
+    return inspection.do_runs(
+        works,
         seed=seed,
         version=_native.version(),
         shortest_s=least,

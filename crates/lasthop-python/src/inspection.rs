@@ -3,36 +3,30 @@
 
 use lasthop::segment::{Flags, Options};
 use lasthop::tcp::sender::Limit;
+use lasthop::units::Time;
 use lasthop_sim::events::{Event, Kind, Observer, SenderState};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::InputError;
 use crate::columns::ConnectionFlows;
 
 /// Kinds of events that are recorded; the code of an event is its index.
-const KINDS: [Kind; 21] = [
+const KINDS: [Kind; 13] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
-    Kind::AckSent,
-    Kind::Delivered,
-    Kind::Enqueued,
     Kind::DroppedAtQueue,
-    Kind::Marked,
     Kind::LostOnAir,
     Kind::AttemptFailed,
-    Kind::Arrived,
     Kind::Corrupted,
     Kind::AgentInjected,
     Kind::AgentDropped,
-    Kind::NoticeReceived,
     Kind::Timeout,
     Kind::FastRetransmit,
     Kind::Undone,
     Kind::Spurious,
-    Kind::GaveUp,
-    Kind::AgentIn,
 ];
 
 /// Names of the limits, in the order of their codes; as in the result's `limited_by`.
@@ -47,31 +41,55 @@ const LIMITS: [(Limit, &str); Limit::COUNT] = [
     (Limit::AgentCache, "agent_cache"),
 ];
 
+/// Bytes of a row of the columns: of events, of frames at links, of SACK blocks and of states.
+const EVENT_BYTES: usize = 48;
+const HOP_BYTES: usize = 25;
+const SACK_BYTES: usize = 29;
+const STATE_BYTES: usize = 86;
+
 /// An observer that records one flow.
 #[derive(Default)]
 pub struct Inspection {
     flow: u32,
+    /// Most bytes of the columns, their present size, and the time at which it would be exceeded.
+    /// Nothing is recorded from then on.
+    most_bytes: usize,
+    bytes: usize,
+    full_at: Option<Time>,
     t_ns: Vec<i64>,
     event: Vec<i8>,
     node: Vec<i16>,
     link: Vec<i32>,
     connection: Vec<i32>,
     forward: Vec<bool>,
-    id: Vec<i64>,
-    seq: Vec<i64>,
+    id: Vec<u32>,
+    /// `seq` of the segments of the data sender, `ack` of those of the receiver.
+    offset: Vec<i64>,
     len: Vec<i32>,
-    ack: Vec<i64>,
-    attempt: Vec<i32>,
-    window: Vec<i64>,
+    attempt: Vec<u16>,
+    window: Vec<u32>,
     reason: Vec<i16>,
     value: Vec<f32>,
     reason_names: Vec<&'static str>,
     flows: ConnectionFlows,
+    hops: HopColumns,
     sack: SackColumns,
     states: StateColumns,
     /// Packet number and options of the last frame that arrived anywhere: an ACK reaches the sender
     /// at the same instant.
     arrived: Option<(u64, Options)>,
+}
+
+/// Frames of data that are offered to a link or arrive at its far end: most events of a run, which
+/// need the fewest columns.
+#[derive(Default)]
+struct HopColumns {
+    t_ns: Vec<i64>,
+    arrived: Vec<bool>,
+    link: Vec<i32>,
+    connection: Vec<i32>,
+    id: Vec<u32>,
+    waiting: Vec<f32>,
 }
 
 #[derive(Default)]
@@ -101,9 +119,32 @@ struct StateColumns {
 }
 
 impl Inspection {
-    /// Records the flow with this index.
-    pub fn new(flow: u32) -> Inspection {
-        Inspection { flow, ..Inspection::default() }
+    /// Records the flow with this index in columns of at most `most_bytes`.
+    pub fn new(flow: u32, most_bytes: usize) -> Inspection {
+        Inspection { flow, most_bytes, ..Inspection::default() }
+    }
+
+    /// # Errors
+    ///
+    /// `InputError` if the record had no room for all events of the run.
+    pub fn check(&self) -> PyResult<()> {
+        let Some(at) = self.full_at else { return Ok(()) };
+        Err(InputError::new_err(format!(
+            "inspect records at most {} MB of events of a run, here those of the first {:.4} s; \
+             give --duration {:.0}s or less, or a lower rate",
+            self.most_bytes / 1_000_000,
+            at.as_secs(),
+            at.as_secs().floor()
+        )))
+    }
+
+    /// True if a row of this size is to be recorded at this time.
+    fn has_room(&mut self, t: Time, row: usize) -> bool {
+        if self.full_at.is_none() && self.bytes + row > self.most_bytes {
+            self.full_at = Some(t);
+        }
+        self.bytes += row;
+        self.full_at.is_none()
     }
 
     /// The flow of each connection that has sent a segment.
@@ -124,9 +165,20 @@ impl Inspection {
         }
     }
 
+    fn record_hop(&mut self, event: &Event<'_>) {
+        let (Some(segment), Some(link)) = (event.segment, event.link) else { return };
+        self.hops.t_ns.push(event.t.0 as i64);
+        self.hops.arrived.push(event.kind == Kind::Arrived);
+        self.hops.link.push(link as i32);
+        self.hops.connection.push(segment.flow as i32);
+        self.hops.id.push(segment.id as u32);
+        self.hops.waiting.push(event.value as f32);
+    }
+
     fn record_sack(&mut self, event: &Event<'_>) {
         let Some(segment) = event.segment.filter(|s| s.flags.has(Flags::SACK)) else { return };
         let Some((_, options)) = self.arrived.filter(|(id, _)| *id == segment.id) else { return };
+        self.bytes += options.sack.as_slice().len() * SACK_BYTES;
         for (i, block) in options.sack.as_slice().iter().enumerate() {
             self.sack.t_ns.push(event.t.0 as i64);
             self.sack.connection.push(segment.flow as i32);
@@ -136,8 +188,9 @@ impl Inspection {
         }
     }
 
-    /// Converts the columns to a dict of numpy arrays, with `sack` and `states` as further dicts.
-    /// -1 means that an event has no such value, NaN that a state has none.
+    /// Converts the columns to a dict of numpy arrays, with `hops`, `sack` and `states` as further
+    /// dicts. -1 means that an event has no such value (`id`: the largest number; `attempt`,
+    /// `window`: 0), NaN that a state has none.
     ///
     /// # Errors
     ///
@@ -150,10 +203,11 @@ impl Inspection {
             };
         }
         columns!(
-            out, self, t_ns, event, node, link, connection, forward, id, seq, len, ack, attempt,
+            out, self, t_ns, event, node, link, connection, forward, id, offset, len, attempt,
             window, reason, value
         );
-        let (sack, states) = (PyDict::new(py), PyDict::new(py));
+        let (hops, sack, states) = (PyDict::new(py), PyDict::new(py), PyDict::new(py));
+        columns!(hops, self.hops, t_ns, arrived, link, connection, id, waiting);
         columns!(sack, self.sack, t_ns, connection, start, end, duplicate);
         columns!(
             states,
@@ -172,6 +226,7 @@ impl Inspection {
             pacing_bps,
             limit
         );
+        out.set_item("hops", hops)?;
         out.set_item("sack", sack)?;
         out.set_item("states", states)?;
         out.set_item("events", KINDS.map(Kind::name))?;
@@ -194,11 +249,17 @@ impl Observer for Inspection {
         if event.kind == Kind::Arrived {
             self.arrived = segment.map(|s| (s.id, *event.options));
         }
-        // Of ACKs on their way only losses are recorded.
-        if matches!(event.kind, Kind::Enqueued | Kind::Arrived) && !forward {
+        if matches!(event.kind, Kind::Enqueued | Kind::Arrived) {
+            // Of ACKs on their way only losses are recorded.
+            if forward && self.has_room(event.t, HOP_BYTES) {
+                self.record_hop(event);
+            }
             return;
         }
         let Some(code) = KINDS.iter().position(|k| *k == event.kind) else { return };
+        if !self.has_room(event.t, EVENT_BYTES) {
+            return;
+        }
         if event.kind == Kind::AckReceived {
             self.record_sack(event);
         }
@@ -208,19 +269,18 @@ impl Observer for Inspection {
         self.link.push(event.link.map_or(-1, |l| l as i32));
         self.connection.push(segment.map_or(-1, |s| s.flow as i32));
         self.forward.push(forward);
-        self.id.push(segment.map_or(-1, |s| s.id as i64));
-        self.seq.push(segment.map_or(-1, |s| s.seq as i64));
+        self.id.push(segment.map_or(u32::MAX, |s| s.id as u32));
+        self.offset.push(segment.map_or(-1, |s| if forward { s.seq } else { s.ack } as i64));
         self.len.push(segment.map_or(-1, |s| s.len as i32));
-        self.ack.push(segment.map_or(-1, |s| s.ack as i64));
-        self.attempt.push(segment.map_or(-1, |s| i32::from(s.attempt)));
-        self.window.push(segment.map_or(-1, |s| i64::from(s.window)));
+        self.attempt.push(segment.map_or(0, |s| s.attempt));
+        self.window.push(segment.map_or(0, |s| s.window));
         let reason = self.reason_code(event.reason);
         self.reason.push(reason);
         self.value.push(event.value as f32);
     }
 
     fn on_sender(&mut self, state: &SenderState) {
-        if state.flow != self.flow {
+        if state.flow != self.flow || !self.has_room(state.t, STATE_BYTES) {
             return;
         }
         let out = &mut self.states;

@@ -439,14 +439,16 @@ impl Scenario {
     }
 
     /// Runs the scenario once; returns the result and the record of the flow with index
-    /// `flow` as columns. Writes a capture per hop and agent to the folder `pcap` if given, with at
+    /// `flow` as columns of at most `most_bytes`. Writes a capture per hop and agent to the folder `pcap` if given, with at
     /// most `snaplen` bytes of each packet.
-    #[pyo3(signature = (seed, flow, pcap=None, snaplen=None, cancel=None))]
+    #[pyo3(signature = (seed, flow, most_bytes, pcap=None, snaplen=None, cancel=None))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn run_inspected(
         &self,
         py: Python<'_>,
         seed: u64,
         flow: u32,
+        most_bytes: usize,
         pcap: Option<PathBuf>,
         snaplen: Option<u32>,
         cancel: Option<&CancelToken>,
@@ -461,8 +463,10 @@ impl Scenario {
             .map_err(write_error)
         };
         let capture = py.detach(|| pcap.map(open).transpose())?;
+        let observer = (Inspection::new(flow, most_bytes), capture);
         let (run, (mut record, capture), samples) =
-            self.record(py, seed, cancel, (Inspection::new(flow), capture), true)?;
+            self.record(py, seed, cancel, observer, true)?;
+        record.check()?;
         let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
             for output in capture.finish_all().map_err(write_error)? {
                 output.into_inner().map_err(|e| e.into_error())?;

@@ -41,7 +41,7 @@ def merge(options: Options, _: list[str]) -> int:
     with store.sole_writer(out):
         runs, missing = sweep_run.merge([Path(f) for f in options.folders], out, progress.note)
         files = sweep.write_tables(out, runs)
-    found = sweep_result.document(runs, len(runs.values), time.monotonic() - start)
+    found = sweep_result.document(runs, runs.finished, time.monotonic() - start)
     if options.json:
         common.print_json(found)
     elif not options.quiet:

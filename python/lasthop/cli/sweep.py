@@ -141,7 +141,7 @@ def _status(folder: Path, options: Options) -> int:
         "scenario": described.about.get("scenario"),
         "id": described.id,
         "shard": list(described.shard),
-        "runs": len(runs.values),
+        "runs": runs.finished,
         "missing": len(missing),
         "parts_bytes": sweep.folder_size(folder),
         "not_used": dict(left_out),
@@ -150,10 +150,10 @@ def _status(folder: Path, options: Options) -> int:
     if options.json:
         common.print_json(found)
         return 0
-    total = len(runs.values) + len(missing)
+    total = runs.finished + len(missing)
     state = "a sweep is running" if found["running"] else "no sweep is running"
     print(
-        f"{folder}: {len(runs.values)} of {total} runs are finished, {len(missing)} are missing"
+        f"{folder}: {runs.finished} of {total} runs are finished, {len(missing)} are missing"
         f"{' (more if the stop rule is not satisfied)' if described.until else ''}; {state}"
     )
     for reason, count in left_out.items():

@@ -48,13 +48,15 @@ class Part:
     errors: Sequence[str]
 
 
-def write_parquet(frame: polars.DataFrame, path: Path) -> None:
+def write_parquet(frame: polars.DataFrame, path: Path, *, statistics: bool = True) -> None:
     """Replace a Parquet file as a whole; raises `InputError` if the disk is full."""
     polars = import_polars()
     # polars cannot open a file whose name is not valid UTF-8.
     with partial(path) as temporary, open(temporary, "wb") as out:
         try:
-            frame.write_parquet(out)
+            frame.write_parquet(out, compression="zstd", statistics=statistics)
+            out.flush()
+            os.fsync(out.fileno())
         except polars.exceptions.PolarsError as error:
             raise InputError(f"cannot write {path}: {error}") from None
 

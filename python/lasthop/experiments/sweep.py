@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,9 @@ from lasthop import extras
 from lasthop.analysis import paired, statistics
 from lasthop.errors import InputError
 from lasthop.experiments import observing, parts, plan, stop_rule
+from lasthop.experiments.case_runs import CaseRuns
 from lasthop.experiments.chunks import CaseWork, Chunk, Finished
-from lasthop.experiments.store import OTHER_INPUT, row_texts, table, write_whole
+from lasthop.experiments.store import OTHER_INPUT, partial, row_texts, table, write_whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -187,7 +188,9 @@ class Runs:
 
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
-        self.values: dict[Run, npt.NDArray[np.float64]] = {}
+        self._cases: dict[int, CaseRuns] = {}
+        #: Number of runs that are finished and did not fail.
+        self.finished = 0
         self.failed: dict[Run, str] = {}
         self._rounds: dict[int, int] = {}
 
@@ -198,6 +201,7 @@ class Runs:
         """
         left_out: Counter[str] = Counter()
         for part in parts.read(folder, self.sweep.metrics, left_out, clean=clean):
+            rows: dict[int, list[int]] = {}
             for i, (key, scheme, seed) in enumerate(
                 zip(part.keys, part.schemes, part.seeds, strict=True)
             ):
@@ -205,17 +209,40 @@ class Runs:
                 if case is None or seed not in self.sweep.seeds:
                     left_out[OTHER_INPUT] += 1
                 elif not part.errors[i]:  # failed runs are repeated
-                    self.values[(case, seed)] = part.values[i]
+                    rows.setdefault(case, []).append(i)
+            self._add(rows, part.seeds, part.values)
         return left_out
 
     def add(self, finished: Finished) -> None:
         """Add the runs of a chunk."""
+        rows: dict[int, list[int]] = {}
         for i, run in enumerate(zip(finished.cases, finished.seeds, strict=True)):
             if finished.errors[i]:
                 self.failed[run] = finished.errors[i]
             else:
-                self.values[run] = finished.values[i]
+                rows.setdefault(run[0], []).append(i)
                 self.failed.pop(run, None)
+        self._add(rows, finished.seeds, finished.values)
+
+    def _add(
+        self, rows: Mapping[int, list[int]], seeds: Sequence[int], values: npt.NDArray[np.float64]
+    ) -> None:
+        """Add runs; `rows` has the rows of each case."""
+        for case, mine in rows.items():
+            self.finished += self._of(case).add([seeds[i] for i in mine], values[mine])
+
+    def _of(self, case: int) -> CaseRuns:
+        if case not in self._cases:
+            self._cases[case] = CaseRuns(self.sweep.seeds[0], len(self.sweep.metrics))
+        return self._cases[case]
+
+    def of_case(self, case: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The finished runs of a case: seeds in order, and a row of metrics each."""
+        return self._of(case).ordered()
+
+    def _has(self, case: int, seed: int) -> bool:
+        """True if a run is finished or has failed in this call."""
+        return seed in self._of(case) or (case, seed) in self.failed
 
     def _wanted_seeds(self, point: int) -> int:
         """Number of seeds that a point needs, as far as its finished rounds tell."""
@@ -233,7 +260,7 @@ class Runs:
 
     def _complete(self, point: int, runs: int) -> bool:
         return all(
-            (case, seed) in self.values or (case, seed) in self.failed
+            self._has(case, seed)
             for case in self.sweep.points[point]
             for seed in self._seeds(case, runs)
         )
@@ -249,8 +276,9 @@ class Runs:
         for case in self.sweep.points[point]:
             if self.sweep.cases[case].deterministic:
                 continue
-            found = [self.values.get((case, s)) for s in self._seeds(case, runs)]
-            s = statistics.summarise([float(v[column]) for v in found if v is not None])
+            seeds, values = self.of_case(case)
+            wanted = seeds <= self._seeds(case, runs)[-1]
+            s = statistics.summarise(values[wanted, column].tolist())
             if s.mean is None or s.ci95 is None:
                 return math.inf
             worst = max(worst, rule.factor(s.mean, (s.ci95[1] - s.ci95[0]) / 2))
@@ -269,7 +297,7 @@ class Runs:
 
     def missing(self) -> list[Run]:
         """The runs that are wanted, but neither finished nor failed in this call."""
-        return [r for r in self.wanted() if r not in self.values and r not in self.failed]
+        return [(case, seed) for case, seed in self.wanted() if not self._has(case, seed)]
 
 
 class Cutter:
@@ -360,87 +388,116 @@ def write_tables(folder: Path, runs: Runs) -> list[Path]:
     """
     if not extras.is_installed("tables"):
         return _write_csv(folder, runs)
-    polars = parts.import_polars()
-    sweep, names = runs.sweep, list(runs.sweep.metrics)
-    order = sorted(set(runs.values) | set(runs.failed))
-    unknown = np.full(len(names), math.nan)
-    matrix = np.array([runs.values.get(r, unknown) for r in order], dtype=float)
-    cases = [sweep.cases[case] for case, _ in order]
-    keys = list(sweep.cases[0].set)
-    frame = polars.DataFrame(
-        {
-            "point": polars.Series([c.point for c in cases], dtype=polars.Int64),
-            **{k: polars.Series([c.set[k] for c in cases], dtype=polars.String) for k in keys},
-            "scheme": polars.Series([c.label for c in cases], dtype=polars.String),
-            "seed": polars.Series([seed for _, seed in order], dtype=polars.Int64),
-            **parts.numbers(matrix.reshape(len(order), len(names)), names),
-            "error": polars.Series([runs.failed.get(r) for r in order], dtype=polars.String),
-        }
-    )
+    # The matrix of all runs is in memory twice while its file is written, and so comes last.
     found = _table(runs)
-    files = [folder / n for n in ("runs.parquet", "table.parquet", "table.csv")]
-    for file, content in zip(
-        files, (parts.parquet(frame), parts.parquet(found), found.write_csv().encode()), strict=True
-    ):
-        write_whole(file, content)
-    return files
+    parts.write_parquet(found, folder / "table.parquet", statistics=False)
+    write_whole(folder / "table.csv", found.write_csv().encode())
+    parts.write_parquet(_runs_table(runs), folder / "runs.parquet", statistics=False)
+    return [folder / n for n in ("runs.parquet", "table.parquet", "table.csv")]
+
+
+def _runs_table(runs: Runs) -> Any:
+    """One row per run, in the order of cases and seeds."""
+    polars = parts.import_polars()
+    sweep = runs.sweep
+    blocks = list(_ordered_runs(runs))
+    place = np.repeat(np.arange(len(blocks)), [len(seeds) for _, seeds, _, _ in blocks])
+
+    def repeated(each: Iterable[object], dtype: Any) -> Any:
+        """The value of each case, once per run."""
+        return polars.Series(list(each), dtype=dtype).gather(place)
+
+    cases = [sweep.cases[case] for case, _, _, _ in blocks]
+    columns = {
+        "point": repeated((c.point for c in cases), polars.Int64),
+        **{k: repeated((c.set[k] for c in cases), polars.String) for k in sweep.cases[0].set},
+        "scheme": repeated((c.label for c in cases), polars.String),
+        "seed": polars.Series(np.concatenate([s for _, s, _, _ in blocks]), dtype=polars.Int64),
+    }
+    for i, name in enumerate(sweep.metrics):
+        column = np.concatenate([values[:, i] for _, _, values, _ in blocks])
+        columns[name] = polars.Series(name, column, nan_to_null=True)
+    errors = [error for _, _, _, texts in blocks for error in texts]
+    columns["error"] = polars.Series(errors, dtype=polars.String)
+    return polars.DataFrame(columns)
+
+
+def _ordered_runs(
+    runs: Runs,
+) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.float64], list[str | None]]]:
+    """The runs of each case: its number, seeds in order, metrics and errors. A failed run has
+    unknown metrics.
+    """
+    failed: dict[int, dict[int, str]] = {}
+    for (case, seed), error in runs.failed.items():
+        failed.setdefault(case, {})[seed] = error
+    for case in range(len(runs.sweep.cases)):
+        seeds, values = runs.of_case(case)
+        own = failed.get(case, {})
+        if own:
+            unknown = np.full((len(own), values.shape[1]), math.nan)
+            seeds = np.concatenate([seeds, np.array(list(own), dtype=np.int64)])
+            order = np.argsort(seeds)
+            seeds, values = seeds[order], np.concatenate([values, unknown])[order]
+        yield case, seeds, values, [own.get(s) for s in seeds.tolist()]
 
 
 def _write_csv(folder: Path, runs: Runs) -> list[Path]:
     """Write `runs.csv` and `table.csv`, which need no polars."""
     cases, names = runs.sweep.cases, list(runs.sweep.metrics)
     keys = list(cases[0].set)
-    lines = [table(["point", *keys, "scheme", "seed", *names, "error"], [])]
-    unknown = np.full(len(names), math.nan)
-    for run in sorted(set(runs.values) | set(runs.failed)):
-        case, numbers = cases[run[0]], row_texts(runs.values.get(run, unknown)[np.newaxis])[0]
-        start = table([str(case.point), *case.set.values(), case.label], []).rstrip("\n")
-        error = table(["", runs.failed.get(run, "")], [])
-        lines.append(f"{start},{run[1]},{numbers}{error}")
-    write_whole(folder / "runs.csv", "".join(lines))
-    found = paired.Statistics(samples_of(runs), runs.sweep.metrics)
+    with partial(folder / "runs.csv") as temporary, open(temporary, "wb") as out:
+        header = table(["point", *keys, "scheme", "seed", *names, "error"], [])
+        out.write(header.encode(errors="surrogateescape"))
+        for number, seeds, values, errors in _ordered_runs(runs):
+            start = _start(cases[number])
+            rows = zip(seeds.tolist(), row_texts(values), errors, strict=True)
+            lines = [f"{start},{s},{n}{table(['', e or ''], [])}" for s, n, e in rows]
+            out.write("".join(lines).encode(errors="surrogateescape"))
     lines = [table(["point", *keys, "scheme", "metric", *paired.TABLE_COLUMNS], [])]
-    for case in cases:
-        start = table([str(case.point), *case.set.values(), case.label], []).rstrip("\n")
-        rows = row_texts(found.table_values(case.point, case.label))
-        lines += [f"{start},{n},{numbers}\n" for n, numbers in zip(names, rows, strict=True)]
+    for case, found in _statistics(runs):
+        start, texts = _start(case), row_texts(found)
+        lines += [f"{start},{n},{numbers}\n" for n, numbers in zip(names, texts, strict=True)]
     write_whole(folder / "table.csv", "".join(lines))
     return [folder / "runs.csv", folder / "table.csv"]
 
 
-def samples_of(runs: Runs) -> list[paired.Sample]:
-    """The finished runs of each case."""
-    seeds: dict[int, list[int]] = {n: [] for n in range(len(runs.sweep.cases))}
-    for case, seed in sorted(runs.values):
-        seeds[case].append(seed)
-    width = len(runs.sweep.metrics)
-    return [
-        paired.Sample(
-            c.point,
-            c.label,
-            seeds[n],
-            np.array([runs.values[(n, s)] for s in seeds[n]], dtype=float).reshape(-1, width),
-            c.deterministic,
-        )
-        for n, c in enumerate(runs.sweep.cases)
-    ]
+def _start(case: SweepCase) -> str:
+    """Point, varied values and scheme of a case as CSV."""
+    return table([str(case.point), *case.set.values(), case.label], []).rstrip("\n")
+
+
+def _statistics(runs: Runs) -> Iterator[tuple[SweepCase, npt.NDArray[np.float64]]]:
+    """Each case with its rows of the table, point by point: statistics take several times the
+    memory of their runs.
+    """
+    for numbers in runs.sweep.points.values():
+        found = paired.Statistics([_sample(runs, n) for n in numbers], runs.sweep.metrics)
+        for case in (runs.sweep.cases[n] for n in numbers):
+            yield case, found.table_values(case.point, case.label)
+
+
+def _sample(runs: Runs, number: int) -> paired.Sample:
+    """The finished runs of a case."""
+    case = runs.sweep.cases[number]
+    seeds, values = runs.of_case(number)
+    return paired.Sample(case.point, case.label, seeds.tolist(), values, case.deterministic)
 
 
 def _table(runs: Runs) -> Any:
     """Statistics: one row per point, scheme and metric."""
     polars = parts.import_polars()
     sweep = runs.sweep
-    found = paired.Statistics(samples_of(runs), sweep.metrics)
-    rows = np.concatenate([found.table_values(c.point, c.label) for c in sweep.cases])
+    cases, rows = zip(*_statistics(runs), strict=True)
     count = len(sweep.metrics)
-    repeated = [c for c in sweep.cases for _ in range(count)]
+    repeated = [c for c in cases for _ in range(count)]
     return polars.DataFrame(
         {
             "point": [c.point for c in repeated],
             **{k: [c.set[k] for c in repeated] for k in sweep.cases[0].set},
             "scheme": [c.label for c in repeated],
-            "metric": list(sweep.metrics) * len(sweep.cases),
-            **parts.numbers(rows, paired.TABLE_COLUMNS),
+            "metric": list(sweep.metrics) * len(cases),
+            **parts.numbers(np.concatenate(rows), paired.TABLE_COLUMNS),
         }
     )
 

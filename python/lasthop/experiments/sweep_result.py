@@ -120,7 +120,7 @@ def document(runs: Runs, reused: int, elapsed_s: float) -> dict[str, Any]:
         "id": described.id,
         "shard": list(described.shard),
         "points": len(described.points),
-        "runs": len(runs.values),
+        "runs": runs.finished,
         "reused": reused,
         "missing": len(runs.missing()),
         "failed": [

@@ -65,7 +65,7 @@ class Runner:
     def _round(self, workers: Workers) -> bool:
         """Do the runs that are missing now; false if there are none."""
         pending = self._runs.missing()[::-1]
-        total = len(self._runs.values) + len(self._runs.failed) + len(pending)
+        total = self._runs.finished + len(self._runs.failed) + len(pending)
         if not pending or self._stopped:
             return False
         self._cutter.begin(pending)
@@ -90,7 +90,7 @@ class Runner:
             # The timeout lets Python handle signals.
             for future in wait(self._flying, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 self._finish(workers, future)
-                done = len(self._runs.values) + len(self._runs.failed)
+                done = self._runs.finished + len(self._runs.failed)
                 self._observer.progress(done, total, len(self._runs.failed))
         return not self._stopped
 
@@ -142,7 +142,7 @@ def do_missing(
         complete = Runner(folder, runs, cutter, shown).run(workers)
     except Abandoned:
         raise Abandoned(
-            f"{len(runs.values)} runs are saved in {folder}; repeat the command to continue"
+            f"{runs.finished} runs are saved in {folder}; repeat the command to continue"
         ) from None
     except BaseException:
         workers.stop()
@@ -177,9 +177,9 @@ def take_over(folder: Path, runs: Runs, note: Callable[[str], None]) -> None:
     for reason, count in left_out.items():
         what = "parts" if reason == store.DAMAGED else "rows"
         note(f"{count} {what} of {folder / parts.FOLDER} {reason}")
-    if runs.values:
+    if runs.finished:
         total = sum(1 for _ in runs.wanted())
-        note(f"{len(runs.values)} of {total} runs reused from {folder}")
+        note(f"{runs.finished} of {total} runs reused from {folder}")
 
 
 def merge(folders: Sequence[Path], out: Path, note: Callable[[str], None]) -> tuple[Runs, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,12 @@ from lasthop.errors import InputError
 from lasthop.inspection import record as rec
 from lasthop.inspection import series
 from lasthop.inspection import stalls as find_stalls
-from lasthop.inspection.record import Connection, Record
+from lasthop.inspection.record import Connection, Record, Records
 from lasthop.inspection.stalls import Stall
 
 if TYPE_CHECKING:
     from lasthop import _native
+    from lasthop.inspection.drawing import Drawing
 
 #: Version of the JSON of `lasthop inspect`; it grows with incompatible changes.
 JSON_VERSION = 1
@@ -33,12 +34,50 @@ class Subject:
     title: str
     scheme: str
     slots: str
-    connection: Connection
+    #: The records of all runs, the number of this run, and that of the connection in it.
+    records: Records = field(compare=False, repr=False)
+    run: int
+    number: int
     #: True for the server's sender.
     server: bool
     shortest_s: float | None = None
+    _drawings: dict[int, Drawing] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def connection(self) -> Connection:
+        """The record of the connection. With several schemes, the run is repeated if another one is
+        in memory.
+        """
+        return self.records.connection(self.run, self.number)
+
+    def summarise(self, bins: int) -> None:
+        """Compute all that the page and the JSON have, so that the record is no longer needed.
+
+        `bins` is the number of bins of the page's downsampling.
+        """
+        self.drawing(bins)
+        self.to_dict()
+
+    def drawing(self, bins: int) -> Drawing:
+        """What the page draws of this connection."""
+        from lasthop.inspection import drawing
+
+        if bins not in self._drawings:
+            self._drawings[bins] = drawing.of(self.connection, bins)
+        return self._drawings[bins]
+
+    @cached_property
+    def sender(self) -> str:
+        """Node of the sender."""
+        return self.connection.record.nodes[self.connection.sender_node]
+
+    @cached_property
+    def path(self) -> list[str]:
+        """Links of the data."""
+        record = self.connection.record
+        return [record.link_name(x) for x in self.connection.path]
+
+    @cached_property
     def threshold_s(self) -> float:
         """The shortest gap that counts as a stall, seconds."""
         if self.shortest_s is not None:
@@ -82,7 +121,7 @@ class Subject:
         _, ends = connection.in_order
         rtt = states.rtt[np.isfinite(states.rtt)]
         lost = copies.fate[copies.lost].tolist()
-        own = copies.reason != "agent"
+        own = ~copies.sent_as("agent")
         return {
             "goodput_bps": record.flow["goodput_bps"],
             "delivered_bytes": int(ends[-1]) if len(ends) else 0,
@@ -103,13 +142,12 @@ class Subject:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `lasthop inspect`."""
-        record = self.connection.record
         return {
             "title": self.title,
             "scheme": self.scheme,
             "slots": self.slots,
-            "sender": record.nodes[self.connection.sender_node],
-            "path": [record.link_name(x) for x in self.connection.path],
+            "sender": self.sender,
+            "path": self.path,
             "totals": self.facts,
             "limited_by": self.limited_by,
             "stall_threshold_s": self.threshold_s,
@@ -128,6 +166,8 @@ class Inspection:
     version: str
     subjects: Sequence[Subject]
     assumed: Sequence[str]
+    #: Outages of links, as in the JSON.
+    outages: Sequence[Mapping[str, Any]] = ()
     command: str = field(default="", compare=False)
     #: The files that the scenarios were read from; `save` and `save_qlog` do not overwrite them.
     inputs: Sequence[str] = field(default=(), compare=False)
@@ -159,20 +199,6 @@ class Inspection:
         """Keys of the panels of all columns, in order."""
         return list(dict.fromkeys(p["key"] for c in columns for p in c["panels"]))
 
-    @property
-    def outages(self) -> list[dict[str, Any]]:
-        """Outages of links, as in the JSON."""
-        record = self.subjects[0].connection.record
-        return [
-            {
-                "link": record.link_name(o.link),
-                "start_s": o.start_s,
-                "end_s": o.end_s,
-                "frames": o.frames,
-            }
-            for o in record.outages
-        ]
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `lasthop inspect --json`; docs/inspect.md lists the keys."""
         return {
@@ -184,7 +210,7 @@ class Inspection:
             "duration_s": self.duration_s,
             "flow": self.flow_id,
             "assumed": list(self.assumed),
-            "outages": self.outages,
+            "outages": list(self.outages),
             "connections": [s.to_dict() for s in self.subjects],
         }
 
@@ -211,7 +237,7 @@ class Inspection:
 
         outputs.check([("--qlog", path)], self.inputs)
         with store.partial(Path(path)) as temporary, open(temporary, "wb") as out:
-            for line in qlog.records(self):
+            for line in qlog.records(self, temporary.parent if temporary.is_file() else None):
                 out.write(line)
         return Path(path)
 
@@ -238,9 +264,11 @@ class Inspection:
         return "\n".join(lines)
 
 
-def subjects_of(record: Record, scheme: str, shortest_s: float | None) -> list[Subject]:
+def _subjects_of(
+    records: Records, run: int, record: Record, shortest_s: float | None
+) -> list[Subject]:
     """The connections of a record; raises `InputError` if it has none."""
-    numbers = record.connections
+    scheme, numbers = str(record.flow["scheme"]), record.connections
     if not numbers:
         raise InputError(
             f"flow {record.flow['id']} sends no TCP segments; inspect needs a TCP flow"
@@ -248,13 +276,13 @@ def subjects_of(record: Record, scheme: str, shortest_s: float | None) -> list[S
     split = len(numbers) > 1
     found = []
     for i, number in enumerate(numbers):
-        connection = Connection(record, number)
         title = scheme
         if split:
+            connection = records.connection(run, number)
             ends = (connection.sender_node, connection.receiver_node)
             title += ": " + " to ".join(record.nodes[n] if n >= 0 else "?" for n in ends)
         slots = record.flow["slots"]
-        found.append(Subject(title, scheme, slots, connection, i == 0, shortest_s))
+        found.append(Subject(title, scheme, slots, records, run, number, i == 0, shortest_s))
     return found
 
 
@@ -278,8 +306,32 @@ def capture_folder(base: Path, label: str, several: bool) -> Path:
     return base / (re.sub(r"[^\w.+-]+", "-", label).strip("-.") or "scheme")
 
 
-def from_runs(
-    runs: Sequence[tuple[Any, _native.Run, Mapping[str, Any], int]],
+@dataclass(frozen=True)
+class Work:
+    """The run of one scheme that is to be inspected."""
+
+    #: What the scenario leaves open and lasthop assumed.
+    assumed: Sequence[str]
+    #: Does the run; returns its result and the recorded columns.
+    run: Callable[[], tuple[_native.Run, Mapping[str, Any]]]
+    #: The same without writing captures.
+    repeat: Callable[[], tuple[_native.Run, Mapping[str, Any]]]
+    #: Index of the flow.
+    flow: int
+
+    def record(self) -> Record:
+        """Do the run."""
+        run, columns = self.run()
+        return Record(run.to_dict(), columns, self.flow)
+
+    def again(self) -> Record:
+        """Do it once more."""
+        run, columns = self.repeat()
+        return Record(run.to_dict(), columns, self.flow)
+
+
+def do_runs(
+    works: Sequence[Work],
     *,
     seed: int,
     version: str,
@@ -287,21 +339,35 @@ def from_runs(
     command: str = "",
     inputs: Sequence[str] = (),
 ) -> Inspection:
-    """Build an inspection from runs: scenario, result, recorded columns and the index
-    of the flow.
+    """Do the runs, one after the other, and inspect each.
+
+    With several, only what the page and the JSON have is kept of each.
     """
+    from lasthop.inspection import drawing
+
     subjects: list[Subject] = []
     assumed: dict[str, None] = {}
-    for scenario, run, columns, flow in runs:
-        record = Record(run.to_dict(), columns, flow)
-        subjects += subjects_of(record, str(record.flow["scheme"]), shortest_s)
-        assumed |= dict.fromkeys(scenario.assumed)
-    first = subjects[0].connection.record
+    records = Records()
+    about: dict[str, Any] = {}
+    for work in works:
+        records.release()
+        record = work.record()
+        own = _subjects_of(records, records.append(record, work.again), record, shortest_s)
+        if len(works) > 1:
+            for subject in own:
+                subject.summarise(drawing.bins(len(works)))
+        subjects += own
+        assumed |= dict.fromkeys(work.assumed)
+        about = about or {
+            "scenario": str(record.run["scenario"]),
+            "duration_s": record.duration_s,
+            "flow_id": str(record.flow["id"]),
+            "outages": _outages(record),
+        }
+        del record
     return Inspection(
-        scenario=str(first.run["scenario"]),
+        **about,
         seed=seed,
-        duration_s=first.duration_s,
-        flow_id=str(first.flow["id"]),
         version=version,
         subjects=subjects,
         assumed=list(assumed),
@@ -310,4 +376,16 @@ def from_runs(
     )
 
 
-__all__ = ["Inspection", "Subject", "capture_folder", "from_runs"]
+def _outages(record: Record) -> list[dict[str, Any]]:
+    return [
+        {
+            "link": record.link_name(o.link),
+            "start_s": o.start_s,
+            "end_s": o.end_s,
+            "frames": o.frames,
+        }
+        for o in record.outages
+    ]
+
+
+__all__ = ["Inspection", "Subject", "Work", "capture_folder", "do_runs"]

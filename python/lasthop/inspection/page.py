@@ -14,23 +14,18 @@ import numpy as np
 
 from lasthop import pages
 from lasthop.analysis import limits
-from lasthop.inspection import downsample, series
-from lasthop.inspection import record as rec
+from lasthop.inspection import drawing
 from lasthop.inspection.sentences import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lasthop.inspection import series
+    from lasthop.inspection.drawing import Drawing
     from lasthop.inspection.inspection import Inspection, Subject
 
-#: Bins of the downsampling for a page with one column; further columns share them.
-BINS: Final = 5000
-#: Rows of the grid in which at most one dot per cell is kept.
-LEVELS: Final = 250
 #: Stalls that are listed at once; the shorter ones are folded.
 LISTED: Final = 10
-#: Intervals for which the shares of the limits are drawn.
-SHARE_BINS: Final = 800
 # Colours that remain distinguishable for colour-blind readers (Okabe and Ito, 2008); lines differ
 # in their dashes and marks in their shapes too.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, GREY = (
@@ -88,9 +83,9 @@ LIMIT_COLOURS: Final = {
 def render(inspection: Inspection) -> str:
     """The page as HTML."""
     subjects = inspection.subjects
-    end = max(s.connection.record.duration_s for s in subjects)
+    bins = drawing.bins(len(subjects))
+    end = max(s.drawing(bins).duration_s for s in subjects)
     tick = max(1e-6, end / (2**32 - 2))
-    bins = max(BINS // len(subjects), 500)
     columns = [_column(s, tick, bins) for s in subjects]
     return pages.render(
         "inspect.html",
@@ -114,39 +109,23 @@ def render(inspection: Inspection) -> str:
 
 
 def _column(subject: Subject, tick: float, bins: int) -> dict[str, Any]:
-    connection = subject.connection
-    record = connection.record
+    drawn = subject.drawing(bins)
     packed: list[dict[str, Any]] = []
-    reduced = False
-    for panel in series.panels(connection):
-        item, fewer = _panel(panel, tick, bins)
-        packed.append(item)
-        reduced |= fewer
+    for panel in drawn.panels:
+        packed.append(_panel(panel, tick))
         if panel.key == "windows":
-            packed.append(_shares(connection))
-    path = set(connection.path)
-    outages = [
-        [o.start_s, o.end_s, f"outage of {record.link_name(o.link)}"]
-        for o in record.outages
-        if o.link in path or not path
-    ]
+            packed.append(_shares(drawn))
     return {
         "panels": packed,
-        "outages": outages or [[o.start_s, o.end_s, ""] for o in record.outages],
+        "outages": drawn.outages,
         "stalls": [[s.start_s, s.end_s] for s in subject.stalls],
-        "downsampled": reduced,
+        "downsampled": drawn.is_downsampled,
     }
 
 
-def _panel(panel: series.Panel, tick: float, bins: int) -> tuple[dict[str, Any], bool]:
-    items, reduced = [], False
+def _panel(panel: series.Panel, tick: float) -> dict[str, Any]:
+    items = []
     for s in panel.series:
-        t, v = s.t, s.v
-        if s.kind == "dots":
-            keep = downsample.pixels(t, v, bins, LEVELS) if len(t) > 4 * bins else np.arange(len(t))
-        else:
-            keep = downsample.extremes(t, np.nan_to_num(v, nan=-1.0), bins)
-        reduced |= len(keep) < len(t)
         color, dash = STYLES[s.key]
         items.append(
             {
@@ -156,54 +135,39 @@ def _panel(panel: series.Panel, tick: float, bins: int) -> tuple[dict[str, Any],
                 "shown": s.shown,
                 "color": color,
                 "dash": dash,
-                "t": _times(t[keep], tick),
-                "v": _floats(v[keep]),
+                "t": _times(s.t, tick),
+                "v": _floats(s.v),
             }
         )
     marks = []
     for m in panel.marks:
-        # Losses, timeouts and retransmissions are all kept. SACK blocks are not losses.
-        keep = downsample.pixels(m.t, m.v, bins, LEVELS) if m.key == "sack" else np.arange(len(m.t))
-        reduced |= len(keep) < len(m.t)
         marks.append(
             {
                 "key": m.key,
-                "label": f"{m.label} ({len(m.t)})",
+                "label": m.label,
                 "shape": m.shape,
                 "shown": True,
                 "color": MARK_COLOURS.get(m.key, RED),
-                "t": _times(m.t[keep], tick),
-                "v": _floats(m.v[keep]),
+                "t": _times(m.t, tick),
+                "v": _floats(m.v),
             }
-            | ({} if m.v_end is None else {"e": _floats(m.v_end[keep])})
+            | ({} if m.v_end is None else {"e": _floats(m.v_end)})
         )
     head = {"key": panel.key, "title": panel.title, "unit": panel.unit, "note": panel.note}
-    return head | {"series": items, "marks": marks}, reduced
+    return head | {"series": items, "marks": marks}
 
 
-def _shares(connection: rec.Connection) -> dict[str, Any]:
+def _shares(drawn: Drawing) -> dict[str, Any]:
     """Shares of each interval of time by what limits the sender."""
-    end = connection.record.duration_s
-    width = end / SHARE_BINS
-    spent = {key: np.zeros(SHARE_BINS) for key in limits.NAMES}
-    for start, stop, key in series.bands(connection):
-        first, last = int(start / width), min(int(stop / width), SHARE_BINS - 1)
-        first = min(first, SHARE_BINS - 1)
-        if first == last:
-            spent[key][first] += stop - start
-            continue
-        spent[key][first] += (first + 1) * width - start
-        spent[key][first + 1 : last] += width
-        spent[key][last] += stop - last * width
+    width = drawn.share_width_s
     rows = [
         {
             "key": key,
             "label": limits.NAMES[key],
             "color": LIMIT_COLOURS[key],
-            "v": _floats(np.clip(v / width, 0.0, 1.0)),
+            "v": _floats(v),
         }
-        for key, v in spent.items()
-        if v.any()
+        for key, v in drawn.shares.items()
     ]
     return {
         "key": "limits",
@@ -282,7 +246,7 @@ def _totals(subjects: Sequence[Subject]) -> list[tuple[str, list[str]]]:
         "suppressed": "suppressed by an agent",
         "stalls": "stalls (time)",
     }
-    if not any(s.connection.suppressing_agents for s in subjects):
+    if not any(s.facts["suppressed_by"] for s in subjects):
         del names["suppressed"]
     return [(name, [_total(s, key) for s in subjects]) for key, name in names.items()]
 
@@ -297,7 +261,7 @@ def _total(subject: Subject, key: str) -> str:
     if key == "suppressed":
         counts = [(facts["suppressed_acks"], "ACKs"), (facts["suppressed_segments"], "segments")]
         parts = [f"{n} {what}" for n, what in counts if n]
-        return f"{', '.join(parts)} by {subject.connection.suppressing_agents}" if parts else "0"
+        return f"{', '.join(parts)} by {facts['suppressed_by']}" if parts else "0"
     if key == "stalls":
         spent = sum(s.duration_s for s in subject.stalls)
         return f"{len(subject.stalls)} ({duration(spent)})" if subject.stalls else "0"

@@ -10,12 +10,16 @@ from __future__ import annotations
 import heapq
 import json
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from lasthop.inspection import record as rec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lasthop.inspection.inspection import Inspection, Subject
 
 FILE_SCHEMA: Final = "urn:ietf:params:qlog:file:sequential"
@@ -23,10 +27,16 @@ FORMAT: Final = "application/qlog+json-seq"
 EVENT_SCHEMA: Final = "urn:lasthop:qlog:events:tcp"
 
 Timed = tuple[float, int, dict[str, Any]]
+#: Time, order among the records of the same time, and the record.
+Line = tuple[float, int, bytes]
 
 
-def records(inspection: Inspection) -> Iterator[bytes]:
-    """The records of a qlog file: the header, then the events in order of time."""
+def records(inspection: Inspection, folder: Path | None = None) -> Iterator[bytes]:
+    """The records of a qlog file: the header, then the events in order of time.
+
+    With several schemes, the events of each are first written to a temporary file in `folder`, so
+    that one record is in memory at a time.
+    """
     yield _record(
         {
             # Viewers of the older versions look for these two near the start of the file.
@@ -48,13 +58,40 @@ def records(inspection: Inspection) -> Iterator[bytes]:
             },
         }
     )
-    streams = [
-        stream
-        for i, subject in enumerate(inspection.subjects)
-        for stream in _streams(subject, f"{i + 1}: {subject.title}")
-    ]
-    for t, _, event in heapq.merge(*streams, key=lambda e: (e[0], e[1])):
-        yield _record({"time": round(t * 1e3, 6), **event})
+    runs: dict[int, list[tuple[Subject, str]]] = {}
+    for i, subject in enumerate(inspection.subjects):
+        runs.setdefault(subject.run, []).append((subject, f"{i + 1}: {subject.title}"))
+    with ExitStack() as files:
+        sources: list[Iterator[Line]] = []
+        for subjects in runs.values():
+            lines = _lines_of(subjects)
+            if len(runs) > 1:
+                file = files.enter_context(tempfile.TemporaryFile(dir=folder))
+                lines = _stored(lines, file)
+            sources.append(lines)
+        for _, _, line in heapq.merge(*sources, key=lambda e: (e[0], e[1])):
+            yield line
+
+
+def _lines_of(subjects: Sequence[tuple[Subject, str]]) -> Iterator[Line]:
+    """The records of one run in order of time; each subject has the name of its group."""
+    streams = [s for subject, group in subjects for s in _streams(subject, group)]
+    for t, order, event in heapq.merge(*streams, key=lambda e: (e[0], e[1])):
+        yield t, order, _record({"time": round(t * 1e3, 6), **event})
+
+
+def _stored(lines: Iterator[Line], file: IO[bytes]) -> Iterator[Line]:
+    """The same lines, written to a file and read from it."""
+    for t, order, line in lines:
+        file.write(b"%a %d " % (t, order) + line)
+    file.seek(0)
+
+    def read() -> Iterator[Line]:
+        for stored in file:
+            t, order, line = stored.split(b" ", 2)
+            yield float(t), int(order), line
+
+    return read()
 
 
 def _record(value: dict[str, Any]) -> bytes:
@@ -81,15 +118,14 @@ def _event(name: str, group: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def _sent(connection: rec.Connection, group: str) -> Iterator[Timed]:
     copies = connection.copies
-    rows = zip(
-        copies.t.tolist(),
-        copies.seq.tolist(),
-        copies.end.tolist(),
-        copies.reason.tolist(),
-        copies.attempt.tolist(),
-        copies.spurious.tolist(),
-        copies.id.tolist(),
-        strict=True,
+    rows = rec.in_blocks(
+        copies.t,
+        copies.seq,
+        copies.end,
+        copies.reason,
+        copies.attempt,
+        copies.spurious,
+        copies.id,
     )
     for t, seq, end, reason, attempt, spurious, packet in rows:
         data = {
@@ -97,7 +133,7 @@ def _sent(connection: rec.Connection, group: str) -> Iterator[Timed]:
             "offset": seq,
             "length": end - seq,
             "transmission": attempt,
-            "trigger": reason.replace(" ", "_"),
+            "trigger": copies.reasons[reason].replace(" ", "_"),
         }
         if spurious:
             data["spurious"] = True
@@ -116,7 +152,7 @@ def _received(connection: rec.Connection, group: str) -> Iterator[Timed]:
     for i in acks.tolist():
         t = int(record.column("t_ns")[i])
         data: dict[str, Any] = {
-            "ack": int(record.column("ack")[i]),
+            "ack": int(record.column("offset")[i]),
             "window": int(record.column("window")[i]),
         }
         if t in blocks:
@@ -142,20 +178,22 @@ def _metrics(connection: rec.Connection, group: str) -> Iterator[Timed]:
     """Changes of the sender's state; the names are those of quic:recovery_metrics_updated."""
     states, limits = connection.states, connection.record.limits
     columns = {
-        "latest_rtt": (states.rtt * 1e3).tolist(),
-        "smoothed_rtt": (states.srtt * 1e3).tolist(),
-        "retransmission_timeout": (states.rto * 1e3).tolist(),
-        "congestion_window": states.cwnd.tolist(),
-        "ssthresh": states.ssthresh.tolist(),
-        "bytes_in_flight": states.flight.tolist(),
-        "pacing_rate": states.pacing.tolist(),
+        "latest_rtt": states.rtt,
+        "smoothed_rtt": states.srtt,
+        "retransmission_timeout": states.rto,
+        "congestion_window": states.cwnd,
+        "ssthresh": states.ssthresh,
+        "bytes_in_flight": states.flight,
+        "pacing_rate": states.pacing,
     }
     last: dict[str, Any] = {}
-    for i, t in enumerate(states.t.tolist()):
+    for t, limit, *values in rec.in_blocks(states.t, states.limit, *columns.values()):
+        # Times in milliseconds.
+        values[:3] = [x * 1e3 for x in values[:3]]
         now: dict[str, Any] = {
-            k: v[i] for k, v in columns.items() if math.isfinite(v[i]) and v[i] < 1e15
+            k: x for k, x in zip(columns, values, strict=True) if math.isfinite(x) and x < 1e15
         }
-        now["limited_by"] = limits[int(states.limit[i])]
+        now["limited_by"] = limits[limit]
         changed = {k: v for k, v in now.items() if last.get(k) != v or k == "latest_rtt"}
         last = now
         if changed:
@@ -189,10 +227,11 @@ def _suppressed(connection: rec.Connection, group: str) -> Iterator[Timed]:
             "agent": connection.agent_at(int(column("node")[e])),
             "trigger": record.reason_of(e),
         }
+        offset = int(column("offset")[e])
         if column("forward")[e]:
-            data |= {"offset": int(column("seq")[e]), "length": int(column("len")[e])}
+            data |= {"offset": offset, "length": int(column("len")[e])}
         else:
-            data["ack"] = int(column("ack")[e])
+            data["ack"] = offset
         yield float(record.t[e]), 4, _event("segment_suppressed", group, data)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -45,9 +46,10 @@ class Outage:
 class Copies:
     """Copies of data segments of a connection in the order of sending, as columns.
 
-    Times in seconds, `seq` and `end` in bytes. `reason` says why the copy was sent ("new", "fast
-    retransmit", "timeout", …; "agent" for one that an agent sent). `fate` is an index in `FATES`,
-    `fate_t` the time of it (NaN while in flight), `link` the link where it was lost or -1.
+    Times in seconds, `seq` and `end` in bytes. `reason` says why the copy was sent, as an index in
+    `reasons` ("new", "fast retransmit", "timeout", …; "agent" for one that an agent sent). `fate`
+    is an index in `FATES`, `fate_t` the time of it (NaN while in flight), `link` the link where it
+    was lost or -1.
     """
 
     id: Ints
@@ -55,18 +57,26 @@ class Copies:
     seq: Ints
     end: Ints
     attempt: Ints
-    reason: NDArray[np.str_]
-    fate: Ints
+    reason: NDArray[np.signedinteger[Any]]
+    fate: NDArray[np.signedinteger[Any]]
     fate_t: Floats
-    link: Ints
-    drop_reason: NDArray[np.str_]
+    link: NDArray[np.signedinteger[Any]]
     spurious: Mask
     slow_start: Mask
+    reasons: Sequence[str]
+
+    def sent_as(self, reason: str) -> Mask:
+        """Copies that were sent for a reason."""
+        return np.isin(self.reason, [i for i, name in enumerate(self.reasons) if name == reason])
+
+    def reason_of(self, row: int) -> str:
+        """Why a copy was sent."""
+        return str(self.reasons[self.reason[row]])
 
     @cached_property
     def retransmission(self) -> Mask:
         """Copies of bytes that had been sent before."""
-        return np.asarray(self.reason != "new")
+        return ~self.sent_as("new")
 
     @cached_property
     def lost(self) -> Mask:
@@ -137,20 +147,31 @@ class Record:
             mask &= self._columns["connection"] == connection
         return np.flatnonzero(mask)
 
-    @cached_property
-    def _by_id(self) -> tuple[Ints, Ints]:
-        order = np.argsort(self._columns["id"], kind="stable")
-        return order, self._columns["id"][order]
+    def hops(self, arrived: bool, connection: int, link: int | None = None) -> Ints:
+        """Indices of the frames of data that were offered to a link, or arrived at its far end, in
+        the columns `hops`; of one link if given.
+        """
+        hops = self._columns["hops"]
+        mask = (hops["arrived"] == arrived) & (hops["connection"] == connection)
+        if link is not None:
+            mask &= hops["link"] == link
+        return np.flatnonzero(mask)
 
-    def of_packet(self, packet: int) -> Ints:
-        """Indices of the events of a packet, in order of time."""
-        order, ids = self._by_id
-        low, high = np.searchsorted(ids, [packet, packet + 1])
+    @cached_property
+    def _hops_by_id(self) -> Ints:
+        return np.argsort(self._columns["hops"]["id"], kind="stable")
+
+    def hops_of(self, packet: int) -> Ints:
+        """The same for a packet, in order of time."""
+        ids, order = self._columns["hops"]["id"], self._hops_by_id
+        low, high = np.searchsorted(ids, np.array([packet, packet + 1], ids.dtype), sorter=order)
         return order[low:high]
 
-    def kind_of(self, index: int) -> str:
-        """The kind of an event."""
-        return str(self._columns["events"][self._columns["event"][index]])
+    def failed_attempts(self, packet: int, link: int) -> int:
+        """Attempts of the link layer of a link to send a packet that failed."""
+        found = self.where("attempt_failed")
+        mine = (self._columns["id"][found] == packet) & (self._columns["link"][found] == link)
+        return int(mine.sum())
 
     def reason_of(self, index: int) -> str:
         """The reason of an event; empty if it has none."""
@@ -188,6 +209,41 @@ class Record:
         return None
 
 
+class Records:
+    """The records of several runs, of which one is in memory at a time: a record has hundreds of
+    bytes per segment. The run of another one is repeated when it is needed.
+    """
+
+    def __init__(self) -> None:
+        self._makers: list[Callable[[], Record]] = []
+        self._current: tuple[int, dict[int, Connection]] = (-1, {})
+
+    def append(self, record: Record, make: Callable[[], Record]) -> int:
+        """Add a record, which becomes the one in memory; `make` repeats its run. Returns the number
+        of the run.
+        """
+        self._makers.append(make)
+        return self._keep(len(self._makers) - 1, record)
+
+    def _keep(self, run: int, record: Record) -> int:
+        self._current = (run, {n: Connection(record, n) for n in record.connections})
+        return run
+
+    def release(self) -> None:
+        """Forget the record in memory."""
+        self._current = (-1, {})
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def connection(self, run: int, number: int) -> Connection:
+        """A connection of a run."""
+        if run != self._current[0]:
+            self.release()
+            self._keep(run, self._makers[run]())
+        return self._current[1][number]
+
+
 class Connection:
     """One TCP connection of a record."""
 
@@ -198,7 +254,9 @@ class Connection:
     def states(self) -> States:
         """States of the sender."""
         s = self.record.column("states")
-        mine = np.flatnonzero(s["connection"] == self.number)
+        # A slice of an array needs no memory; a split connection has states of two senders.
+        whole = len(self.record.connections) == 1
+        mine = slice(None) if whole else np.flatnonzero(s["connection"] == self.number)
         return States(
             s["t_ns"][mine] * 1e-9,
             s["cwnd"][mine],
@@ -299,8 +357,8 @@ class Connection:
     @cached_property
     def path(self) -> list[int]:
         """Links that the data used, in the order of their first use."""
-        used = self.record.where("enqueued", self.number)
-        links, first = np.unique(self.record.column("link")[used], return_index=True)
+        used = self.record.hops(False, self.number)
+        links, first = np.unique(self.record.column("hops")["link"][used], return_index=True)
         return [int(x) for x in links[np.argsort(first)]]
 
     @cached_property
@@ -308,10 +366,9 @@ class Connection:
         """Every copy of a data segment."""
         record, sent = self.record, self.sent
         ids: Ints = record.column("id")[sent]
-        fate = np.zeros(len(sent), dtype=np.int64)
+        fate = np.zeros(len(sent), dtype=np.int8)
         fate_t = np.full(len(sent), np.nan)
-        link = np.full(len(sent), -1, dtype=np.int64)
-        why = np.full(len(sent), "", dtype="U32")
+        link = np.full(len(sent), -1, dtype=np.int32)
         order = np.argsort(ids, kind="stable")
         for kind in ("data_received", *LOSS_EVENTS):
             events = record.where(kind, self.number)
@@ -326,24 +383,24 @@ class Connection:
             if kind == "data_received":
                 fate[rows] = ARRIVED
             else:
-                why[rows] = [record.reason_of(e) for e in events.tolist()]
                 fate[rows] = [self._fate_of_loss(kind, e) for e in events.tolist()]
-        reasons = np.array([*record.column("reasons"), "agent"], dtype="U32")
-        reason = reasons[record.column("reason")[sent]]
+        reasons = [*record.column("reasons"), "agent"]
+        reason = record.column("reason")[sent]
+        reason[reason < 0] = len(reasons) - 1
         state = np.searchsorted(self.states.t, record.t[sent], side="right") - 1
         copies = Copies(
             ids,
             record.t[sent],
-            record.column("seq")[sent],
-            record.column("seq")[sent] + record.column("len")[sent],
-            record.column("attempt")[sent].astype(np.int64),
+            record.column("offset")[sent],
+            record.column("offset")[sent] + record.column("len")[sent],
+            record.column("attempt")[sent],
             reason,
             fate,
             fate_t,
             link,
-            why,
             np.zeros(len(sent), dtype=bool),
             (state >= 0) & (self.states.cwnd < self.states.ssthresh)[np.maximum(state - 1, 0)],
+            reasons,
         )
         self._mark_spurious(copies)
         return copies
@@ -367,14 +424,19 @@ class Connection:
         copy arrives: then the latest copies sent until then are spurious.
         """
         record = self.record
-        row_of = {p: i for i, p in enumerate(copies.id.tolist())}
+        events = record.where("spurious", self.number)
+        if not len(events):
+            return
+        order = np.argsort(copies.id, kind="stable")
+        rows = np.searchsorted(copies.id, record.column("id")[events], "right", sorter=order) - 1
         rows_at: dict[int, list[int]] = {}
         for i in np.flatnonzero(copies.attempt > 1).tolist():
             rows_at.setdefault(int(copies.seq[i]), []).append(i)
-        for event in record.where("spurious", self.number).tolist():
-            packet, seq = int(record.column("id")[event]), int(record.column("seq")[event])
-            row = row_of.get(packet)
-            if int(record.column("node")[event]) == self.sender_node and row is not None:
+        for event, place in zip(events.tolist(), rows.tolist(), strict=True):
+            packet, seq = int(record.column("id")[event]), int(record.column("offset")[event])
+            row = int(order[place])
+            is_sent = place >= 0 and copies.id[row] == packet
+            if int(record.column("node")[event]) == self.sender_node and is_sent:
                 copies.spurious[row] = True
                 continue
             later = [
@@ -391,15 +453,11 @@ class Connection:
     def in_order(self) -> tuple[Floats, Ints]:
         """Times at which the receiver's next expected byte advances, and that byte."""
         record, got = self.record, self.arrivals
-        times: list[float] = []
-        ends: list[int] = []
+        times, ends = array("d"), array("q")
         beyond: dict[int, int] = {}
         expected = 0
-        for t, seq, size in zip(
-            record.t[got].tolist(),
-            record.column("seq")[got].tolist(),
-            record.column("len")[got].tolist(),
-            strict=True,
+        for t, seq, size in in_blocks(
+            record.t[got], record.column("offset")[got], record.column("len")[got]
         ):
             end = seq + size
             if end <= expected:
@@ -413,6 +471,12 @@ class Connection:
             times.append(t)
             ends.append(expected)
         return np.array(times, dtype=np.float64), np.array(ends, dtype=np.int64)
+
+
+def in_blocks(*columns: NDArray[Any], rows: int = 1 << 16) -> Iterator[tuple[Any, ...]]:
+    """The rows of columns as Python's numbers, of which only a block is in memory at a time."""
+    for start in range(0, len(columns[0]), rows):
+        yield from zip(*(c[start : start + rows].tolist() for c in columns), strict=True)
 
 
 #: An agent drops a packet.
@@ -437,4 +501,4 @@ def _absorb(beyond: dict[int, int], expected: int) -> int:
     return expected
 
 
-__all__ = ["FATES", "Connection", "Copies", "Outage", "Record", "States"]
+__all__ = ["FATES", "Connection", "Copies", "Outage", "Record", "Records", "States", "in_blocks"]

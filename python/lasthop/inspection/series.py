@@ -11,6 +11,8 @@ from lasthop.inspection import record as rec
 from lasthop.inspection.record import Connection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from lasthop.inspection.record import Ints, Mask
@@ -181,7 +183,7 @@ def _rates(connection: Connection) -> Panel:
 def _first_arrivals(connection: Connection) -> tuple[Floats, Floats]:
     """Times and sizes of the segments that arrive at the receiver for the first time."""
     record, got = connection.record, connection.arrivals
-    _, first = np.unique(record.column("seq")[got], return_index=True)
+    _, first = np.unique(record.column("offset")[got], return_index=True)
     first = got[np.sort(first)]
     return record.t[first], record.column("len")[first].astype(np.float64)
 
@@ -215,24 +217,22 @@ def _queue(connection: Connection) -> list[Panel]:
     record, link = connection.record, bottleneck(connection)
     if link is None:
         return []
-    columns = record.column
-    entered = record.where("enqueued", connection.number)
-    entered = entered[columns("link")[entered] == link]
-    left = record.where("arrived", connection.number)
-    left = left[columns("link")[left] == link]
+    columns, hops = record.column, record.column("hops")
+    entered = record.hops(False, connection.number, link)
+    left = record.hops(True, connection.number, link)
     name = record.link_name(link)
     lengths = Series(
         "queue",
         "frames waiting",
         "step",
-        record.t[entered],
-        columns("value")[entered].astype(float),
+        hops["t_ns"][entered] * 1e-9,
+        hops["waiting"][entered].astype(float),
     )
     dropped = record.where("dropped_at_queue", connection.number)
     dropped = dropped[(columns("link")[dropped] == link) & columns("forward")[dropped]]
-    at = np.clip(np.searchsorted(record.t[entered], record.t[dropped], "right") - 1, 0, None)
+    at = np.clip(np.searchsorted(lengths.t, record.t[dropped], "right") - 1, 0, None)
     marks = [Marks("drop", "dropped", "x", record.t[dropped], lengths.v[at])] if len(at) else []
-    t, delay = _transit(record, entered, left)
+    t, delay = _transit(hops, entered, left)
     return [
         Panel(
             "queue",
@@ -254,23 +254,24 @@ def _queue(connection: Connection) -> list[Panel]:
     ]
 
 
-def _transit(record: rec.Record, entered: Ints, left: Ints) -> tuple[Floats, Floats]:
+def _transit(hops: Mapping[str, Any], entered: Ints, left: Ints) -> tuple[Floats, Floats]:
     """Times of entering a link and durations until the arrival, for packets that arrived."""
-    ids = record.column("id")
+    ids = hops["id"]
     order = np.argsort(ids[left], kind="stable")
     sorted_ids = ids[left][order]
     place = np.searchsorted(sorted_ids, ids[entered])
     known = place < len(sorted_ids)
     known[known] = sorted_ids[place[known]] == ids[entered[known]]
     arrived = left[order[place[known]]]
-    return record.t[entered[known]], record.t[arrived] - record.t[entered[known]]
+    start = hops["t_ns"][entered[known]] * 1e-9
+    return start, hops["t_ns"][arrived] * 1e-9 - start
 
 
 def _sequence(connection: Connection) -> Panel:
     record, copies = connection.record, connection.copies
     first = ~copies.retransmission
     acks = connection.acks
-    ack_t, ack_v = record.t[acks], record.column("ack")[acks].astype(np.float64)
+    ack_t, ack_v = record.t[acks], record.column("offset")[acks].astype(np.float64)
     keep = np.diff(np.maximum.accumulate(ack_v), prepend=-1.0) > 0
     series = [
         Series("sent", "sent", "dots", copies.t[first], copies.end[first] * 1e-6),
@@ -343,7 +344,7 @@ def _ack_marks(connection: Connection, events: Ints, key: str, label: str) -> li
     if not len(events):
         return []
     record = connection.record
-    values = record.column("ack")[events].astype(np.float64) * 1e-6
+    values = record.column("offset")[events].astype(np.float64) * 1e-6
     return [Marks(key, label, "minus", record.t[events], values)]
 
 

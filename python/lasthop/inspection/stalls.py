@@ -244,13 +244,11 @@ def _facts(
     lost_acks = record.t[connection.lost_acks]
     timeouts = connection.timeouts()
     i = max(states.at(start), 0)
-    by_timer = np.flatnonzero(
-        (copies.reason == "timeout") & (copies.t >= start) & (copies.t <= end)
-    )
+    by_timer = np.flatnonzero(copies.sent_as("timeout") & (copies.t >= start) & (copies.t <= end))
     got = connection.arrivals
     got = got[(record.t[got] > start) & (record.t[got] < end)]
     duplicates_received = int(
-        (record.column("seq")[got] + record.column("len")[got] <= offset).sum()
+        (record.column("offset")[got] + record.column("len")[got] <= offset).sum()
     )
     overlap = next((o for o in record.outages if o.start_s < end and o.end_s > start), None)
     return {
@@ -278,11 +276,11 @@ def _facts(
 def _duplicate_acks(connection: Connection, acks: rec.Ints, offset: int) -> tuple[int, int]:
     """Number of `acks` that repeat an ACK of `offset`, and of those that are duplicate ACKs."""
     record = connection.record
-    mine = acks[record.column("ack")[acks] == offset]
+    mine = acks[record.column("offset")[acks] == offset]
     windows = record.column("window")[mine]
     # The first of them may be the ACK that advanced the number, before the span.
     all_of = connection.acks
-    first = all_of[record.column("ack")[all_of] == offset]
+    first = all_of[record.column("offset")[all_of] == offset]
     is_repeat = np.isin(mine, first[1:])
     before = np.searchsorted(all_of, mine) - 1
     same = windows == record.column("window")[all_of[np.maximum(before, 0)]]
@@ -308,7 +306,7 @@ def _transmission(connection: Connection, row: int) -> Transmission:
     at, link = float(copies.fate_t[row]), int(copies.link[row])
     return Transmission(
         float(copies.t[row]),
-        str(copies.reason[row]),
+        copies.reason_of(row),
         rec.FATES[int(copies.fate[row])],
         at if np.isfinite(at) else None,
         record.link_name(link) if link >= 0 else None,
@@ -383,7 +381,7 @@ def _after_first_copy(
     lost_before = copies.missed[mine[mine < row]].any()
     if not lost_before or (at_link == "link-outage" and held > (end - start) / 2):
         return at_link, extra
-    cause = REASON_CAUSES.get(str(copies.reason[row]))
+    cause = REASON_CAUSES.get(copies.reason_of(row))
     first = float(copies.t[mine[0]])
     if cause == "fast-recovery" and _after_timeout(connection, start, first, float(copies.t[row])):
         # After a timeout, further segments are sent again as the window opens.
@@ -408,17 +406,14 @@ def _at_a_link(
     """Where a copy spent the gap."""
     record = connection.record
     entered: dict[int, float] = {}
-    waiting: dict[int, float] = {}
-    failed: Counter[int] = Counter()
     spent: dict[int, float] = {}
-    for e in record.of_packet(int(connection.copies.id[row])).tolist():
-        kind, link = record.kind_of(e), int(record.column("link")[e])
-        if kind == "enqueued":
-            entered[link], waiting[link] = float(record.t[e]), float(record.column("value")[e])
-        elif kind == "attempt_failed":
-            failed[link] += 1
-        elif kind == "arrived" and link in entered:
-            spent[link] = min(end, float(record.t[e])) - max(start, entered[link])
+    packet, hops = int(connection.copies.id[row]), record.column("hops")
+    for e in record.hops_of(packet).tolist():
+        link, t = int(hops["link"][e]), float(hops["t_ns"][e] * 1e-9)
+        if not hops["arrived"][e]:
+            entered[link] = t
+        elif link in entered:
+            spent[link] = min(end, t) - max(start, entered[link])
     for link in entered.keys() - spent.keys():
         spent[link] = end - max(start, entered[link])
     if not spent:
@@ -430,7 +425,7 @@ def _at_a_link(
         if outage.link == link and outage.frames == "held" and covered > (end - start) / 2:
             where = (record.link_name(link), outage.start_s, outage.end_s)
             return "link-outage", extra | {"outage": where}
-    return ("link-retransmission" if failed[link] else "link-delay"), extra
+    return ("link-retransmission" if record.failed_attempts(packet, link) else "link-delay"), extra
 
 
 def to_dicts(stalls: Sequence[Stall]) -> list[dict[str, Any]]:
