@@ -439,8 +439,8 @@ impl Scenario {
     }
 
     /// Runs the scenario once; returns the result and the record of the flow with index
-    /// `flow` as columns of at most `most_bytes`. Writes a capture per hop and agent to the folder `pcap` if given, with at
-    /// most `snaplen` bytes of each packet.
+    /// `flow` as columns of at most `most_bytes`. Writes a capture per hop and agent to the folder
+    /// `pcap` if given, with at most `snaplen` bytes of each packet.
     #[pyo3(signature = (seed, flow, most_bytes, pcap=None, snaplen=None, cancel=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn run_inspected(
