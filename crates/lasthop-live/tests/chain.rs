@@ -307,3 +307,12 @@ fn links_duplicate_and_corrupt_real_packets() {
     let pairs = out[0].bytes.iter().zip(&packet);
     assert_eq!(pairs.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>(), 1);
 }
+
+/// A real program reads what arrives.
+#[test]
+fn a_simulated_reader_is_refused() {
+    let flow = "[[flow]]\nreader = { rate = '1 Mbps' }";
+    let network = network(&scenario("rate = '5 Mbps'", flow));
+    let error = Chain::new(&network, None, 1).err().unwrap().to_string();
+    assert!(error.contains("the `reader` of a flow (here a real program reads)"), "{error}");
+}

@@ -47,8 +47,9 @@ pub fn of_flow(flow: &Flow) -> Vec<FlowBound> {
         setting: "tcp.receive_window".into(),
         value: flow.receive_window,
     };
-    // If the scheme controls the window, the setting does not bound it.
-    let window = (!scheme.steers_receive_window()).then_some(window);
+    // If the scheme or a slow reader controls the window, the setting does not bound it.
+    let is_bound = !scheme.steers_receive_window() && flow.reader.is_none();
+    let window = is_bound.then_some(window);
     scheme.bounds().into_iter().map(of_scheme).chain(window).collect()
 }
 

@@ -9,6 +9,7 @@ use crate::errors::{ErrorKind, ScenarioError};
 use crate::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
 use crate::flow_roles;
 use crate::queues::QueueSpec;
+use crate::readers;
 use crate::roles::node_names;
 use crate::sessions;
 use crate::tree::{Path, Tree};
@@ -328,6 +329,7 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
         return fail("each", "must be at least 1, found 0".into());
     }
     flow_roles::check(flow, at, tree)?;
+    readers::check(flow, at, tree)?;
     apps::check(&flow.app, &at.at("app"), tree)?;
     for (loss, key) in [(&flow.loss, "loss"), (&flow.ack_loss, "ack_loss")] {
         let Some(loss) = loss else { continue };

@@ -15,6 +15,7 @@ use crate::network::Role;
 use crate::outages::{OutageForm, outages};
 use crate::queues::{QueueForm, QueueSpec};
 use crate::random_starts::RandomStarts;
+use crate::readers::ReaderSpec;
 use crate::shorthand::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
 use lasthop_channel::air::token_bucket::TokenBucketConfig;
@@ -345,6 +346,10 @@ pub struct FlowSpec {
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
     pub ack_loss: Option<LossConfig>,
+    /// How the receiving application reads: { rate, pauses }. Default: at once what has arrived in
+    /// order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<ReaderSpec>,
     /// Role in a comparison. Default: "candidate" for TCP without `scheme`, else "background".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<FlowRole>,

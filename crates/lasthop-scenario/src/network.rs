@@ -10,6 +10,7 @@ use crate::arrivals;
 use crate::bounds::{self, FlowBound};
 use crate::flow_roles;
 use crate::random_starts;
+use crate::readers::ReaderSpec;
 use crate::routes;
 use lasthop_channel::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop_channel::air::delay::DelayProcess;
@@ -235,6 +236,8 @@ pub struct Flow {
     pub loss: LossConfig,
     /// As `loss`, for what the receiver sends.
     pub ack_loss: LossConfig,
+    /// How the receiving application reads; `None`: at once what has arrived in order.
+    pub reader: Option<ReaderSpec>,
     /// True for a transfer of a Poisson process.
     pub is_arrival: bool,
     /// What its senders draw at random derives from this number, drawn by seed, and the number of

@@ -407,6 +407,7 @@ fn first_flow(
         scheme: own.unwrap_or(&filled.scheme).clone(),
         loss: spec.loss.clone().unwrap_or_default(),
         ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
+        reader: spec.reader.clone(),
         is_arrival: false,
         draw: None,
     }

@@ -124,6 +124,7 @@ impl Case {
             scheme: SchemeChoice::parse(scheme).unwrap(),
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
+            reader: None,
             is_arrival: false,
             draw: None,
         }

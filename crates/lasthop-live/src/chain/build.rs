@@ -126,6 +126,10 @@ fn check(network: &Network) -> Result<(), ChainError> {
         (!network.cells.is_empty(), "a cell"),
         (!network.handovers.is_empty(), "a handover"),
         (network.flows.iter().any(errors), "bit errors of single connections"),
+        (
+            network.flows.iter().any(|f| f.reader.is_some()),
+            "the `reader` of a flow (here a real program reads)",
+        ),
     ];
     match simulated.into_iter().find(|s| s.0) {
         Some((_, part)) => Err(ChainError::Simulated(part.into())),

@@ -18,6 +18,7 @@ use crate::events::probe::{Offer, Probe};
 use crate::hosts::Timer;
 use crate::hosts::endpoint::Connection;
 use crate::hosts::flow::FlowHost;
+use crate::hosts::reader::ReaderHost;
 use crate::hosts::relay::{CAPABILITIES, RelayHost};
 use crate::network::paths::{Path, nodes_on_path};
 use crate::probes::UserStats;
@@ -67,6 +68,10 @@ impl<R: Observer> Builder<'_, R> {
             match flow.scheme.scheme.relay() {
                 Some(relay) => self.add_split_flow(f, flow, relay, &mut host)?,
                 None => self.add_end_to_end_flow(f, flow, &mut host)?,
+            }
+            if let Some(spec) = &flow.reader {
+                let source = self.add_source(Timer::Reader(f));
+                host.set_reader(ReaderHost::new(spec.clone(), flow.segment, source));
             }
         }
         self.hosts.flows.push(host);
@@ -190,6 +195,8 @@ impl<R: Observer> Builder<'_, R> {
             &profile,
             part.receiver(),
         );
+        let reads_slowly = flow.reader.is_some() && !half.inbound;
+        let receiver = if reads_slowly { receiver.with_manual_reading() } else { receiver };
         let timers = self.add_source(Timer::Sender(index));
         self.add_source(Timer::Receiver(index));
         let ends = (sender, receiver);

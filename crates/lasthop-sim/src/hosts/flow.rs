@@ -6,6 +6,7 @@ use lasthop::units::{Duration, Time};
 
 use crate::engine::scheduler::Source;
 use crate::events::probe::Probe;
+use crate::hosts::reader::ReaderHost;
 use crate::network::Net;
 
 /// A flow: its application, and the connections and relay that carry its data.
@@ -39,6 +40,8 @@ pub struct FlowHost {
     node: NodeId,
     /// What was played of a video before the measured time.
     played_before: Playback,
+    /// Its receiving application, if that does not read at once.
+    reader: Option<Box<ReaderHost>>,
 }
 
 impl FlowHost {
@@ -68,6 +71,7 @@ impl FlowHost {
             datagrams: 0,
             node,
             played_before: Playback::default(),
+            reader: None,
         }
     }
 
@@ -79,6 +83,17 @@ impl FlowHost {
     /// Sets the two connections of a split flow and its relay.
     pub(crate) fn split(&mut self, inbound: u32, outbound: u32, relay: u32) {
         (self.first, self.last, self.relay) = (Some(inbound), Some(outbound), Some(relay));
+    }
+
+    /// Lets an application read what arrives.
+    pub(crate) fn set_reader(&mut self, reader: ReaderHost) {
+        self.reader = Some(Box::new(reader));
+    }
+
+    /// The number of bytes that the receiving application reads now, of those that have arrived in
+    /// order and are unread.
+    pub(crate) fn read<P: Probe>(&mut self, unread: u64, net: &mut Net<P>) -> u64 {
+        self.reader.as_mut().map_or(0, |reader| reader.read(unread, net))
     }
 
     /// Lets a session decide when the flow starts.

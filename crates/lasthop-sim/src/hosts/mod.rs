@@ -12,6 +12,7 @@ pub mod flow;
 pub mod handover;
 pub mod oracle;
 mod outbox;
+pub(crate) mod reader;
 pub mod relay;
 pub mod sessions;
 
@@ -53,6 +54,8 @@ pub(crate) enum Timer {
     Receiver(u32),
     /// The application of a flow.
     App(u32),
+    /// The application at the receiver of a flow, if that does not read at once.
+    Reader(u32),
     /// The notices of an oracle.
     Oracle(u32),
 }
@@ -199,6 +202,7 @@ impl Hosts {
             Timer::LinkState(i) => self.agents.link_state_changed(i as usize, net),
             Timer::Handover(i) => self.handover(i as usize, net),
             Timer::App(f) => self.app_timer(f as usize, net),
+            Timer::Reader(f) => self.read(f as usize, net),
             Timer::Oracle(o) => {
                 let mut out = Outbox { net, agents: &mut self.agents };
                 self.oracles[o as usize].handle(&mut self.connections, &self.flows, &mut out);
@@ -245,8 +249,30 @@ impl Hosts {
             let event = if finished { LegEvent::HalfClosed } else { LegEvent::Readable };
             return self.relay_event(c, event, net);
         }
+        let f = connection.flow() as usize;
+        if connection.receiver().is_read_manually() {
+            self.read(f, net);
+        } else if flow.deliver((first, count), connection.ends().1, net) {
+            self.transfer_completed(f, net);
+        }
+    }
+
+    /// The receiving application of a flow reads what it reads now.
+    #[inline(never)]
+    fn read<P: Probe>(&mut self, f: usize, net: &mut Net<P>) {
+        let flow = &mut self.flows[f];
+        let Some(c) = flow.last() else { return };
+        let connection = &mut self.connections[c as usize];
+        let (receiver, mss) = (connection.receiver(), connection.mss());
+        let unread = if receiver.is_reset() { 0 } else { receiver.unread() };
+        let count = flow.read(unread, net);
+        if count == 0 {
+            return;
+        }
+        let first = connection.receiver().rcv_nxt() - unread;
+        let mut out = Outbox { net: &mut *net, agents: &mut self.agents };
+        connection.with_receiver(&mut out, |r, now, port| r.read(now, count, mss, port));
         if flow.deliver((first, count), connection.ends().1, net) {
-            let f = connection.flow() as usize;
             self.transfer_completed(f, net);
         }
     }

@@ -32,6 +32,7 @@ mod pacing;
 mod pacing_of_acks;
 mod queues;
 mod random_networks;
+mod readers;
 mod receivers;
 mod regressions;
 mod rnf;

@@ -144,6 +144,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
             scheme: SchemeChoice::parse(scheme).unwrap(),
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
+            reader: None,
             is_arrival: false,
             draw: None,
         }],

@@ -67,6 +67,7 @@ fn network(f: &Fixture, sender: &str) -> Network {
         scheme: scheme(&format!("{SETTINGS}:tick={}s:sender={sender}", f.text("snooptick_s"))),
         loss: LossConfig::None,
         ack_loss: LossConfig::None,
+        reader: None,
         is_arrival: false,
         draw: None,
     };

@@ -46,8 +46,9 @@ impl Receiver {
         }
         // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK
         // number beside it.
-        if !self.shut {
-            self.edge = self.edge.max(self.rcv_nxt + self.window());
+        let edge = self.rcv_nxt + self.window();
+        if !self.shut && edge >= self.edge.saturating_add(self.edge_step) {
+            self.edge = edge;
         }
         let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
         self.last_ack = ack;

@@ -28,9 +28,11 @@ pub(super) struct Arrived {
     /// The next byte expected, and the byte after the highest one that has arrived.
     pub next: u64,
     pub highest: u64,
+    /// The next byte that the application reads.
+    pub read: u64,
     /// It was not in order.
     pub ahead: bool,
-    /// Bytes beyond a hole that had arrived before.
+    /// Bytes beyond a hole that had arrived before, and those that are not read.
     pub held: u64,
     /// The timestamp that the sender echoes, and the time since the ACK with it left.
     pub echo: Option<(u32, Duration)>,
@@ -73,7 +75,7 @@ impl WindowGrowth {
         }
     }
 
-    /// The window that is offered while `held` bytes wait beyond a hole.
+    /// The window that is offered while `held` bytes wait beyond a hole or to be read.
     #[inline]
     pub(super) fn window(&self, held: u64) -> u64 {
         self.offered.min(self.room.saturating_sub(held))
@@ -106,11 +108,11 @@ impl WindowGrowth {
             self.grow(self.read, arrived.highest - arrived.next);
         }
         let Some(rtt) = self.rtt.filter(|r| arrived.now.since(self.since) >= *r) else { return };
-        let read = arrived.next - self.from;
+        let read = arrived.read.saturating_sub(self.from);
         if rtt > Duration::ZERO && read > self.read {
             self.grow(read, arrived.highest.saturating_sub(arrived.next));
         }
-        (self.since, self.from) = (arrived.now, arrived.next);
+        (self.since, self.from) = (arrived.now, arrived.read);
     }
 
     /// One sample for each timestamp, of full segments (`tcp_rcv_rtt_measure_ts`).
@@ -148,6 +150,7 @@ mod tests {
             now,
             len: 1000,
             next,
+            read: next,
             highest: next,
             ahead: false,
             held: 0,
@@ -197,6 +200,7 @@ mod tests {
                 now: Time(1),
                 len,
                 next,
+                read: next,
                 highest: next,
                 ahead: false,
                 held: 0,
@@ -215,6 +219,7 @@ mod tests {
             now: Time(1),
             len: 1000,
             next: 1000,
+            read: 1000,
             highest: 1000,
             ahead: false,
             held: 0,
@@ -235,6 +240,7 @@ mod tests {
                 now,
                 len: 1000,
                 next: 1000,
+                read: 1000,
                 highest: 62_000 + 1000 * i,
                 ahead: true,
                 held: 1000 * i,
@@ -257,6 +263,7 @@ mod tests {
             now: Time(200_000_000),
             len: 1000,
             next: 19_000,
+            read: 19_000,
             highest: 99_000,
             ahead: true,
             held: 79_000,

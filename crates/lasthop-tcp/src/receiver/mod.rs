@@ -71,6 +71,8 @@ pub struct Receiver {
     compression: Option<Box<Compression>>,
     /// Right edge of the window as last advertised.
     edge: u64,
+    /// The edge moves by at least as much at a time, bytes (an application that reads slowly).
+    edge_step: u64,
     /// Acknowledge no further than this.
     ack_limit: u64,
     /// The window is closed, whatever there is room for.
@@ -124,6 +126,7 @@ impl Receiver {
             full_handshake: profile.full_handshake,
             window_limit: config.buffer,
             edge: first,
+            edge_step: 0,
             growth,
             compression: (profile.sack_compression && profile.sack).then(Box::default),
             config,
@@ -252,8 +255,6 @@ impl Receiver {
         let clean = start == before && self.ahead.is_empty();
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
         self.take(start, end + u64::from(fin), expected);
-        let grew = self.grow_window(now, segment, start > before);
-        let wait = self.ack_wait(now, segment, clean, grew, ranges);
         if self.config.manual_read {
             // What has come takes its room until it is read: the right edge of the window never
             // moves back.
@@ -261,6 +262,8 @@ impl Receiver {
             self.unread += came;
             self.window_limit = self.window_limit.saturating_sub(came);
         }
+        let grew = self.grow_window(now, segment, start > before);
+        let wait = self.ack_wait(now, segment, clean, grew, ranges);
         let quiet = silent || self.withholds(clean);
         self.answer(now, segment, quiet, congested, wait, out);
     }
@@ -394,8 +397,9 @@ impl Receiver {
         let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
         // What has just come is charged afterwards, as in `tcp_data_queue_ofo`.
-        let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 });
-        growth.on_data(&Arrived { now, len, next, highest, ahead, held, echo });
+        let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 }) + self.unread;
+        let read = next - self.unread;
+        growth.on_data(&Arrived { now, len, next, read, highest, ahead, held, echo });
         growth.offered() > before
     }
 

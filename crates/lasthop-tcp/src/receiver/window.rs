@@ -10,7 +10,23 @@ impl Receiver {
     #[inline]
     pub(super) fn window(&self) -> u64 {
         let room = self.window_limit.min(self.config.buffer.saturating_sub(self.unread));
-        self.growth.as_ref().map_or(room, |g| room.min(g.window(self.ahead.bytes())))
+        self.growth.as_ref().map_or(room, |g| room.min(g.window(self.ahead.bytes() + self.unread)))
+    }
+
+    /// The receiver of an application that reads by [`Self::read`], not when data arrive. What it
+    /// reads makes room again, without a relay that limits the window; a window that grows follows
+    /// what is read. The right edge of the window moves by a segment at least, or by half of the
+    /// buffer (RFC 9293, section 3.8.6.2.2).
+    pub fn with_manual_reading(mut self) -> Self {
+        self.config.manual_read = true;
+        self.window_limit = u64::MAX;
+        self.edge_step = u64::from(self.config.mss).min(self.config.buffer / 2).max(1);
+        self
+    }
+
+    /// What arrives is read by [`Self::read`].
+    pub fn is_read_manually(&self) -> bool {
+        self.config.manual_read
     }
 
     /// The application reads `bytes` (manual reading). If the window opens by enough, an ACK is

@@ -178,6 +178,7 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
                 }),
                 loss,
                 ack_loss,
+                reader: None,
                 is_arrival: false,
                 draw: None,
             }
