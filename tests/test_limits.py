@@ -87,3 +87,16 @@ def test_a_run_names_the_limit_of_a_relay_of_1995() -> None:
     assert "  limited by      relay buffer 9" in text
     assert "(i-tcp:buffer = 64000 B)" in text
     assert not any("buffer" in line for line in run.assumed)
+
+
+def test_counters_that_only_some_links_have_get_a_column() -> None:
+    policer = {"rate": "5 Mbps", "burst": "20 kB"}
+    hop = {"rate": "10 Mbps", "duplicate": "1 %", "corrupt": "1 %", "policer": policer}
+    run = lasthop.run({"duration": "2 s", "last_hop": hop})
+    lines = run_text.run(run.data, run.slots, run.assumed).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("link "))
+    assert "dropped at queue  by policer  duplicated  corrupted" in lines[start]
+    assert lines[start + 1].split()[7:10] == ["–", "–", "–"]
+    radio = run.data["links"][2]
+    keys = ("dropped_by_policer", "duplicated_frames", "corrupted_frames")
+    assert lines[start + 3].split()[8:11] == [str(radio[key]) for key in keys]

@@ -274,7 +274,7 @@ fn check_bursts(network: &Network, tree: &Tree<'_>) -> Result<(), ScenarioError>
 /// Where the file has a token bucket of the one-way link `l`.
 fn bucket_path(tree: &Tree<'_>, l: usize, key: &str) -> Path {
     let link = Path::key("link").at(l / 2);
-    let direction = link.at(if l % 2 == 0 { "forward" } else { "backward" });
+    let direction = link.at(if l.is_multiple_of(2) { "forward" } else { "backward" });
     let places = [direction, link, Path::key("last_hop")].map(|at| at.at(key));
     let given = places.iter().find(|at| tree.get(at).is_some());
     given.unwrap_or(&places[1]).at("burst")

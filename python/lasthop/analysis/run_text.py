@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# Counters that only some links have, and their columns.
+_LINK_COUNTERS = {
+    "dropped_by_policer": "by policer",
+    "duplicated_frames": "duplicated",
+    "corrupted_frames": "corrupted",
+}
+
+
 def rate(bps: float | None) -> str:
     """Format a data rate: "147.2 kbit/s"."""
     if bps is None:
@@ -218,7 +226,12 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
         ]
     marking = any(x["marked_frames"] for x in result["links"])
     link_arq = any("attempts" in x for x in result["links"])
-    more = [*(["attempts"] if link_arq else []), *(["ECN-marked"] if marking else [])]
+    counters = [key for key in _LINK_COUNTERS if any(key in x for x in result["links"])]
+    more = [
+        *(["attempts"] if link_arq else []),
+        *(["ECN-marked"] if marking else []),
+        *(_LINK_COUNTERS[key] for key in counters),
+    ]
     head = [
         "link",
         "frames offered",
@@ -238,6 +251,7 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             str(x["dropped_at_queue"]),
             *([str(x.get("attempts", "–"))] if link_arq else []),
             *([str(x["marked_frames"])] if marking else []),
+            *(str(x.get(key, "–")) for key in counters),
             f"{100 * x['utilisation']:.1f} %" if x["utilisation"] is not None else "–",
             time(x["queue_delay_s"]["p95"]),
         ]
