@@ -46,7 +46,8 @@ impl<'a> Fates<'a> {
                 continue;
             };
             let (first, end) = numbers(&s);
-            if s.forward && matches!(e.kind, Kind::DataSent | Kind::AgentInjected) {
+            let is_copy = matches!(e.kind, Kind::AgentInjected | Kind::Duplicated);
+            if s.forward && (is_copy || e.kind == Kind::DataSent) {
                 fates.sent.insert(s.id, i);
             }
             match e.kind {
@@ -55,7 +56,7 @@ impl<'a> Fates<'a> {
                     fates.arrivals.push((i, (first, end), s.id));
                 }
                 _ if s.forward || !s.flags.has(Flags::ACK) => {}
-                Kind::AckSent | Kind::AgentInjected => fates.acks.push((i, s.ack + 1, s.id)),
+                Kind::AckSent | Kind::AgentInjected | Kind::Duplicated => fates.acks.push((i, s.ack + 1, s.id)),
                 Kind::AckReceived => drop(fates.acks_arrived.insert(s.id)),
                 Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted => {
                     fates.acks_lost.insert(s.id);
