@@ -205,7 +205,7 @@ def sweep(
     import time
 
     from lasthop.cli.progress import SweepProgress
-    from lasthop.experiments import outputs, store, sweep_run, sweep_setup
+    from lasthop.experiments import outputs, pipes, store, sweep_run, sweep_setup
     from lasthop.experiments import sweep as sweeps
     from lasthop.experiments.sweep_result import SweepResult, document
 
@@ -236,7 +236,8 @@ def sweep(
         start = time.monotonic()
         sweep_run.take_over(folder, runs, shown.note)
         sweeps.write_description(folder, prepared.sweep)
-        store.write_whole(folder / "scenario.toml", prepared.plan.filled)
+        filled = pipes.kept_text(prepared.plan.filled, folder)
+        store.write_whole(folder / "scenario.toml", filled)
         reused = runs.finished
         complete = not runs.missing() or sweep_run.do_missing(
             folder, runs, prepared, chunk_s, shown, jobs, dask

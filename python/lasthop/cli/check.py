@@ -171,6 +171,7 @@ def _update(options: Options, words: list[str], given: bool) -> int:
         raise InputError(
             f"run {row.seed} of {row.case.label} failed, no baseline is written: {row.error}"
         )
+    what = baseline.keep_traces(path, what)
     document = baseline.to_document(what, found, gates, shlex.join(words))
     baseline.write(path, document)
     if options.json:

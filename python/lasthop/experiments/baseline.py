@@ -7,14 +7,14 @@ import math
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import own_schemes, quantities
 from lasthop.analysis import metrics, statistics, summary
 from lasthop.errors import InputError
-from lasthop.experiments import comparison, experiment, plan, provenance, store
+from lasthop.experiments import comparison, experiment, pipes, plan, provenance, store
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
@@ -94,10 +94,7 @@ class Setup:
             self.text,
             self.file,
             self.settings,
-            tuple(
-                (k, plan.trace_path(v) if k in ("down", "up") else v)
-                for k, v in self.last_hop.items()
-            ),
+            tuple(plan.trace_paths(self.last_hop).items()),
             draw_starts=self.draw_starts,
         )
         own = experiment.read(Path(self.file or "scenario"), text=self.text).experiment.settings
@@ -121,13 +118,14 @@ def setup(
     seeds: int | None,
 ) -> Setup:
     """The runs that the options of a command line describe."""
+    last_hop = {k: pipes.regular(v) if k in ("down", "up") else v for k, v in last_hop.items()}
     where = plan.source(file, settings=settings, last_hop=last_hop)
     given = experiment.read(Path(file or "scenario"), text=where.text).experiment
     return Setup(
-        file,
+        None if where.origin is None else file,
         where.text,
         tuple(settings),
-        dict(last_hop),
+        last_hop,
         tuple(schemes) or given.schemes,
         vary or given.vary,
         seeds or given.seeds or DEFAULT_SEEDS,
@@ -213,6 +211,11 @@ def setup_of(document: Mapping[str, Any]) -> Setup:
         # An older lasthop drew nothing besides random processes; its runs are repeated so.
         document.get("draw_starts", False),
     )
+
+
+def keep_traces(path: Path, what: Setup) -> Setup:
+    """The runs of a baseline with the traces that came through a pipe kept beside it."""
+    return replace(what, last_hop={k: pipes.keep(v, path.parent) for k, v in what.last_hop.items()})
 
 
 def check_file(path: Path, what: Setup) -> None:

@@ -17,7 +17,7 @@ from lasthop import extras
 from lasthop.analysis import metrics, paired
 from lasthop.cli.progress import Progress, note
 from lasthop.errors import Abandoned, InputError, traceback_outside
-from lasthop.experiments import blocks, description, observing, outputs, parts, pool
+from lasthop.experiments import blocks, description, observing, outputs, parts, pipes, pool
 from lasthop.experiments.blocks import Block
 from lasthop.experiments.observing import Finished
 from lasthop.experiments.plan import Case, Job, Plan
@@ -369,7 +369,7 @@ class Comparison:
             write_whole(out / "table.csv", self.table_csv())
         described = description.document(self, command)
         write_whole(out / description.FILE, description.text(described))
-        write_whole(out / "scenario.toml", self.plan.filled)
+        write_whole(out / "scenario.toml", pipes.kept_text(self.plan.filled, out))
         write_whole(out / "command.txt", shlex.join(command) + "\n")
         names = ["runs.csv", "table.csv", "scenario.toml", "command.txt", description.FILE]
         if extras.is_installed("tables"):

@@ -13,7 +13,7 @@ from typing import Any
 
 from lasthop import catalogue, quantities
 from lasthop.errors import InputError
-from lasthop.experiments import outputs, provenance
+from lasthop.experiments import outputs, pipes, provenance
 from lasthop.experiments.pool import Cancel
 from lasthop.experiments.scenario import Loader, Origin, Scenario
 from lasthop.experiments.scenario_source import (
@@ -21,7 +21,7 @@ from lasthop.experiments.scenario_source import (
     Source,
     load,
     source,
-    trace_path,
+    trace_paths,
 )
 from lasthop.own_schemes import Scheme, SchemeClass
 
@@ -279,7 +279,7 @@ def _file_digest(path: str, _changed: int) -> str:
 
 def case_key(version: str, build: str, scenario: Scenario, code: str) -> str:
     """Digest of everything that determines the runs of a case, except the seed."""
-    filled = _without_figure(scenario.filled)
+    filled = pipes.without_folder(_without_figure(scenario.filled))
     return _digest(version, build, filled, _input_digest(scenario), code)[:16]
 
 
@@ -332,7 +332,7 @@ def plan(
     vary = dict(vary or {})
     points = _points(vary)
     base = loader(where, None)
-    base_digest = _digest(version, base.filled, _input_digest(base))
+    base_digest = _digest(version, pipes.without_folder(base.filled), _input_digest(base))
     _check_values(vary)
     class_id: Callable[[Any], str] = cache(_class_id)
 
@@ -525,5 +525,5 @@ __all__ = [
     "load",
     "plan",
     "source",
-    "trace_path",
+    "trace_paths",
 ]

@@ -116,15 +116,25 @@ def load(source: Source, scheme: Scheme | None = None) -> Scenario:
 
 
 def trace_path(trace: str) -> str:
-    """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop."""
+    """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop.
+
+    A pipe is read here, and the path is that of a copy; see `pipes`.
+    """
     from pathlib import Path
+
+    from lasthop.experiments import pipes
 
     here, shipped = Path(trace).absolute(), Path(TRACES) / trace
     return (
         str(shipped)
         if not here.exists() and Path(trace).name == trace and shipped.is_file()
-        else str(here)
+        else pipes.regular(str(here))
     )
+
+
+def trace_paths(last_hop: Mapping[str, str]) -> dict[str, str]:
+    """The options of a last hop, with the paths of their traces."""
+    return {k: trace_path(v) if k in ("down", "up") else v for k, v in last_hop.items()}
 
 
 def source(
@@ -145,10 +155,7 @@ def source(
     """
     if file is not None and text is not None:
         raise InputError("give a scenario as a file or dictionary, or its text, not both")
-    hop = tuple(
-        (k, trace_path(v) if k in ("down", "up") else v)
-        for k, v in _last_hop_texts(last_hop or {}).items()
-    )
+    hop = tuple(trace_paths(_last_hop_texts(last_hop or {})).items())
     about_flows = tuple(_flow_options(flows or {}).items())
     if file is not None and not isinstance(file, (str, os.PathLike)):
         from lasthop.experiments import python_values
@@ -164,10 +171,14 @@ def source(
             from pathlib import Path
 
             path = str(Path(path))
+        from lasthop.experiments import pipes
+
+        # What a pipe names is relative to the current folder, as for stdin.
+        origin = None if pipes.is_pipe(path) else path
         try:
             with open(path, encoding="utf-8") as opened:
                 content = opened.read()
-            return Source(content, path, tuple(settings), hop, about_flows, draw_starts)
+            return Source(content, origin, tuple(settings), hop, about_flows, draw_starts)
         except UnicodeDecodeError:
             raise InputError(f"{path}: not a text file in UTF-8") from None
         except OSError as error:
@@ -253,4 +264,4 @@ def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
     return "last hop" + (": " + ", ".join(parts) if parts else "")
 
 
-__all__ = ["JOINT_SEPARATOR", "Source", "load", "source", "trace_path"]
+__all__ = ["JOINT_SEPARATOR", "Source", "load", "source", "trace_path", "trace_paths"]

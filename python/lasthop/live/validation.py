@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from lasthop import _native, quantities
 from lasthop.analysis import statistics
 from lasthop.errors import InputError
-from lasthop.experiments import plan
+from lasthop.experiments import pipes, plan
+from lasthop.experiments.scenario_source import STDIN
 from lasthop.live import link, windows
 from lasthop.live.transfer import REPORT
 from lasthop.live.windows import Comparison, Windows
@@ -148,16 +149,30 @@ def validate(
     except OSError:
         probe = None
     link.act_as_caller()
+    # Each link is a process, and each reads the scenario; a pipe can be read only once.
+    last_hop = {
+        k: pipes.regular(v) if k in ("down", "up") else v for k, v in (last_hop or {}).items()
+    }
+    where = None if file is None else plan.source(file)
+    text = where.text if where is not None and where.origin is None else None
+    if text is not None:
+        file = None
     for own in (True, False):
         for scheme in schemes:
             for sender in senders:
                 chosen = sender if scheme == "none" else f"{scheme}:sender={sender}"
                 load = partial(
-                    _load, file=file, settings=settings, last_hop=last_hop, size=size, scheme=chosen
+                    _load,
+                    file=file,
+                    text=text,
+                    settings=settings,
+                    last_hop=last_hop,
+                    size=size,
+                    scheme=chosen,
                 )
                 cwnd_source = TCP_INFO if probe is None else TCP_PROBE
                 cell = Cell(sender, scheme, own, [], [], [], [], cwnd_source, load(0).assumed, [])
-                words = _words(file, settings, last_hop)
+                words = _words(file if text is None else STDIN, settings, last_hop)
                 program = f"{sys.executable} -I -m lasthop.live.transfer"
                 command = [*program.split(), "receive", str(PORT), str(size)]
                 if own:
@@ -167,7 +182,9 @@ def validate(
                     send = f"send $LASTHOP_MOBILE {PORT} {size} {sender} {FOLDER} {INTERVAL}"
                     words += ["--server", f"{program} {send}"]
                     command.append(FOLDER)
-                transfer = partial(_transfer, words=words, command=command, size=size, probe=probe)
+                transfer = partial(
+                    _transfer, words=words, text=text, command=command, size=size, probe=probe
+                )
                 yield _fill(cell, load, transfer, seeds, progress)
 
 
@@ -218,6 +235,7 @@ def _load(
     start: float,
     *,
     file: str | Path | None,
+    text: str | None,
     settings: Sequence[tuple[str, str]],
     last_hop: Mapping[str, str] | None,
     size: int,
@@ -228,7 +246,7 @@ def _load(
     """
     app = f'{{kind = "transfer", size = "{size} B"}}'
     of_flow = [("flow.1.app", app), ("flow.1.start", f"{start:.9f} s")]
-    source = plan.source(file, settings=[*settings, *of_flow], last_hop=last_hop)
+    source = plan.source(file, text=text, settings=[*settings, *of_flow], last_hop=last_hop)
     return plan.load(source, scheme)
 
 
@@ -240,6 +258,7 @@ def _transfer(
     seed: int,
     *,
     words: Sequence[str],
+    text: str | None,
     command: Sequence[str],
     size: int,
     probe: windows.TcpProbe | None,
@@ -254,7 +273,8 @@ def _transfer(
         with tempfile.TemporaryDirectory(prefix="lasthop-") as folder:
             placed = [word.replace(FOLDER, folder) for word in words]
             call = [sys.executable, "-m", "lasthop", "link", *placed, "--seed", str(seed), "--json"]
-            out, err = _run([*call, "--", *(w.replace(FOLDER, folder) for w in command)], probe)
+            program = [w.replace(FOLDER, folder) for w in command]
+            out, err = _run([*call, "--", *program], text or "", probe)
             measured, _, document = out.partition("\n")
             if not document:
                 raise InputError(err.strip().removeprefix("lasthop: "))
@@ -279,16 +299,26 @@ def _transfer(
     raise Failed(LATE)
 
 
-def _run(call: Sequence[str], probe: windows.TcpProbe | None) -> tuple[str, str]:
-    """Run a link and return what it writes; take samples meanwhile."""
-    with subprocess.Popen(
-        call,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=link.as_root(),
-    ) as process:
+def _filled(file: IO[str], text: str) -> IO[str]:
+    """The file with a text, at its begin."""
+    file.write(text)
+    file.seek(0)
+    return file
+
+
+def _run(call: Sequence[str], text: str, probe: windows.TcpProbe | None) -> tuple[str, str]:
+    """Run a link with `text` on stdin and return what it writes; take samples meanwhile."""
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as stdin,
+        subprocess.Popen(
+            call,
+            stdin=_filled(stdin, text),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=link.as_root(),
+        ) as process,
+    ):
         try:
             while True:
                 try:
