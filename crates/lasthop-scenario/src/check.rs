@@ -134,20 +134,20 @@ pub fn check_name(name: Option<&str>, kind: &str, at: &Path, tree: &Tree<'_>) ->
 fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
     let at = Path::key("last_hop");
     for (trace, rate, names) in [
-        (&last_hop.down, last_hop.down_rate, ["down", "down_rate"]),
-        (&last_hop.up, last_hop.up_rate, ["up", "up_rate"]),
+        (&last_hop.down, &last_hop.down_rate, ["down", "down_rate"]),
+        (&last_hop.up, &last_hop.up_rate, ["up", "up_rate"]),
     ] {
         if trace.is_some() && rate.is_some() {
             let [first, second] = names;
             return Err(tree.error(&at.at(second), ErrorKind::Exclusive { first, second }));
         }
     }
-    for (key, rate) in
-        [("rate", last_hop.rate), ("down_rate", last_hop.down_rate), ("up_rate", last_hop.up_rate)]
-    {
-        if rate == Some(Rate(0)) {
-            return Err(tree.wrong(&at.at(key), NO_RATE));
-        }
+    for (key, rate) in [
+        ("rate", &last_hop.rate),
+        ("down_rate", &last_hop.down_rate),
+        ("up_rate", &last_hop.up_rate),
+    ] {
+        check_rate(rate.as_ref(), &at.at(key), tree)?;
     }
     if last_hop.start.is_some() && last_hop.down.is_none() && last_hop.up.is_none() {
         return Err(tree.conflict(
@@ -200,11 +200,11 @@ fn check_link(link: &LinkSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     Ok(())
 }
 
-fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
-    match &path.rate {
-        Some(RateConfig::Constant(Rate(0))) => return Err(tree.wrong(&at.at("rate"), NO_RATE)),
+fn check_rate(rate: Option<&RateConfig>, at: &Path, tree: &Tree<'_>) -> Checked {
+    match rate {
+        Some(RateConfig::Constant(Rate(0))) => return Err(tree.wrong(at, NO_RATE)),
         Some(RateConfig::Schedule { schedule }) => {
-            let here = at.at("rate").at("schedule");
+            let here = at.at("schedule");
             if schedule.first().is_none_or(|s| s.at > Duration::ZERO) {
                 let found = schedule.first().map_or("nothing".to_string(), |s| s.at.to_string());
                 return Err(
@@ -224,6 +224,11 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         }
         _ => {}
     }
+    Ok(())
+}
+
+fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    check_rate(path.rate.as_ref(), &at.at("rate"), tree)?;
     if let Some(delay) = &path.delay {
         check_delay(delay).map_err(|e| tree.error(&at.at("delay"), e))?;
     }

@@ -320,42 +320,51 @@ fn rates(
     traces: &mut Traces<'_>,
     assumed: &mut Vec<String>,
 ) -> Result<Rates, ScenarioError> {
-    let mut mean = |path: &Option<PathBuf>, key: &str| match path {
-        None => Ok(None),
-        Some(path) => match traces.get(path) {
-            Ok(trace) => Ok(Some(trace.mean_rate().min(MAX_RATE))),
-            Err(e) => Err(tree.error(&Path::key("last_hop").at(key), e)),
-        },
+    let at = Path::key("last_hop");
+    let mut mean = |path: Option<&PathBuf>, at: Path| -> Result<Option<Rate>, ScenarioError> {
+        let Some(path) = path else { return Ok(None) };
+        let trace = traces.get(path).map_err(|e| tree.error(&at, e))?;
+        Ok(Some(trace.mean_rate().min(MAX_RATE)))
     };
-    let means = [mean(&last_hop.down, "down")?, mean(&last_hop.up, "up")?];
-    let mut fastest = Rate(0);
-    let mut rate_of = |name: &str, other: &str, trace: &Option<PathBuf>, rate, i: usize| {
-        let constant = match (rate, means[1 - i]) {
-            (Some(rate), _) => rate,
-            (None, Some(mean)) if trace.is_none() => {
+    let means =
+        [mean(last_hop.down.as_ref(), at.at("down"))?, mean(last_hop.up.as_ref(), at.at("up"))?];
+    let mut rate_of = |name: &str, other: &str, trace: &Option<PathBuf>, rate, i: usize| match trace
+    {
+        Some(trace) => {
+            let start = last_hop.start.clone().unwrap_or_default();
+            RateConfig::Trace { trace: trace.clone(), start }
+        }
+        None => match (rate, means[1 - i]) {
+            (Some(rate), _) => RateConfig::clone(rate),
+            (None, Some(mean)) => {
                 assumed.push(format!(
                     "{name} {mean}: no rate is given, so it has the mean of the trace of the \
                      {other}"
                 ));
-                mean
+                RateConfig::Constant(mean)
             }
-            (None, _) => DEFAULT_RATE,
-        };
-        fastest = fastest.max(means[i].unwrap_or(constant));
-        match trace {
-            Some(trace) => RateConfig::Trace {
-                trace: trace.clone(),
-                start: last_hop.start.clone().unwrap_or_default(),
-            },
-            None => RateConfig::Constant(constant),
-        }
+            (None, None) => RateConfig::Constant(DEFAULT_RATE),
+        },
     };
-    let (down_rate, up_rate) =
-        (last_hop.down_rate.or(last_hop.rate), last_hop.up_rate.or(last_hop.rate));
+    let [down_rate, up_rate] =
+        [&last_hop.down_rate, &last_hop.up_rate].map(|own| own.as_ref().or(last_hop.rate.as_ref()));
     let down = rate_of("downlink", "uplink", &last_hop.down, down_rate, 0);
     let up = rate_of("uplink", "downlink", &last_hop.up, up_rate, 1);
     if means == [None, None] && (down_rate.is_none() || up_rate.is_none()) {
         assumed.push(format!("rate of the last hop {DEFAULT_RATE}: none is given"));
+    }
+    let mut fastest = Rate(0);
+    for (rate, key) in [(&down, "down_rate"), (&up, "up_rate")] {
+        let key = if tree.get(&at.at(key)).is_some() { key } else { "rate" };
+        fastest = fastest.max(match rate {
+            RateConfig::Constant(rate) => *rate,
+            RateConfig::Schedule { schedule } => {
+                schedule.iter().map(|step| step.rate).max().unwrap_or_default()
+            }
+            RateConfig::Trace { trace, .. } => {
+                mean(Some(trace), at.at(key).at("trace"))?.unwrap_or_default()
+            }
+        });
     }
     Ok(Rates { down, up, fastest })
 }

@@ -137,15 +137,16 @@ pub struct LastHop {
     /// Mahimahi trace of the uplink. Default with `down`: the mean rate of that trace, constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<PathBuf>,
-    /// Rate of the directions that have neither a trace nor a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
-    /// Rate of the downlink.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub down_rate: Option<Rate>,
-    /// Rate of the uplink.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub up_rate: Option<Rate>,
+    /// Rate of the directions that have neither a trace nor a rate: "1 Mbps", a schedule, or a
+    /// trace.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateConfig>,
+    /// Rate of the downlink, as `rate`.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    pub down_rate: Option<RateConfig>,
+    /// Rate of the uplink, as `rate`.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    pub up_rate: Option<RateConfig>,
     /// Offset in the traces at which the run begins: a time, or "random" (drawn per seed, the same
     /// in both directions). Default: 0 s.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]

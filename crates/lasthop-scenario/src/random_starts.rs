@@ -107,11 +107,22 @@ fn open_traces<'f>(file: &'f mut File, tree: &Tree<'_>) -> Vec<&'f mut TraceStar
             found.push(start);
         }
     }
-    if let Some(hop) = &mut file.last_hop
-        && hop.start.is_none()
-        && (hop.down.is_some() || hop.up.is_some())
-    {
-        found.push(hop.start.get_or_insert_default());
+    if let Some(hop) = &mut file.last_hop {
+        for (rate, key) in [
+            (&mut hop.rate, "rate"),
+            (&mut hop.down_rate, "down_rate"),
+            (&mut hop.up_rate, "up_rate"),
+        ] {
+            let at = Path::key("last_hop").at(key).at("start");
+            if let Some(RateConfig::Trace { start, .. }) = rate
+                && tree.get(&at).is_none()
+            {
+                found.push(start);
+            }
+        }
+        if hop.start.is_none() && (hop.down.is_some() || hop.up.is_some()) {
+            found.push(hop.start.get_or_insert_default());
+        }
     }
     found
 }

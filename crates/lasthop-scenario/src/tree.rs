@@ -551,7 +551,7 @@ fn join_directions(
 
 /// Makes the traces of rate, delay and loss relative to `folder`.
 fn join_traces(table: &mut DeTable<'_>, folder: &FilePath, file: &Range<usize>) {
-    for key in ["rate", "delay", "loss"] {
+    for key in ["rate", "down_rate", "up_rate", "delay", "loss"] {
         if let Some(below) = table.get_mut(key).and_then(table_mut) {
             join(below, &["trace"], folder, file);
         }

@@ -249,6 +249,33 @@ fn several_users_have_a_session_each() {
     assert_eq!(n.flows[2].start, Duration::secs(1));
 }
 
+#[test]
+fn the_short_form_takes_each_form_of_a_rate() {
+    let steps =
+        r#"{ schedule = [{ at = "0 s", rate = "2 Mbps" }, { at = "7 s", rate = "300 Mbps" }] }"#;
+    let n = round_trip(&format!("last_hop = {{ rate = {steps}, rtt = \"40 ms\" }}")).network;
+    let RateConfig::Schedule { schedule } = &n.links[2].rate else { panic!("{:?}", n.links[2]) };
+    assert_eq!(
+        schedule.iter().map(|s| s.rate).collect::<Vec<_>>(),
+        [2, 300].map(|r| Rate(r * 1_000_000))
+    );
+    assert_eq!(n.links[2].rate, n.links[3].rate);
+    // The wired link is never the bottleneck, also at the highest rate.
+    assert_eq!(n.links[0].rate, RateConfig::Constant(Rate(3_000_000_000)));
+
+    let own = format!("[last_hop]\ndown_rate = {steps}\nup_rate = {{ trace = \"my.up\" }}\n");
+    let n = round_trip(&own).network;
+    assert!(matches!(n.links[2].rate, RateConfig::Schedule { .. }));
+    let RateConfig::Trace { trace, start } = &n.links[3].rate else { panic!("{:?}", n.links[3]) };
+    assert_eq!(trace.to_str(), Some("my.up"));
+    assert_eq!(*start, TraceStart::At(Duration::ZERO));
+
+    let empty = mistake("last_hop = { rate = { schedule = [] } }");
+    assert!(empty.contains("last_hop.rate.schedule: the first step must be at 0 s"), "{empty}");
+    let missing = mistake("last_hop = { up_rate = { trace = \"no.up\" } }");
+    assert!(missing.contains("last_hop.up_rate.trace: cannot open the trace no.up"), "{missing}");
+}
+
 const MANY: &str = r#"
 [[node]]
 name = "r"
