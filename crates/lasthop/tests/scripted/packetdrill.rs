@@ -15,6 +15,7 @@
 
 mod language;
 mod python;
+mod scope;
 
 use std::collections::HashMap;
 
@@ -27,39 +28,10 @@ use lasthop::tcp::sender::{Limit, Output, SendReason, Sender, SenderConfig, time
 use lasthop::units::{Duration, Time};
 
 use language::{Event, Line, Packet, When, parse};
+use scope::{out_of_scope, sysctl};
 
 /// Tolerance of the time at which a packet is sent, seconds (packetdrill's default).
 const TOLERANCE: f64 = 0.004;
-
-/// Calls that a sender needs or that do not affect it.
-const CALLS: [&str; 16] = [
-    "socket",
-    "setsockopt",
-    "getsockopt",
-    "bind",
-    "listen",
-    "accept",
-    "connect",
-    "fcntl",
-    "open",
-    "read",
-    "recv",
-    "write",
-    "send",
-    "sendfile",
-    "close",
-    "shutdown",
-];
-/// Socket options that do not affect a sender that has all its data.
-const SOCKET_OPTIONS: [&str; 7] = [
-    "SO_REUSEADDR",
-    "SO_SNDBUF",
-    "SO_ERROR",
-    "TCP_NODELAY",
-    "IP_MTU_DISCOVER",
-    "IP_TOS",
-    "TCP_USER_TIMEOUT",
-];
 
 /// Result of a script.
 #[derive(Debug, PartialEq)]
@@ -111,69 +83,6 @@ fn is_end(line: &Line) -> bool {
         Event::Shell(command) => command.contains("limit 0"),
         Event::Call(..) | Event::Python(_) => false,
     }
-}
-
-/// The reason why a script cannot be played, if it cannot.
-fn out_of_scope(lines: &[Line]) -> Option<String> {
-    let established = lines.iter().find_map(|l| match &l.event {
-        Event::Out(p) if p.has('S') => Some(p),
-        _ => None,
-    });
-    let syn = lines.iter().find_map(|l| match &l.event {
-        Event::In(p) if p.has('S') => Some(p),
-        _ => None,
-    });
-    let (Some(_), Some(syn)) = (established, syn) else { return Some("no handshake".into()) };
-    if syn.options.contains("TS val") {
-        return Some("timestamps".into());
-    }
-    let paced = lines.iter().any(|l| matches!(&l.event, Event::Shell(s) if s.contains("root fq")));
-    let mut compares = false;
-    for line in lines {
-        match &line.event {
-            Event::Call(name, arguments, result) => {
-                if let Some(reason) = foreign_call(name, arguments, result) {
-                    return Some(reason);
-                }
-            }
-            Event::Out(p) if p.len > 0 && paced => return Some("pacing by the fq qdisc".into()),
-            Event::Out(p) => compares |= p.len > 0 || p.has('F'),
-            Event::Python(text) => {
-                if text.contains("sndbuf_limited") {
-                    return Some("a send buffer".into());
-                }
-                compares |=
-                    ["cwnd", "ssthresh", "unacked", "lost"].iter().any(|w| text.contains(w));
-            }
-            Event::In(_) | Event::Shell(_) => {}
-        }
-    }
-    (!compares).then(|| "nothing about data sent".into())
-}
-
-fn foreign_call(name: &str, arguments: &str, result: &str) -> Option<String> {
-    if !CALLS.contains(&name) {
-        return Some(format!("call {name}"));
-    }
-    if name == "setsockopt" && !SOCKET_OPTIONS.iter().any(|o| arguments.contains(o)) {
-        let option = arguments.split(',').nth(2).unwrap_or_default().trim();
-        return Some(format!("socket option {option}"));
-    }
-    if arguments.contains("MSG_") {
-        return Some("flags of send".into());
-    }
-    (name == "write" && result.starts_with('-')).then(|| "a write that fails".into())
-}
-
-/// The value of a sysctl in the script, or that of `defaults.sh`.
-fn sysctl(lines: &[Line], name: &str, default: &str) -> String {
-    let shells = lines
-        .iter()
-        .filter_map(|l| if let Event::Shell(s) = &l.event { Some(s.as_str()) } else { None });
-    let all: String = shells.collect::<Vec<_>>().join("\n");
-    let found = all.split(name).nth(1).and_then(|rest| rest.strip_prefix('='));
-    let word = found.and_then(|f| f.split(|c: char| !(c.is_alphanumeric() || c == '_')).next());
-    word.unwrap_or(default).to_string()
 }
 
 /// Everything sent, in the order of sending.
@@ -380,6 +289,8 @@ impl Player {
                     .unwrap_or(0);
                 self.sender.write(now, bytes, &mut self.log);
             }
+            // The receiving side alone does not end what the sender sends.
+            "shutdown" if arguments.contains("SHUT_RD") && !arguments.contains("SHUT_RDWR") => {}
             "close" | "shutdown" if descriptor == self.descriptor => {
                 self.sender.close(now, &mut self.log)
             }
@@ -583,4 +494,56 @@ fn a_script_of_our_own() {
     let pure = "+0 < S 0:0(0) win 9 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n+.1 < . \
                 1:1001(1000) ack 1 win 9";
     assert_eq!(play(pure), Outcome::DoesNotApply("nothing about data sent".into()));
+}
+
+/// `shutdown` of the receiving side sends nothing; that of the sending side sends a FIN.
+#[test]
+fn a_shutdown_closes_the_side_that_it_names() {
+    let script = |how: &str| {
+        format!(
+            "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+             +0 < S 0:0(0) win 32792 <mss 1000,sackOK,nop,nop,nop,wscale 7>
+             +0 > S. 0:0(0) ack 1 <mss 1460,nop,nop,sackOK,nop,wscale 8>
+             +.05 < . 1:1(0) ack 1 win 320
+             +0 accept(3, ..., ...) = 4
+             +0 shutdown(4, {how}) = 0
+             +.1 write(4, ..., 1000) = 1000
+             +0 > P. 1:1001(1000) ack 1
+             +.05 < . 1:1(0) ack 1001 win 320
+             +.1 close(4) = 0
+             +0 > F. 1001:1001(0) ack 1"
+        )
+    };
+    assert_eq!(play(&script("SHUT_RD")), Outcome::Passes(2, None));
+    for sending in ["SHUT_WR", "SHUT_RDWR"] {
+        assert!(matches!(play(&script(sending)), Outcome::Fails(..)), "{sending}");
+    }
+}
+
+/// What the sender does not do is told by the options of the SYN and by the settings.
+#[test]
+fn fast_open_and_path_mtu_probing_do_not_apply() {
+    let script = |setting: &str, syn: &str, option: &str| {
+        format!(
+            "`../common/defaults.sh
+             ../common/set_sysctls.py {setting}`
+             0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+             +0 < S {syn} win 32792 <mss 1000,sackOK,nop,nop,nop,wscale 7{option}>
+             +0 > S. 0:0(0) ack 1 <mss 1460,nop,nop,sackOK,nop,wscale 8>
+             +.05 < . 1:1(0) ack 1 win 320
+             +0 accept(3, ..., ...) = 4
+             +0 write(4, ..., 1000) = 1000
+             +0 > P. 1:1001(1000) ack 1"
+        )
+    };
+    let plain = "/proc/sys/net/ipv4/tcp_timestamps=0";
+    assert_eq!(play(&script(plain, "0:0(0)", "")), Outcome::Passes(1, None));
+    let fast_open = Outcome::DoesNotApply("TCP Fast Open".into());
+    assert_eq!(play(&script(plain, "0:0(0)", ",FO 1234567890abcdef")), fast_open);
+    assert_eq!(play(&script(plain, "0:0(0)", ",FOEXP,nop,nop")), fast_open);
+    assert_eq!(play(&script(plain, "0:500(500)", "")), fast_open);
+    assert_eq!(play(&script("/proc/sys/net/ipv4/tcp_fastopen=0x403", "0:0(0)", "")), fast_open);
+    let probing = "/proc/sys/net/ipv4/tcp_mtu_probing=2";
+    let outcome = play(&script(probing, "0:0(0)", ""));
+    assert_eq!(outcome, Outcome::DoesNotApply("path MTU probing".into()));
 }
