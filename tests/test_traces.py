@@ -423,7 +423,7 @@ def test_a_file_that_is_no_trace_names_the_command(
 
 def test_outputs_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = file(tmp_path, "1\n2\n", "a.down")
-    assert "would be overwritten" in refused(capsys, "import", trace, "--out", trace)
+    assert "would overwrite" in refused(capsys, "import", trace, "--out", trace)
     assert Path(trace).read_text() == "1\n2\n"
     table = file(tmp_path, STARLINK)
     for words, what in (

@@ -154,29 +154,31 @@ def _read(options: Options) -> Any:
 
 def _write(found: Any, options: Options) -> list[Path]:
     """Write the files of the command line; their contents are made before the first is written."""
+    from lasthop.experiments import outputs
     from lasthop.experiments.store import write_whole
-    from lasthop.traces import outputs
+    from lasthop.traces import outputs as texts
 
     if options.action == "plot":
         from lasthop.traces import picture
 
-        _refuse_inputs([Path(options.out)], options.file)
+        outputs.check([("--out", options.out)], options.file)
         picture.write(found, Path(options.out))
         return [Path(options.out)]
     contents: dict[Path, str] = {}
     if options.action == "export":
-        contents[Path(options.out)] = outputs.table(found)
+        contents[Path(options.out)] = texts.table(found)
     else:
         if options.out is not None:
             contents |= _rate_traces(found, Path(options.out), options.gaps)
         if options.out_delay is not None:
-            contents[Path(options.out_delay)] = outputs.delay_trace(found, options.gaps)
+            contents[Path(options.out_delay)] = texts.delay_trace(found, options.gaps)
         if options.out_loss is not None:
-            contents[Path(options.out_loss)] = outputs.loss_trace(found, options.gaps)
+            contents[Path(options.out_loss)] = texts.loss_trace(found, options.gaps)
         given = sum(1 for name in _OUTPUTS if getattr(options, name) is not None)
         if len(contents) < given:
             raise InputError("--out, --out-delay and --out-loss must be different files")
-    _refuse_inputs(list(contents), options.file)
+    named = {getattr(options, name): "--" + name.replace("_", "-") for name in _OUTPUTS}
+    outputs.check([(named.get(str(path), "--out"), path) for path in contents], options.file)
     for path, content in contents.items():
         write_whole(path, content)
     return list(contents)
@@ -193,14 +195,6 @@ def _rate_traces(found: Any, out: Path, gaps: str) -> dict[Path, str]:
     if direction == DOWN and found.rates(UP).bytes.sum() > 0:
         contents[out.with_suffix(".up")] = outputs.rate_trace(found, UP, gaps)
     return contents
-
-
-def _refuse_inputs(outputs: list[Path], inputs: list[str]) -> None:
-    """Raise `InputError` if an output is one of the inputs."""
-    for path in outputs:
-        for name in inputs:
-            if path.exists() and os.path.exists(name) and os.path.samefile(path, name):
-                raise InputError(f"{path} is read and would be overwritten; choose another name")
 
 
 def _document(found: Any, written: list[Path]) -> dict[str, Any]:
