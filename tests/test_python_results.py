@@ -389,6 +389,31 @@ def test_a_plot_of_a_run_has_all_flows(tmp_path: Path) -> None:
         many.plot(show=["cwnd"], flow="x")
 
 
+def test_the_flow_that_is_shown_is_named_among_several() -> None:
+    hop = {"rate": 2e6, "rtt": 0.04}
+    two = lasthop.inspect(last_hop=hop, flows={"against": "bbr", "duration": 1})
+    assert two.title.endswith(", seed 1, flow candidate of 2 flows")
+    assert "flow candidate of 2 flows" in two.html
+    alone = lasthop.inspect(last_hop=hop, flows={"duration": 1})
+    assert alone.title.endswith(", seed 1")
+
+
+def test_a_caption_of_series_says_of_how_many_flows_one_is_drawn(tmp_path: Path) -> None:
+    text = (
+        'title = "two"\nduration = "1 s"\n[last_hop]\nrate = "2 Mbps"\nloss = "1 %"\n'
+        '[[flow]]\nname = "a"\ncount = COUNT\n[experiment]\nschemes = ["reno"]\nseeds = 2\n'
+        '[plot]\nkind = "series"\nshow = ["cwnd"]\n'
+    )
+    for count, caption in ((1, ""), (3, "; flow 1 of 3 flows")):
+        file = tmp_path / "a.toml"
+        file.write_text(text.replace("COUNT", str(count)))
+        found = lasthop.compare(file)
+        figure = found.plot()
+        words = " ".join(x.get_text() for x in figure.findobj(lambda x: hasattr(x, "get_text")))
+        assert ("flow 1 of" in words) == bool(caption), words
+        assert caption in words
+
+
 def test_options_of_the_last_hop_and_of_flows_are_arguments() -> None:
     plain = lasthop.run(rate="1Mbps", rtt=0.04, traffic="bulk", duration=1)
     nested = {"rate": "1Mbps", "rtt": 0.04}, {"traffic": "bulk", "duration": 1}

@@ -174,9 +174,11 @@ class Inspection:
 
     @property
     def title(self) -> str:
-        """Scenario, schemes and seed."""
+        """Scenario, schemes and seed; of a run with several flows, which one it is."""
         schemes = list(dict.fromkeys(s.scheme for s in self.subjects))
-        return f"{self.scenario}: {', '.join(schemes)}, seed {self.seed}"
+        flows = len(self.subjects[0].connection.record.run["flows"])
+        flow = f", flow {self.flow_id} of {flows} flows" if flows > 1 else ""
+        return f"{self.scenario}: {', '.join(schemes)}, seed {self.seed}{flow}"
 
     @property
     def stalls(self) -> list[Stall]:

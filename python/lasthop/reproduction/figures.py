@@ -394,7 +394,7 @@ def _draw_series(result: FigureResult, spec: experiment.Plot, ax: Any) -> Drawin
     n = len(comparison.plan.seeds)
     if spec.kind == "distribution":
         line = series_panels.of_delays([s["delay"] for s in recorder.samples.values()], "all runs")
-        caption = f"packets of all n = {n} runs"
+        caption = f"packets of all n = {n} runs{_which_flow(comparison.plan)}"
         return plots.panels(
             [series_panels.panel("delay", [line], recorder.range)],
             result.title,
@@ -415,9 +415,18 @@ def _draw_series(result: FigureResult, spec: experiment.Plot, ax: Any) -> Drawin
         caption = plot_text.caption(
             comparison, single_runs=1 < n < series_panels.MIN_RUNS_FOR_INTERVAL
         )
+    # The queue is that of all flows.
+    if set(spec.show) != {"queue"}:
+        caption += _which_flow(comparison.plan)
     shown = plot_text.point_name(comparison.plan.points[0], spec.labels, ", ")
     caption = f"{shown}; {caption}" if shown else caption
     return plots.panels(drawn, result.title, caption=caption, ax=ax)
+
+
+def _which_flow(the_plan: Plan) -> str:
+    """What a caption of series says of runs with several flows: the series are of the first one."""
+    flows = max(sum(count for _, count in case.scenario.groups) for case in the_plan.cases)
+    return f"; flow 1 of {flows} flows" if flows > 1 else ""
 
 
 def reproduce_figure(
