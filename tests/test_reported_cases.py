@@ -73,7 +73,7 @@ def test_a_syn_ack_that_was_captured_before_the_syn_is_of_the_same_flow(
         words = ["replay", str(tmp_path / "in.pcap"), "--mobile", "10.0.88.85", "--out", out]
         assert main([*words, "--scheme", "snoop", "--json"]) == 0
         flows.append(json.loads(capsys.readouterr().out)["flows"])
-    assert flows[0] == flows[1]
+    assert flows == [1, 1]
 
 
 STEPS = [{"at": "0 s", "rate": "4 Mbps"}, {"at": "1 s", "rate": "1 Mbps"}]

@@ -464,6 +464,32 @@ def test_no_text_makes_a_reader_fail(tmp_path_factory: pytest.TempPathFactory, t
             summary.document(formats.read(str(path), options))
 
 
+def test_times_without_a_unit_are_taken_as_seconds_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "0,4000\n1,5000\n2,4500\n"
+    for name, options, assumed in (
+        ("time", (), True),
+        ("time_ms", (), False),
+        ("time", ("--time-unit", "s"), False),
+    ):
+        table = file(tmp_path, f"{name},rate_kbps\n{rows}", f"{name}{len(options)}.csv")
+        assert main(["trace", "info", table, *options]) == 0
+        said = capsys.readouterr().out
+        assert ("`time` does not say its unit; its numbers are taken as seconds" in said) == assumed
+    epoch = file(tmp_path, "time,rate_kbps\n1700000000,4000\n1700000001,5000\n", "epoch.csv")
+    assert main(["trace", "info", epoch]) == 0
+    assert "taken as seconds" not in capsys.readouterr().out
+
+
+def test_a_time_that_is_too_large_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "expected a time in whole milliseconds" in refused(
+        capsys, "info", file(tmp_path, f"1\n{2**63}\n", "a.down")
+    )
+
+
 def test_times_and_their_units() -> None:
     for text, name, seconds in (
         ("1700000000.5", "time", 1_700_000_000.5),

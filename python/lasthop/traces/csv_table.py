@@ -33,6 +33,7 @@ class _Values:
     rtt: list[float] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def matches(head: str) -> bool:
@@ -61,7 +62,7 @@ def read(source: Source, options: ReadOptions) -> Measurement:
     values = _values(lines, separator, names, found, options, rows, source.name)
     if not values.times:
         raise InputError(f"{source.name}: {_why_empty(rows)}")
-    notes = list(found.notes)
+    notes = [*found.notes, *values.notes]
     order = np.argsort(values.times, kind="stable")
     late = int(np.sum(np.diff(values.times) < 0))
     if late:
@@ -145,6 +146,12 @@ def _values(
                     if text.lower() in _MISSING:
                         raise ValueError(text)
                     read_time = _time_reader(text, name, options, where)
+                    given = options.time_unit or options.time_format
+                    if not given and units.assumes_seconds(text, name):
+                        values.notes.append(
+                            f"Column `{name}` does not say its unit; its numbers are taken as"
+                            " seconds, or say it with --time-unit."
+                        )
                 time = read_time(fields[found.time])
                 end = read_time(fields[found.end]) if found.end is not None else np.nan
             except InputError:

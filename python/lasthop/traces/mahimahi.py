@@ -47,13 +47,17 @@ def read(source: Source, _: ReadOptions) -> Measurement:
     return rows.measurement(NAME, source.name, "milliseconds")
 
 
+#: Digits of a time in milliseconds that an integer of 64 bits holds.
+MAX_DIGITS = 18
+
+
 def _times(source: Source) -> Integers:
     times: list[int] = []
     for number, line in source.lines():
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
             raise InputError(
                 f"{source.name}: line {number}: expected a time in whole milliseconds, found"
                 f" `{text[:24]}`"

@@ -130,6 +130,15 @@ def time_reader(example: str, name: str, unit: str | None, form: str | None) -> 
     return lambda text: float(text) * (1.0 if factor is None else factor)
 
 
+def assumes_seconds(example: str, name: str) -> bool:
+    """True if neither the size of a number nor the name of its column says the unit of a time."""
+    try:
+        value = float(example)
+    except ValueError:
+        return False
+    return _epoch_factor(value) is None and duration_of_name(name) is None
+
+
 def is_epoch(example: str) -> bool:
     """True if the text is a time since 1970, or a date."""
     try:
