@@ -98,15 +98,15 @@ def keep(path: str, folder: str | Path) -> str:
     if not is_copy(path):
         return path
     import shutil
-    from pathlib import Path
 
-    from lasthop.experiments import store
-
-    kept = Path(folder, os.path.basename(path))
-    if not kept.exists():
-        with store.partial(kept) as temporary:
-            shutil.copyfile(path, temporary)
-    return str(kept)
+    kept = os.path.join(folder, os.path.basename(path))
+    if not os.path.exists(kept):
+        try:
+            shutil.copyfile(path, f"{kept}.partial")
+            os.replace(f"{kept}.partial", kept)
+        except OSError as error:
+            raise InputError(f"{kept}: {error.strerror or error}") from None
+    return kept
 
 
 def kept_text(filled: str, folder: str | Path) -> str:

@@ -122,14 +122,14 @@ def trace_path(trace: str) -> str:
     """
     from pathlib import Path
 
+    here, shipped = Path(trace).absolute(), Path(TRACES) / trace
+    if not here.exists() and Path(trace).name == trace and shipped.is_file():
+        return str(shipped)
+    if here.is_file() and not str(here).startswith("/dev/"):
+        return str(here)
     from lasthop.experiments import pipes
 
-    here, shipped = Path(trace).absolute(), Path(TRACES) / trace
-    return (
-        str(shipped)
-        if not here.exists() and Path(trace).name == trace and shipped.is_file()
-        else pipes.regular(str(here))
-    )
+    return pipes.regular(str(here))
 
 
 def trace_paths(last_hop: Mapping[str, str]) -> dict[str, str]:
@@ -171,10 +171,8 @@ def source(
             from pathlib import Path
 
             path = str(Path(path))
-        from lasthop.experiments import pipes
-
         # What a pipe names is relative to the current folder, as for stdin.
-        origin = None if pipes.is_pipe(path) else path
+        origin = path if os.path.isfile(path) else None
         try:
             with open(path, encoding="utf-8") as opened:
                 content = opened.read()
