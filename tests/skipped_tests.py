@@ -104,7 +104,7 @@ def summary(entries: list[dict[str, Any]]) -> str:
         lines.append(f"  {len(tests)}: {why}: {', '.join(names[:SHOWN])}{more}")
     missing = sorted({program for entry in entries for program in entry["missing"]})
     if missing:
-        install = f"apt-get install --no-install-recommends {' '.join(packages(missing))}"
+        install = f"apt-get install {' '.join(packages(missing))}"
         lines.append(f"To run those that need a program: {install} && make test-skipped")
     return "\n".join(lines)
 

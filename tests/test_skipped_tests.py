@@ -68,7 +68,7 @@ def test_what_is_skipped_runs_when_its_programs_are_there(tmp_path: Path) -> Non
         "  1: nft is missing (Debian package nftables): test_it.py::test_outside",
         "  2: tshark is missing (Debian package tshark): test_it.py::test_capture",
         "  1: undecided: 7 ms: test_it.py::test_late",
-        "To run those that need a program: apt-get install --no-install-recommends chromium"
+        "To run those that need a program: apt-get install chromium"
         " nftables tshark && make test-skipped",
     ]
     install(path, "nft", "chromium-browser")
@@ -101,7 +101,7 @@ def test_hidden_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_page_names_the_packages() -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     packages = " ".join(optional_programs.packages(list(optional_programs.PROGRAMS)))
-    assert f"apt-get install --no-install-recommends {packages}" in text
+    assert f"apt-get install {packages}" in text
 
 
 def test_a_measurement_is_undecided_only_on_a_busy_machine(

@@ -150,7 +150,6 @@ def inspect_scenarios(
     `inputs` are the files that they were read from, which no output may replace.
     """
     from lasthop import _native
-    from lasthop.experiments import store
     from lasthop.inspection import inspection
 
     least = None if shortest is None else quantities.seconds(shortest, "--shortest")
@@ -168,19 +167,12 @@ def inspect_scenarios(
         if folder is not None:
             outputs.check(outputs.in_folder("--pcap", folder, ["*.pcapng"]), inputs)
 
-    def recorded(scenario: Any, index: int, captured: Path | None) -> Any:
-        files: AbstractContextManager[Path | None] = nullcontext()
-        if captured is not None:
-            files = store.new_folder(captured)
-        with files as captures:
-            target = None if captures is None else str(captures)
-            record = partial(scenario.run_inspected, seed, index, MAX_RECORD_BYTES, target, snaplen)
-            return single_run.interruptible(record)
-
     works = []
     for scenario, captured in zip(scenarios, folders, strict=True):
         index = inspection.flow_index(scenario.flows(seed), flow)
-        run, repeat = (partial(recorded, scenario, index, x) for x in (captured, None))
+        run, repeat = (
+            partial(_recorded, scenario, seed, index, snaplen, x) for x in (captured, None)
+        )
         works.append(inspection.Work(scenario.assumed, run, repeat, index))
     return inspection.do_runs(
         works,
@@ -190,6 +182,21 @@ def inspect_scenarios(
         command=command,
         inputs=inputs,
     )
+
+
+def _recorded(
+    scenario: Any, seed: int, index: int, snaplen: int | None, captured: Path | None
+) -> Any:
+    """The result and the record of a run, with its captures in the folder `captured`."""
+    from lasthop.experiments import store
+
+    files: AbstractContextManager[Path | None] = nullcontext()
+    if captured is not None:
+        files = store.new_folder(captured)
+    with files as captures:
+        target = None if captures is None else str(captures)
+        record = partial(scenario.run_inspected, seed, index, MAX_RECORD_BYTES, target, snaplen)
+        return single_run.interruptible(record)
 
 
 def explain(

@@ -56,7 +56,9 @@ impl<'a> Fates<'a> {
                     fates.arrivals.push((i, (first, end), s.id));
                 }
                 _ if s.forward || !s.flags.has(Flags::ACK) => {}
-                Kind::AckSent | Kind::AgentInjected | Kind::Duplicated => fates.acks.push((i, s.ack + 1, s.id)),
+                Kind::AckSent | Kind::AgentInjected | Kind::Duplicated => {
+                    fates.acks.push((i, s.ack + 1, s.id))
+                }
                 Kind::AckReceived => drop(fates.acks_arrived.insert(s.id)),
                 Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted => {
                     fates.acks_lost.insert(s.id);
