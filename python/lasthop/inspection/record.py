@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -236,12 +236,28 @@ class Records:
     def __len__(self) -> int:
         return len(self._makers)
 
+    def __getstate__(self) -> list[Record]:
+        # Runs cannot be repeated elsewhere: all records go with the object.
+        return [self._record(run) for run in range(len(self))]
+
+    def __setstate__(self, records: list[Record]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self._makers += [partial(_given, record) for record in records]
+
+    def _record(self, run: int) -> Record:
+        connections = self._current[1] if run == self._current[0] else {}
+        return next(iter(connections.values())).record if connections else self._makers[run]()
+
     def connection(self, run: int, number: int) -> Connection:
         """A connection of a run."""
         if run != self._current[0]:
             self.release()
             self._keep(run, self._makers[run]())
         return self._current[1][number]
+
+
+def _given(record: Record) -> Record:
+    return record
 
 
 class Connection:
