@@ -79,14 +79,14 @@ test: ## all quick tests: Rust with checks of overflow and invariants, Python on
 	@mkdir -p target && rm -f $(SKIPPED)
 	$(MAKE) --jobs 2 $(VENV)/.packages test-programs
 	$(MAKE) --jobs 2 build test-rust
-	$(PYTEST) -m 'not long' --record-skipped $(SKIPPED) $(OTHER_TESTS)
-	$(PYTEST) -m 'not long' --record-skipped $(SKIPPED) $(LIVE_TESTS)
+	$(PYTEST) -m 'not long' --record-skipped=$(SKIPPED) $(OTHER_TESTS)
+	$(PYTEST) -m 'not long' --record-skipped=$(SKIPPED) $(LIVE_TESTS)
 	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
 
 test-skipped: ## the tests that `make test` skipped for missing programs, now installed
 	@test -e $(SKIPPED) || { echo "make test-skipped: run make test first" >&2; exit 2; }
-	$(PYTEST) --only-recorded $(SKIPPED) $(OTHER_TESTS)
-	$(PYTEST) --only-recorded $(SKIPPED) $(LIVE_TESTS)
+	$(PYTEST) --only-recorded=$(SKIPPED) $(OTHER_TESTS)
+	$(PYTEST) --only-recorded=$(SKIPPED) $(LIVE_TESTS)
 
 # The module as the test programs are compiled, with the same checks. It replaces that in .venv.
 test-module: BUILD := dev
@@ -108,8 +108,8 @@ test-long: build $(VENV)/.docs ## the tests that take minutes too
 	@rm -f $(SKIPPED)
 	LASTHOP_LONG_TESTS=1 cargo test --workspace --profile local --quiet -- --include-ignored \
 		--skip wireshark_reads --skip of_a_real_stack --skip packetdrill_scripts
-	$(PYTEST) --record-skipped $(SKIPPED) $(OTHER_TESTS)
-	$(PYTEST) --record-skipped $(SKIPPED) tests/test_live*.py
+	$(PYTEST) --record-skipped=$(SKIPPED) $(OTHER_TESTS)
+	$(PYTEST) --record-skipped=$(SKIPPED) tests/test_live*.py
 	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
 
 lint: build ## formatting, lints, docs of the crates, types, licences, sources and use of dependencies
