@@ -44,6 +44,8 @@ def packages(programs: list[str]) -> list[str]:
 def hide(folder: Path) -> None:
     """Link every program of PATH into a folder, except those of `PROGRAMS`."""
     folder.mkdir(parents=True, exist_ok=True)
+    # Tests run commands as other users, who find programs by this PATH too.
+    folder.chmod(0o755)
     hidden = {name for _, names in PROGRAMS.values() for name in names}
     for source in filter(os.path.isdir, os.environ["PATH"].split(os.pathsep)):
         for program in Path(source).resolve().iterdir():
