@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,13 @@ __all__ = [
 # Other programs may hold up any example.
 settings.register_profile("lasthop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lasthop")
+
+
+# A job in the background of a shell ignores these signals, and so would the programs that tests
+# stop by them.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")

@@ -440,9 +440,12 @@ def test_nothing_is_left_behind(i: int) -> None:
     link = subprocess.Popen(
         [sys.executable, "-m", "lasthop", "link", *words], stderr=subprocess.DEVNULL
     )
-    time.sleep(random.Random(i).uniform(0.1, 1))
-    link.send_signal(signal.SIGKILL if i % 2 else signal.SIGINT)
-    status = link.wait(PATIENCE)
+    try:
+        time.sleep(random.Random(i).uniform(0.1, 1))
+        link.send_signal(signal.SIGKILL if i % 2 else signal.SIGINT)
+        status = link.wait(PATIENCE)
+    finally:
+        link.kill()
     # A signal while Python starts ends it at once.
     assert (128 - status if status < 0 else status) == 128 + (9 if i % 2 else 2)
     wait_until_ended(naps)
