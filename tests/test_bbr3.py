@@ -19,16 +19,7 @@ def test_with_offload_a_cell_agrees_with_linux(name: str) -> None:
     assert cell.ours(SEEDS, offload=True) == pytest.approx(cell.theirs, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            "40-3-50",
-            marks=[pytest.mark.long, pytest.mark.xfail(reason="10.3 % below, 999 seeds")],
-        ),
-        "40-4-50",
-    ],
-)
+@pytest.mark.parametrize("name", ["40-3-50", "40-4-50"])
 def test_with_offload_a_cell_of_high_loss_agrees_with_linux(name: str) -> None:
     cell = SINGLE[name]
     # Runs of these cells differ by a factor of ten.
@@ -38,8 +29,10 @@ def test_with_offload_a_cell_of_high_loss_agrees_with_linux(name: str) -> None:
 @pytest.mark.parametrize("name", ["40-3-50", "40-4-50"])
 def test_loss_by_segment_is_far_below_linux(name: str) -> None:
     cell = SINGLE[name]
-    assert cell.ours(SEEDS, offload=False) < 0.7 * cell.theirs
-    assert cell.ours(SEEDS, offload=True) > 2 * cell.ours(SEEDS, offload=False)
+    # Their medians are at 6.7 and 1.6 with 999 seeds, and at twice that with 19.
+    by_frame = cell.ours(99, offload=False)
+    assert by_frame < 0.5 * cell.theirs
+    assert cell.ours(SEEDS, offload=True) > 2 * by_frame
 
 
 @pytest.mark.parametrize("name", ["1-0-10-80-0-50", "1-2-10-80-2-10", "40-1-10-40-3-10"])

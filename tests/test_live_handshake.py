@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from busy import PATIENCE, OtherPrograms, undecided
 from test_live import measures_time, pytestmark, run
 
 import lasthop
@@ -101,3 +103,22 @@ def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(tmp_path: Path
     # The handshake, then one flight.
     assert ours["completed_s"] == pytest.approx(2.5 + 1.25, abs=0.1)
     assert real["rtt"] / 1e6 == pytest.approx(2.5, abs=0.1)
+
+
+@measures_time
+def test_the_first_ten_segments_of_bbr_are_not_paced_as_by_the_kernel() -> None:
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    if "bbr" not in available:
+        pytest.skip("the kernel has no congestion control bbr (module tcp_bbr)")
+    words = [sys.executable, "-m", "lasthop", "validate", "--rate", "20Mbps", "--rtt", "200ms"]
+    words += ["--senders", "bbr", "--schemes", "none", "--seeds", "1", "--size", "14 kB", "--json"]
+    others = OtherPrograms()
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    document = json.loads(done.stdout)
+    if document["failed"]:
+        undecided(f"{document['failed']}")
+    cell = document["cells"][0]
+    # Paced from the first segment on, the ten segments take 50 ms more.
+    (real,), (simulated,) = cell["real_s"], cell["simulated_s"]
+    assert simulated == pytest.approx(0.306, abs=0.001)
+    others.decide(abs(real - simulated) < 0.02, f"{real:.3f} s real, {simulated:.3f} s simulated")

@@ -35,9 +35,17 @@ pub struct Pacer {
     spacing: (u32, Rate, Duration, u32),
     /// A segment waits for `next`.
     waiting: bool,
+    /// Segments of data up to the one with which pacing begins, that one included.
+    unpaced: u32,
 }
 
 impl Pacer {
+    /// A pacer that lets the first `unpaced` segments of data leave without a delay between them
+    /// (Linux `tcp_update_skb_after_send`: `data_segs_out`).
+    pub fn new(unpaced: u32) -> Pacer {
+        Pacer { unpaced, ..Pacer::default() }
+    }
+
     /// A segment may leave now.
     pub fn ready(&self, now: Time) -> bool {
         now >= self.next || (now == self.burst && self.left > 0)
@@ -49,16 +57,38 @@ impl Pacer {
         if (self.spacing.0, self.spacing.1) != (bytes, rate) {
             self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
         }
+        let burst = burst.unwrap_or(self.spacing.3);
+        if self.unpaced > 0 {
+            return self.on_sent_unpaced(now, bytes, burst);
+        }
         if now >= self.next {
-            (self.next, self.burst, self.left) = (now, now, burst.unwrap_or(self.spacing.3));
+            (self.next, self.burst, self.left) = (now, now, burst);
         }
         self.left = self.left.saturating_sub(bytes);
         self.next += self.spacing.2;
     }
 
-    /// A frame of several segments leaves, `bytes` of payload. One that comes late shortens the
-    /// time to the next one, by half at most (Linux `tcp_update_skb_after_send`).
-    pub fn on_frame_sent(&mut self, now: Time, bytes: u32, rate: Rate) {
+    /// Pacing begins with the burst that has the last unpaced segment: all of it delays the next.
+    #[cold]
+    fn on_sent_unpaced(&mut self, now: Time, bytes: u32, burst: u32) {
+        if self.left == 0 || now != self.burst {
+            (self.next, self.burst, self.left) = (now, now, burst);
+        }
+        self.left = self.left.saturating_sub(bytes);
+        self.unpaced -= 1;
+        if self.unpaced == 0 {
+            self.next = now + self.spacing.1.time_for(u64::from(burst - self.left));
+        }
+    }
+
+    /// A frame of `segments` leaves, `bytes` of payload. One that comes late shortens the time to
+    /// the next one, by half at most (Linux `tcp_update_skb_after_send`).
+    pub fn on_frame_sent(&mut self, now: Time, bytes: u32, segments: u32, rate: Rate) {
+        self.unpaced = self.unpaced.saturating_sub(segments);
+        if self.unpaced > 0 {
+            self.next = self.next.max(now);
+            return;
+        }
         let gap = rate.time_for(u64::from(bytes));
         (self.next, self.left) = (self.next.max(now) + after_credit(gap, now.since(self.next)), 0);
     }
@@ -123,11 +153,28 @@ mod tests {
     fn a_late_frame_shortens_the_wait_for_the_next_by_half_at_most() {
         let mut pacer = Pacer::default();
         let mut next = |us: u64| {
-            pacer.on_frame_sent(Time(us * 1000), 2000, Rate(8_000_000));
+            pacer.on_frame_sent(Time(us * 1000), 2000, 2, Rate(8_000_000));
             pacer.next().0 / 1000
         };
         assert_eq!((next(0), next(2600), next(4000), next(16_000)), (2000, 4000, 6000, 17_000));
         assert!(!pacer.ready(Time(16_999_999)) && pacer.ready(Time(17_000_000)));
+    }
+
+    /// In bursts of two segments, the tenth belongs to the fifth burst: the eleventh waits for two
+    /// segments. In frames of four the third one has the tenth, and the fourth waits for all four.
+    #[test]
+    fn the_first_segments_are_not_paced() {
+        let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2000, 2000, 4000];
+        assert_eq!(times(&mut Pacer::new(10), 0, 13, 8_000_000), expected);
+        let mut pacer = Pacer::new(9);
+        times(&mut pacer, 0, 9, 8_000_000);
+        assert!(pacer.next() == Time(1_000_000) && pacer.ready(Time::ZERO), "half of a burst");
+        let mut pacer = Pacer::new(10);
+        let waits = [0; 4].map(|_| {
+            pacer.on_frame_sent(Time::ZERO, 4000, 4, Rate(8_000_000));
+            pacer.next().0 / 1000
+        });
+        assert_eq!(waits, [0, 0, 4000, 8000]);
     }
 
     #[test]

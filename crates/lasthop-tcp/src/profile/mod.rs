@@ -114,6 +114,9 @@ macro_rules! profile_fields {
             /// this time ends the connection; 0: none does (RFC 9293 section 3.8.3, R2: at least
             /// 100 s; Linux `tcp_retries2` = 15, by `tcp_model_timeout`).
             user_timeout: Duration,
+            /// Segments of data that a paced sender sends before pacing begins; retransmissions
+            /// count (Linux `tcp_update_skb_after_send`: `data_segs_out >= 10`).
+            unpaced_segments: u32,
             /// What an idle time does (ns-2 rule 12).
             idle_restart: IdleRestart,
             /// Slow start threshold at the start.

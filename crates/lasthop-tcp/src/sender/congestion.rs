@@ -28,8 +28,9 @@ pub struct Congestion<W> {
 }
 
 impl<W: WindowRule> Congestion<W> {
-    /// The state before the connection is established.
-    pub fn new(rule: W, window: Window, hooks: Hooks) -> Self {
+    /// The state before the connection is established; `unpaced`: the segments of data that leave
+    /// before pacing begins.
+    pub fn new(rule: W, window: Window, hooks: Hooks, unpaced: u32) -> Self {
         Congestion {
             window,
             inflation: 0.0,
@@ -37,7 +38,7 @@ impl<W: WindowRule> Congestion<W> {
             rate: None,
             // With a pacer, sending sets the deadline besides the retransmission timer, which a
             // timer of the rule needs as well.
-            pacer: (hooks.pacing || hooks.timer).then(Box::default),
+            pacer: (hooks.pacing || hooks.timer).then(|| Box::new(Pacer::new(unpaced))),
             has_timer: hooks.timer,
             dup_delivered: 0,
             ecn_until: 0,
@@ -46,8 +47,8 @@ impl<W: WindowRule> Congestion<W> {
     }
 
     /// Replaces the window rule, before the connection is opened.
-    pub fn replace_rule(&mut self, rule: W, hooks: Hooks) {
-        *self = Congestion::new(rule, self.window, hooks);
+    pub fn replace_rule(&mut self, rule: W, hooks: Hooks, unpaced: u32) {
+        *self = Congestion::new(rule, self.window, hooks, unpaced);
     }
 
     /// cwnd and ssthresh.
@@ -330,11 +331,12 @@ impl<W: WindowRule> Congestion<W> {
         }
     }
 
-    /// `bytes` of payload have left, as one frame if segments are offloaded.
-    pub fn charge_pacer(&mut self, now: Time, bytes: u32, offload: bool) {
+    /// `bytes` of payload have left, as one frame of `offloaded` segments if segments are
+    /// offloaded.
+    pub fn charge_pacer(&mut self, now: Time, bytes: u32, offloaded: Option<u32>) {
         if let (Some(pacer), Some(rate)) = (&mut self.pacer, self.rule.pacing()) {
-            if offload {
-                return pacer.on_frame_sent(now, bytes, rate);
+            if let Some(segments) = offloaded {
+                return pacer.on_frame_sent(now, bytes, segments, rate);
             }
             pacer.on_sent(now, bytes, rate, self.rule.burst());
         }

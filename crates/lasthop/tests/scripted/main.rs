@@ -12,6 +12,7 @@ mod f_rto;
 mod linux;
 mod linux_cubic;
 mod linux_handshake;
+mod linux_pacing;
 mod linux_rto;
 mod noor;
 mod offload;

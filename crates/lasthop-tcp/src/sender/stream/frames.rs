@@ -63,6 +63,12 @@ impl<W: WindowRule> Stream<W> {
         (len.div_ceil(self.config.mss.max(1)).max(1) - 1) * (self.config.headers + stamp)
     }
 
+    /// Segments of a frame with `len` bytes of payload, if several may leave as one frame.
+    #[inline]
+    pub fn offloaded_segments(&self, len: u32) -> Option<u32> {
+        self.offload.then(|| self.segments_of(u64::from(len)) as u32)
+    }
+
     /// Segments that `bytes` of payload make.
     pub fn segments_of(&self, bytes: u64) -> u64 {
         bytes.div_ceil(u64::from(self.config.mss.max(1)))

@@ -77,7 +77,7 @@ impl<W: WindowRule> Stream<W> {
         Stream {
             grows_as_reno,
             timers: Timers::new(profile, config.clock_phase),
-            congestion: Congestion::new(rule, window, hooks),
+            congestion: Congestion::new(rule, window, hooks, profile.unpaced_segments),
             rwnd: config.receive_window,
             max_rwnd: config.receive_window,
             profile: profile.clone(),
@@ -109,7 +109,7 @@ impl<W: WindowRule> Stream<W> {
         self.hooks = self.hooks.with(Hooks::of(rule.methods()));
         self.special |= is_special(self.hooks);
         self.grows_as_reno = rule.grows_as_reno() && !self.profile.whole_segments;
-        self.congestion.replace_rule(rule, self.hooks);
+        self.congestion.replace_rule(rule, self.hooks, self.profile.unpaced_segments);
     }
 
     // What it consists of.

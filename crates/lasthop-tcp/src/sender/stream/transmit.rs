@@ -277,7 +277,7 @@ impl<W: WindowRule> Stream<W> {
         if self.hooks.marks {
             flags = flags.with(self.congestion.marks(sent.seq / u64::from(self.config.mss.max(1))));
         }
-        self.congestion.charge_pacer(now, sent.len, self.offload);
+        self.congestion.charge_pacer(now, sent.len, self.offloaded_segments(sent.len));
         flags
     }
 
@@ -293,7 +293,7 @@ impl<W: WindowRule> Stream<W> {
         let mut further_headers = 0;
         if self.special {
             self.snapshot(now, &sent);
-            self.congestion.charge_pacer(now, len, self.offload);
+            self.congestion.charge_pacer(now, len, self.offloaded_segments(len));
             further_headers = self.further_headers(len);
         }
         let flags = if fin { Flags::FIN } else { Flags::NONE };
