@@ -1,7 +1,7 @@
 """Run random recovery scenarios in ns-2.35 and write fixtures of the exact comparison.
 
     python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno]
-        [--timestamps] [--version 2.26]
+        [--timestamps] [--no-reset-rto] [--late] [--version 2.26]
     LASTHOP_NS2_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test sim ns2_exact
 
 One file per scenario and variant. Needs the program `ns`. Losses are drawn by the order of packets
@@ -13,12 +13,15 @@ import random
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_trace.tcl"
 
 
-def draw(rng: random.Random, timestamps: bool, version: str) -> dict[str, object]:
+def draw(
+    rng: random.Random, timestamps: bool, reset_rto: bool, late: bool, version: str
+) -> dict[str, object]:
     """Draw a scenario.
 
     The minimum RTO is above every RTT, so the random phase of ns-2's clock has no effect.
@@ -44,12 +47,15 @@ def draw(rng: random.Random, timestamps: bool, version: str) -> dict[str, object
         "tick": rng.choice(["0.001", "0.01"]) if timestamps else "0.01",
         "minrto": rng.choice(["0.2", "0.4", "1.0"]) if timestamps else rng.choice(["1.0", "1.5"]),
         "timestamps": "true" if timestamps else "false",
+        "reset_rto": "true" if timestamps and reset_rto else "false",
         "limited": rng.choice([0, 1]),
         "dupthresh": rng.choice([3, 3, 3, 1, 2, 4, 6, 9]),
         "delack": rng.choice([0, 0, 1]),
         "ssthresh": rng.choice([window, window, 2, 4, 8]),
         "bugfix": rng.choice(["true", "true", "false"]),
         "version": version,
+        "late": ",".join(str(n) for n in sorted(rng.sample(range(1, 60), 4))) if late else "",
+        "late_by": rng.choice(["0.02", "0.05", "0.13"]) if late else "0.05",
         "data": ",".join(str(n) for n in sorted(data | early)),
         "acks": ",".join(str(n) for n in range(1, 600) if rng.random() < ack_loss),
     }
@@ -67,6 +73,17 @@ def condense(rows: list[tuple[float, int]]) -> str:
         out.append(f"{number}@{us - last}")
         last = us
     return " ".join(out)
+
+
+def named(sent: Iterable[int], packets: str) -> list[str]:
+    """The packets with these numbers, in the order of sending, as segment:transmission."""
+    copies: Counter[int] = Counter()
+    wanted, found = {int(n) for n in packets.split(",") if n}, []
+    for n, number in enumerate(sent):
+        copies[number] += 1
+        if n in wanted:
+            found.append(f"{number}:{copies[number]}")
+    return found
 
 
 def tied(arrived: list[float]) -> bool:
@@ -98,16 +115,13 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
         return None
     ack = ack[: done + 1]
     snd = [s for s in snd if s[0] <= ack[-1][0] + 1e-9]
-    copies: Counter[int] = Counter()
-    lost, dropped = [], {int(n) for n in str(options["data"]).split(",") if n}
-    for n, (_, number) in enumerate(hop):
-        copies[number] += 1
-        if n in dropped:
-            lost.append(f"{number}:{copies[number]}")
+    late = named((number for _, number in snd), str(options["late"]))
+    lost = named((number for _, number in hop), str(options["data"]))
     acks = " ".join(str(int(n) + 1) for n in str(options["acks"]).split(",") if n)
     settings = {
         "data_drops": " ".join(lost),
         "ack_drops": acks,
+        **({"data_delays": " ".join(f"{c}+{options['late_by']}s" for c in late)} if late else {}),
         **{
             k: options[k]
             for k in ("wired_rate", "wired_delay", "hop_rate", "hop_delay", "segments", "window")
@@ -121,6 +135,8 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
         "initial_ssthresh": options["ssthresh"],
         "bugfix": options["bugfix"],
     }
+    if options["timestamps"] == "true" and options["reset_rto"] == "false":
+        settings["reset_rto"] = "false"
     if options["version"] != "2.35":
         settings["version"] = options["version"]
     lines = [f"{k}={v}" for k, v in settings.items()]
@@ -142,6 +158,14 @@ def main() -> None:
         "--timestamps", action="store_true", help="with timestamps and small timeouts"
     )
     parser.add_argument(
+        "--no-reset-rto",
+        action="store_true",
+        help="with timestamps: ts_resetRTO_ off, as in ns-default.tcl",
+    )
+    parser.add_argument(
+        "--late", action="store_true", help="four packets come late to the last hop"
+    )
+    parser.add_argument(
         "--version",
         default="2.35",
         choices=["2.35", "2.26"],
@@ -151,11 +175,12 @@ def main() -> None:
     o.out.mkdir(parents=True, exist_ok=True)
     for seed in range(o.first, o.first + o.count):
         for variant in o.variants.split(","):
-            text = fixture(draw(random.Random(seed), o.timestamps, o.version), variant)
+            options = draw(random.Random(seed), o.timestamps, not o.no_reset_rto, o.late, o.version)
+            text = fixture(options, variant)
             if text is not None:
-                (o.out / f"random{'ts' if o.timestamps else ''}{seed}{variant}.txt").write_text(
-                    text
-                )
+                marks = [("ts", o.timestamps), ("backoff", o.no_reset_rto), ("late", o.late)]
+                name = "random" + "".join(mark for mark, given in marks if given)
+                (o.out / f"{name}{seed}{variant}.txt").write_text(text)
 
 
 if __name__ == "__main__":

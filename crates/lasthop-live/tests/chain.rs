@@ -252,6 +252,10 @@ macro_rules! chain_equals_simulation {
 chain_equals_simulation! {
     with_random_losses: "rate = '5 Mbps', rtt = '40 ms', loss = '1 %'", "", None;
     with_a_short_queue: "rate = '3 Mbps', rtt = '60 ms', queue = '10 packets'", "", None;
+    with_scripted_delays_and_losses:
+        "rate = '5 Mbps', rtt = '40 ms', loss = { model = 'scripted', data = ['40:1'] }, \
+         delay = { base = '10 ms', scripted = { data = ['25:1 + 50 ms', '40:2 + 20 ms'], \
+         acks = ['30 + 20 ms'] } }", "", None;
     with_traces:
         "down = 'TRACES/synthetic-lte.down', up = 'TRACES/synthetic-lte.up', rtt = '40 ms', \
          loss = '1 %'", "", None;

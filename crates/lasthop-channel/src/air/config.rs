@@ -58,6 +58,9 @@ pub struct DelayConfig {
     /// Spans in which the delay is longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<AddedDelay>,
+    /// Selected frames are delayed, once each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripted: Option<ScriptedDelay>,
     /// Frames are not reordered: a frame that would overtake another arrives one serialisation time
     /// after the latest arrival so far.
     #[serde(default)]
@@ -85,6 +88,7 @@ impl DelayConfig {
             steps: vec![],
             stalls: vec![],
             added: vec![],
+            scripted: None,
             in_order: false,
             index: DrawIndex::Slot,
             slot: default_slot(),
@@ -203,6 +207,20 @@ pub struct AddedDelay {
     pub length: Duration,
     /// Added to the delay of each frame that starts in the span.
     pub extra: Duration,
+}
+
+/// Selected frames are delayed, once each. For scenarios with a single flow.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedDelay {
+    /// "segment:transmission + time", e.g. "25:1 + 50 ms" = the first transmission of segment 25 on
+    /// this link is delayed by 50 ms more (segments count from 1, the SYN is 0).
+    #[serde(default)]
+    pub data: Vec<String>,
+    /// "ACK packet + time", e.g. "4 + 50 ms", by ordinal on this link; number 1 acknowledges the
+    /// SYN.
+    #[serde(default)]
+    pub acks: Vec<String>,
 }
 
 /// Rate of a link. A plain rate ("250 kbps") is a constant rate.

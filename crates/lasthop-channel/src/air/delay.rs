@@ -4,7 +4,9 @@ use super::config::{
     DelayConfig, DelayDistribution, DelayRow, DelayTable, RandomStart, TraceStart,
 };
 use super::draws::Draws;
+use super::loss::Frame;
 use super::playback::Playback;
+use super::script::Script;
 use super::spans::Spans;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Share, Time};
@@ -39,6 +41,7 @@ struct Variable {
     passed: usize,
     stalls: Spans,
     added: Vec<(Time, Time, Duration)>,
+    script: Script<Duration>,
     /// Latest arrival so far.
     latest: Time,
 }
@@ -72,11 +75,13 @@ impl DelayProcess {
             .iter()
             .map(|a| (Time(a.from.0), Time(a.from.0) + a.length, a.extra))
             .collect();
+        let script = config.scripted.as_ref().map_or(Ok(Script::default()), Script::of_delays)?;
         let constant = matches!(source, Source::None)
             && trace.is_none()
             && steps.is_empty()
             && stalls.is_empty()
-            && added.is_empty();
+            && added.is_empty()
+            && script.is_empty();
         let variable = Variable {
             stream: Stream::new(seed, &format!("delay {name}")),
             draws: Draws::new(config.index, config.slot)?,
@@ -88,6 +93,7 @@ impl DelayProcess {
             passed: 0,
             stalls,
             added,
+            script,
             latest: Time::ZERO,
         };
         Ok(DelayProcess {
@@ -97,25 +103,30 @@ impl DelayProcess {
         })
     }
 
-    /// Arrival of the frame number `ordinal` (from 0) on the air, whose serialisation lasts from
-    /// `start` to `end`. Call it once for each frame, in order of start.
+    /// Arrival of a frame whose serialisation lasts until `end`. Call it once for each frame, in
+    /// order of start.
     ///
     /// # Examples
     ///
     /// ```
     /// use lasthop_channel::air::config::DelayConfig;
     /// use lasthop_channel::air::delay::DelayProcess;
+    /// use lasthop_channel::air::loss::Frame;
+    /// use lasthop_core::segment::Segment;
     /// use lasthop_core::units::{Duration, Time};
     ///
     /// let config = DelayConfig::constant(Duration::millis(20));
     /// let mut delay = DelayProcess::new(&config, 1, "server>phone").unwrap();
+    /// let segment = Segment::default();
+    /// let frame =
+    ///     Frame { start: Time::ZERO, ordinal: 0, bytes: 1040, mss: 1000, segment: &segment };
     /// // The frame is serialised until 8 ms.
-    /// assert_eq!(delay.arrival(Time(0), Time(8_000_000), 0), Time(28_000_000));
+    /// assert_eq!(delay.arrival(&frame, Time(8_000_000)), Time(28_000_000));
     /// ```
     #[inline]
-    pub fn arrival(&mut self, start: Time, end: Time, ordinal: u64) -> Time {
+    pub fn arrival(&mut self, frame: &Frame, end: Time) -> Time {
         let Some(variable) = &mut self.variable else { return end + self.base };
-        let arrival = end + variable.delay(self.base, start, ordinal);
+        let arrival = end + variable.delay(self.base, frame);
         if !self.in_order {
             return arrival;
         }
@@ -126,7 +137,7 @@ impl DelayProcess {
             arrival
         } else {
             // A trace moves whole spans of frames, which arrive together.
-            let gap = if variable.trace.is_some() { Duration::ZERO } else { end - start };
+            let gap = if variable.trace.is_some() { Duration::ZERO } else { end - frame.start };
             variable.latest + gap
         };
         variable.latest
@@ -162,7 +173,8 @@ impl DelayProcess {
 
 impl Variable {
     #[inline]
-    fn delay(&mut self, base: Duration, start: Time, ordinal: u64) -> Duration {
+    fn delay(&mut self, base: Duration, frame: &Frame) -> Duration {
+        let start = frame.start;
         while self.steps.get(self.passed).is_some_and(|s| s.0 <= start) {
             self.passed += 1;
         }
@@ -171,14 +183,18 @@ impl Variable {
             delay = milliseconds(trace.value_at(start));
         }
         if !matches!(self.source, Source::None) && start >= self.draws_from {
-            let index = self.draws.next(start, ordinal);
+            let index = self.draws.next(start, frame.ordinal);
             delay = self.source.draw(self.stream, index);
         }
         if let Some(end) = self.stalls.end_of(start) {
             delay = delay + (end - start);
         }
         let added = self.added.iter().filter(|a| a.0 <= start && start < a.1);
-        added.fold(delay, |delay, a| delay + a.2)
+        delay = added.fold(delay, |delay, a| delay + a.2);
+        if self.script.is_empty() {
+            return delay;
+        }
+        self.script.next(frame.segment, frame.mss).map_or(delay, |extra| delay + *extra)
     }
 }
 
@@ -326,11 +342,16 @@ fn between(from: Duration, to: Duration, share: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::super::config::{AddedDelay, DelayStep, DrawIndex, RateConfig, RateStep, Span};
+    use super::super::loss::testing::frame;
     use super::super::rate::RateProcess;
     use super::*;
     use lasthop_core::units::Rate;
 
     const MS: u64 = 1_000_000;
+
+    fn arrival(delay: &mut DelayProcess, start: Time, end: Time, ordinal: u64) -> Time {
+        delay.arrival(&Frame { start, ..frame(start, ordinal, 1040) }, end)
+    }
 
     fn ms(t: u64) -> Time {
         Time(t * MS)
@@ -355,7 +376,7 @@ mod tests {
             (delay.constant(), delay.may_reorder(), delay.is_random()),
             (Some(Duration::millis(170)), false, false)
         );
-        assert_eq!(delay.arrival(ms(1), ms(3), 0), ms(173));
+        assert_eq!(arrival(&mut delay, ms(1), ms(3), 0), ms(173));
     }
 
     fn traced(rows: &[(u64, f64)]) -> DelayConfig {
@@ -373,7 +394,7 @@ mod tests {
         let send = |config: &DelayConfig| {
             let mut delay = process(config.clone());
             let half = [0, 90, 95, 100, 110, 120, 130, 160];
-            let arrival = |&t: &u64| delay.arrival(ms(t), ms(t + 1), 0).0 * 2 / MS;
+            let arrival = |&t: &u64| arrival(&mut delay, ms(t), ms(t + 1), 0).0 * 2 / MS;
             half.iter().map(arrival).map(|half_ms| half_ms as f64 / 2.0).collect::<Vec<_>>()
         };
         let config = traced(&rows);
@@ -418,7 +439,7 @@ mod tests {
             RateProcess::new(&RateConfig::Schedule { schedule }, None, &[], Duration::ZERO);
         let arrivals = (0..10).map(|i| {
             let (start, end) = rate.serialize(ms(10 * i), 1000);
-            delay.arrival(start, end, i)
+            arrival(&mut delay, start, end, i)
         });
         arrivals.map(|t| t.0 / MS).collect()
     }
@@ -438,7 +459,7 @@ mod tests {
         let config = DelayConfig { stalls: vec![span(50, 40)], ..base(100) };
         let arrivals = |config| {
             let mut delay = process(config);
-            [40, 50, 60, 89, 90].map(|t| delay.arrival(ms(t), ms(t + 8), 0).0 / MS)
+            [40, 50, 60, 89, 90].map(|t| arrival(&mut delay, ms(t), ms(t + 8), 0).0 / MS)
         };
         assert_eq!(arrivals(config.clone()), [148, 198, 198, 198, 198]);
         // One serialisation time apart, as from a link.
@@ -455,7 +476,7 @@ mod tests {
         let mut delay =
             process(DelayConfig { added: vec![added(10, 20, 5), added(20, 20, 7)], ..base(100) });
         assert_eq!(
-            [9, 10, 20, 29, 30, 40].map(|t| (delay.arrival(ms(t), ms(t), 0) - ms(t)).0 / MS),
+            [9, 10, 20, 29, 30, 40].map(|t| (arrival(&mut delay, ms(t), ms(t), 0) - ms(t)).0 / MS),
             [100, 105, 112, 112, 107, 100]
         );
     }
@@ -471,7 +492,7 @@ mod tests {
     fn delays_ms(config: DelayConfig, n: u64) -> Vec<f64> {
         let mut delay = process(config);
         (0..n)
-            .map(|i| delay.arrival(Time(i), Time(i), i).0.saturating_sub(i) as f64 / 1e6)
+            .map(|i| arrival(&mut delay, Time(i), Time(i), i).0.saturating_sub(i) as f64 / 1e6)
             .collect()
     }
 
@@ -536,8 +557,8 @@ mod tests {
     fn draws_begin_when_they_should() {
         let mut delay = process(DelayConfig { from: Duration::millis(500), ..named("zeng2006") });
         assert!(delay.is_random() && delay.may_reorder() && delay.constant().is_none());
-        assert!((0..499).all(|t| delay.arrival(ms(t), ms(t), t) == ms(t + 170)));
-        assert!((500..600).all(|t| delay.arrival(ms(t), ms(t), t) != ms(t + 170)));
+        assert!((0..499).all(|t| arrival(&mut delay, ms(t), ms(t), t) == ms(t + 170)));
+        assert!((500..600).all(|t| arrival(&mut delay, ms(t), ms(t), t) != ms(t + 170)));
     }
 
     #[test]
@@ -545,9 +566,9 @@ mod tests {
         let config = DelayConfig { index: DrawIndex::Slot, ..named("zeng2006") };
         let (mut all, mut some) = (process(config.clone()), process(config));
         for i in 0..1000 {
-            let expected = all.arrival(ms(i), ms(i), i);
+            let expected = arrival(&mut all, ms(i), ms(i), i);
             if i % 3 == 0 {
-                assert_eq!(some.arrival(ms(i), ms(i), i / 3), expected);
+                assert_eq!(arrival(&mut some, ms(i), ms(i), i / 3), expected);
             }
         }
     }
@@ -598,7 +619,7 @@ mod tests {
         assert!(!delay.may_reorder());
         let mut latest = Time::ZERO;
         for i in 0..10_000 {
-            let arrival = delay.arrival(ms(8 * i), ms(8 * i + 8), i);
+            let arrival = arrival(&mut delay, ms(8 * i), ms(8 * i + 8), i);
             assert!(arrival > latest);
             latest = arrival;
         }

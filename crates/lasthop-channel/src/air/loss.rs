@@ -10,7 +10,7 @@ mod models;
 pub(crate) mod clock;
 mod model;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod uniform;
 
 use schemars::JsonSchema;

@@ -15,6 +15,7 @@ pub mod loss;
 pub mod outage;
 pub mod playback;
 pub mod rate;
+mod script;
 pub mod series;
 mod spans;
 pub mod token_bucket;

@@ -328,10 +328,10 @@ impl Link {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         let (start, end) = self.air.rate.serialize(now, bytes);
-        let arrival = self.air.delay.arrival(start, end, ordinal);
+        let frame = AirFrame { start, ordinal, bytes, mss: self.mss, segment };
+        let arrival = self.air.delay.arrival(&frame, end);
         (self.last_start, self.last_end) = (start, end);
-        let errors =
-            self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
+        let errors = self.air.loss.lost(&frame);
         let out = self.air.outage.lost(start, arrival);
         if self.measured.holds(start) {
             self.stats.busy = self.stats.busy + (end - start);

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lasthop::air::config::{DelayConfig, LossConfig};
+use lasthop::air::config::{DelayConfig, LossConfig, ScriptedDelay};
 use lasthop::air::loss::Scripted;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
@@ -95,6 +95,11 @@ fn network(f: &Fixture, scheme: &str) -> Network {
     };
     let data =
         LossConfig::Scripted(Scripted { data: words("data_drops"), acks: vec![], damaged: false });
+    let late = or("data_delays", "").split_whitespace().map(str::to_string).collect();
+    let wired_delay = DelayConfig {
+        scripted: Some(ScriptedDelay { data: late, acks: vec![] }),
+        ..DelayConfig::constant(Duration::parse(get("wired_delay")).unwrap())
+    };
     let acks = LossConfig::Scripted(Scripted {
         data: vec![],
         acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(),
@@ -112,13 +117,16 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         sessions: vec![],
         handovers: vec![],
         links: vec![
-            link(
-                "wired",
-                0,
-                1,
-                "wired",
-                if before_queue { data.clone() } else { LossConfig::None },
-            ),
+            Link {
+                delay: wired_delay,
+                ..link(
+                    "wired",
+                    0,
+                    1,
+                    "wired",
+                    if before_queue { data.clone() } else { LossConfig::None },
+                )
+            },
             link("wired", 1, 0, "wired", LossConfig::None),
             link("radio", 1, 2, "hop", if before_queue { LossConfig::None } else { data }),
             link("radio", 2, 1, "hop", acks),
@@ -188,7 +196,7 @@ fn every_recovery_trace_is_matched() {
     let mut paths = fixtures(&shipped);
     assert!(paths.len() >= 29);
     paths.extend(fixtures(&shipped.join("random")));
-    assert!(paths.len() >= 29 + 40);
+    assert!(paths.len() >= 29 + 52);
     let before = paths.len();
     paths.extend(fixtures(&shipped.join("2.26")));
     paths.extend(fixtures(&shipped.join("tcpVariants")));

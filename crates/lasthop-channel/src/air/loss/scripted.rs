@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::model::{Frame, FrameLoss, LossModel};
-use lasthop_core::segment::Flags;
+use crate::air::script::Script;
 
 /// Selected frames are lost, once each.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -23,27 +23,17 @@ pub struct Scripted {
 }
 
 impl LossModel for Scripted {
-    type Process = Script;
+    type Process = ScriptedLoss;
 
-    fn process(&self, _seed: u64, _name: &str) -> Result<Script, String> {
-        let acks = self.acks.clone();
-        let mut script = Script { data: vec![], acks, acks_seen: 0, damaged: self.damaged };
+    fn process(&self, _seed: u64, _name: &str) -> Result<ScriptedLoss, String> {
+        let mut script = Script::default();
         for text in &self.data {
-            let (segment, crossing) = parse_script(text).ok_or_else(|| {
-                format!(
-                    "expected \"segment:transmission\" such as \"14:2\", both whole numbers and \
-                     the second from 1, found {text:?}"
-                )
-            })?;
-            match script.data.binary_search_by_key(&segment, |d| d.0) {
-                Ok(i) => script.data[i].2.push(crossing),
-                Err(i) => script.data.insert(i, (segment, 0, vec![crossing])),
-            }
+            script.name_segment(text, ())?;
         }
-        if script.acks.contains(&0) {
-            return Err("acks are counted from 1 (the ACK that answers the SYN), found 0".into());
+        for number in &self.acks {
+            script.name_ack(*number, ())?;
         }
-        Ok(script)
+        Ok(ScriptedLoss { script, damaged: self.damaged })
     }
 
     fn check_for_flow(&self) -> Result<(), String> {
@@ -54,45 +44,16 @@ impl LossModel for Scripted {
     }
 }
 
-/// Selected frames are lost, once each. Meant for scenarios with a single flow.
+/// Selected frames are lost, once each.
 #[derive(Clone, Debug)]
-pub struct Script {
-    /// Segment number, number of transmissions so far, transmissions that are lost; ordered by
-    /// number.
-    data: Vec<(u64, u64, Vec<u64>)>,
-    acks: Vec<u64>,
-    acks_seen: u64,
+pub struct ScriptedLoss {
+    script: Script<()>,
     damaged: bool,
 }
 
-impl FrameLoss for Script {
+impl FrameLoss for ScriptedLoss {
     fn lost(&mut self, frame: &Frame) -> bool {
-        let segment = frame.segment;
-        let flags = segment.flags;
-        if flags.has(Flags::DATAGRAM) {
-            return false;
-        }
-        let is_syn = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
-        if segment.len > 0 || is_syn {
-            let number = if flags.has(Flags::SYN) {
-                0
-            } else {
-                segment.seq / u64::from(frame.mss.max(1)) + 1
-            };
-            let Ok(i) = self.data.binary_search_by_key(&number, |d| d.0) else { return false };
-            let (_, crossings, lost) = &mut self.data[i];
-            *crossings += 1;
-            return lost.contains(crossings);
-        }
-        if segment.forward
-            || !flags.has(Flags::ACK)
-            || flags.has(Flags::FIN)
-            || flags.has(Flags::RST)
-        {
-            return false;
-        }
-        self.acks_seen += 1;
-        self.acks.contains(&self.acks_seen)
+        self.script.next(frame.segment, frame.mss).is_some()
     }
 
     fn header_intact(&self, _header: u32) -> bool {
@@ -104,17 +65,11 @@ impl FrameLoss for Script {
     }
 }
 
-fn parse_script(text: &str) -> Option<(u64, u64)> {
-    let (segment, crossing) = text.split_once(':')?;
-    let crossing = crossing.trim().parse().ok()?;
-    Some((segment.trim().parse().ok()?, crossing)).filter(|_| crossing > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{SEGMENT, fault, frame, is_random};
     use super::*;
-    use lasthop_core::segment::Segment;
+    use lasthop_core::segment::{Flags, Segment};
     use lasthop_core::units::Time;
 
     fn scripted(data: &[&str], acks: &[u64]) -> Scripted {
@@ -157,6 +112,8 @@ mod tests {
             assert!(error.contains("\"14:2\"") && error.contains(&format!("{text:?}")), "{error}");
         }
         assert!(fault(scripted(&[], &[0])).contains("counted from 1"));
+        assert_eq!(fault(scripted(&["3:1", "3:1"], &[])), "\"3:1\" is named twice");
+        assert_eq!(fault(scripted(&[], &[2, 2])), "ack 2 is named twice");
     }
 
     #[test]

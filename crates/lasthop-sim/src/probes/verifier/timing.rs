@@ -10,7 +10,7 @@ use lasthop::air::delay::milliseconds;
 use lasthop::air::token_bucket::TokenBucketConfig;
 use lasthop::air::trace::Trace;
 use lasthop::scenario::network::Link;
-use lasthop::units::{Duration, Rate, Time};
+use lasthop::units::{Duration, Quantity, Rate, Time};
 
 /// Intervals `[from, to)`, sorted by their start; they may overlap.
 pub(super) struct Spans(Vec<(Time, Time)>);
@@ -233,6 +233,8 @@ pub(super) struct DelayBounds {
     pub draws: Option<(Duration, Duration)>,
     /// The smallest and the largest delay of a delay trace.
     pub trace_range: Option<(Duration, Duration)>,
+    /// The largest delay that a script adds to a frame.
+    pub scripted: Duration,
     pub constant: bool,
     pub may_reorder: bool,
     /// The latest arrival so far; `None` once a delay was random.
@@ -269,8 +271,12 @@ impl DelayBounds {
             && trace_range.is_none()
             && config.steps.is_empty()
             && stalls.0.is_empty()
-            && config.added.is_empty();
+            && config.added.is_empty()
+            && config.scripted.is_none();
+        let scripted = config.scripted.iter().flat_map(|s| s.data.iter().chain(&s.acks));
+        let extra = |text: &String| Duration::parse(text.rsplit_once('+')?.1.trim()).ok();
         DelayBounds {
+            scripted: scripted.filter_map(extra).max().unwrap_or(Duration::ZERO),
             stalls,
             draws,
             constant,
@@ -307,7 +313,7 @@ impl DelayBounds {
         for extra in more.map(|a| a.extra).chain([stalled]) {
             (least, most) = (least + extra, most + extra);
         }
-        let (earliest, latest) = (end + least, end + most);
+        let (earliest, latest) = (end + least, end + most + self.scripted);
         if !in_order(c) || self.constant {
             return (earliest, latest);
         }
@@ -315,7 +321,7 @@ impl DelayBounds {
         // it, with a delay trace together with it.
         let gap = if c.rows.is_some() { Duration::ZERO } else { end - start };
         match self.latest {
-            Some(before) if least == most => {
+            Some(before) if earliest == latest => {
                 let at =
                     if before == Time::ZERO || earliest > before { earliest } else { before + gap };
                 self.latest = Some(at);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex,
-    LossConfig, OutageRule, RandomStart, RateConfig, Span, TraceStart,
+    LossConfig, OutageRule, RandomStart, RateConfig, ScriptedDelay, Span, TraceStart,
 };
 use lasthop::air::series::Series;
 use lasthop::air::token_bucket::TokenBucketConfig;
@@ -63,6 +63,12 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
     });
     let step =
         (0u64..6000, 0u64..200).prop_map(|(at, delay)| DelayStep { at: ms(at), delay: ms(delay) });
+    let scripted = (1u64..40, 1u64..3, 0u64..300, 1u64..20, 0u64..300).prop_map(
+        |(segment, crossing, extra, ack, ack_extra)| ScriptedDelay {
+            data: vec![format!("{segment}:{crossing} + {extra} ms")],
+            acks: vec![format!("{ack} + {ack_extra} ms")],
+        },
+    );
     let drawn = prop_oneof![
         Just((Some(DelayTable::Named("zeng2006".into())), None)),
         (0u64..50, 1u64..200).prop_map(|(from, more)| {
@@ -121,26 +127,29 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
         prop::collection::vec(step, 0..3),
         prop::collection::vec(span, 0..2),
         prop::collection::vec(added, 0..2),
+        prop::option::weighted(0.2, scripted),
         any::<bool>(),
         any::<bool>(),
     );
-    let variable = config.prop_map(|(base, drawn, from, steps, stalls, added, in_order, slot)| {
-        let (table, distribution) = drawn.unwrap_or((None, None));
-        let index = if slot { DrawIndex::Slot } else { DrawIndex::Frame };
-        DelayConfig {
-            base,
-            table,
-            distribution,
-            from,
-            steps,
-            stalls,
-            added,
-            in_order,
-            index,
-            slot: Duration::micros(500),
-            ..DelayConfig::constant(base)
-        }
-    });
+    let variable =
+        config.prop_map(|(base, drawn, from, steps, stalls, added, scripted, sorted, slot)| {
+            let (table, distribution) = drawn.unwrap_or((None, None));
+            let index = if slot { DrawIndex::Slot } else { DrawIndex::Frame };
+            DelayConfig {
+                base,
+                table,
+                distribution,
+                from,
+                steps,
+                stalls,
+                added,
+                scripted,
+                in_order: sorted,
+                index,
+                slot: Duration::micros(500),
+                ..DelayConfig::constant(base)
+            }
+        });
     prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable, 1 => traced]
 }
 
