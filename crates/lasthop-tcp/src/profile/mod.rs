@@ -161,6 +161,10 @@ macro_rules! profile_fields {
             receive_window_grows: bool,
             /// Timestamps option (RFC 7323).
             timestamps: bool,
+            /// A round-trip time that a timestamp gives ends the back-off of the timeout, of a
+            /// retransmission too; off: only that of a segment sent once does (ns-2
+            /// `ts_resetRTO_`).
+            timestamp_ends_backoff: bool,
             /// Bytes that the timestamps option adds to a data segment (12 on the wire; ns-2: 10).
             timestamp_bytes: u32,
             /// Bytes that it adds to a pure ACK (ns-2: none).

@@ -48,7 +48,9 @@ impl SackRecovery {
             self.board.rack_mut().note_rtt(now, rule);
         }
         stream.sample_rtt(rtt, now - rtt, true);
-        stream.timers_mut().end_back_off();
+        if timer.is_some() || stream.profile().timestamp_ends_backoff {
+            stream.timers_mut().end_back_off();
+        }
         stream.timers_mut().stop_timing();
         Some(rule)
     }

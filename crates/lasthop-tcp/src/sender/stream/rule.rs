@@ -108,7 +108,9 @@ impl<W: WindowRule> Stream<W> {
             let micros = timestamp(now).wrapping_sub(segment.ts_echo);
             let sample = Duration::micros(u64::from(micros));
             self.sample_rtt(sample, now - sample, true);
-            self.timers.end_back_off();
+            if self.profile.timestamp_ends_backoff {
+                self.timers.end_back_off();
+            }
             rtt = Some(sample);
         }
         if let Some(sent) = self.timers.take_timed(segment.ack)
