@@ -9,7 +9,7 @@
 # late: packets, by the order in which they leave the sender, that reach BS late_by seconds later.
 # Writes the traces of three links: OUT.snd from the sender on, OUT.ack back to it, OUT.hop the last hop.
 array set o {variant Reno wired_rate 10Mb wired_delay 10ms hop_rate 1Mb hop_delay 40ms segments 150 window 20 tick 0.01 minrto 1.0
-    version 2.35 timestamps false reset_rto {} limited 0 dupthresh 3 queue 1000 before_queue 0 delack 0 ssthresh 0 bugfix true data {} acks {} late {} late_by 0.05 T 400 out ./trace}
+    version 2.35 timestamps false reset_rto {} limited 0 dupthresh 3 queue 1000 before_queue 0 delack 0 ssthresh 0 bugfix true data {} acks {} late {} late_by 0.05 bugfix_ack false bugfix_ts false T 400 out ./trace}
 foreach a $argv {
     lassign [split $a =] key value
     if {![info exists o($key)]} { puts stderr "unknown option $key"; exit 2 }
@@ -17,7 +17,7 @@ foreach a $argv {
 }
 if {$o(reset_rto) eq ""} { set o(reset_rto) $o(timestamps) }
 foreach {name value} [list window_ $o(window) packetSize_ 1000 tcpTick_ $o(tick) minrto_ $o(minrto) rfc2988_ true \
-    syn_ true delay_growth_ true windowInit_ 2 windowInitOption_ 1 bugFix_ $o(bugfix) singledup_ $o(limited) numdupacks_ $o(dupthresh) \
+    syn_ true delay_growth_ true windowInit_ 2 windowInitOption_ 1 bugFix_ $o(bugfix) bugFix_ack_ $o(bugfix_ack) bugFix_ts_ $o(bugfix_ts) singledup_ $o(limited) numdupacks_ $o(dupthresh) \
     numdupacksFrac_ -1 slow_start_restart_ true overhead_ 0 maxburst_ 0 useHeaders_ true tcpip_base_hdr_size_ 40 aggressive_maxburst_ 1 \
     timestamps_ $o(timestamps) ts_resetRTO_ $o(reset_rto) ts_option_size_ 10 partial_ack_ false] {
     Agent/TCP set $name $value

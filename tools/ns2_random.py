@@ -1,7 +1,8 @@
 """Run random recovery scenarios in ns-2.35 and write fixtures of the exact comparison.
 
     python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno]
-        [--timestamps] [--no-reset-rto] [--late] [--version 2.26]
+        [--timestamps] [--no-reset-rto] [--late] [--heuristic ack]
+        [--version 2.26]
     LASTHOP_NS2_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test sim ns2_exact
 
 One file per scenario and variant. Needs the program `ns`. Losses are drawn by the order of packets
@@ -20,7 +21,7 @@ SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_trace.tcl"
 
 
 def draw(
-    rng: random.Random, timestamps: bool, reset_rto: bool, late: bool, version: str
+    rng: random.Random, timestamps: bool, reset_rto: bool, late: bool, heuristic: str, version: str
 ) -> dict[str, object]:
     """Draw a scenario.
 
@@ -52,7 +53,8 @@ def draw(
         "dupthresh": rng.choice([3, 3, 3, 1, 2, 4, 6, 9]),
         "delack": rng.choice([0, 0, 1]),
         "ssthresh": rng.choice([window, window, 2, 4, 8]),
-        "bugfix": rng.choice(["true", "true", "false"]),
+        "bugfix": "true" if heuristic else rng.choice(["true", "true", "false"]),
+        **({f"bugfix_{heuristic}": "true"} if heuristic else {}),
         "version": version,
         "late": ",".join(str(n) for n in sorted(rng.sample(range(1, 60), 4))) if late else "",
         "late_by": rng.choice(["0.02", "0.05", "0.13"]) if late else "0.05",
@@ -135,6 +137,9 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
         "initial_ssthresh": options["ssthresh"],
         "bugfix": options["bugfix"],
     }
+    for heuristic in ("bugfix_ack", "bugfix_ts"):
+        if heuristic in options:
+            settings[heuristic] = "true"
     if options["timestamps"] == "true" and options["reset_rto"] == "false":
         settings["reset_rto"] = "false"
     if options["version"] != "2.35":
@@ -166,6 +171,12 @@ def main() -> None:
         "--late", action="store_true", help="four packets come late to the last hop"
     )
     parser.add_argument(
+        "--heuristic",
+        choices=["ack", "ts"],
+        default="",
+        help="bugFix_ack_ or bugFix_ts_, with bugFix_; the latter needs --timestamps",
+    )
+    parser.add_argument(
         "--version",
         default="2.35",
         choices=["2.35", "2.26"],
@@ -175,10 +186,18 @@ def main() -> None:
     o.out.mkdir(parents=True, exist_ok=True)
     for seed in range(o.first, o.first + o.count):
         for variant in o.variants.split(","):
-            options = draw(random.Random(seed), o.timestamps, not o.no_reset_rto, o.late, o.version)
+            options = draw(
+                random.Random(seed),
+                o.timestamps,
+                not o.no_reset_rto,
+                o.late,
+                o.heuristic,
+                o.version,
+            )
             text = fixture(options, variant)
             if text is not None:
                 marks = [("ts", o.timestamps), ("backoff", o.no_reset_rto), ("late", o.late)]
+                marks.append((f"{o.heuristic}heuristic", bool(o.heuristic)))
                 name = "random" + "".join(mark for mark, given in marks if given)
                 (o.out / f"{name}{seed}{variant}.txt").write_text(text)
 

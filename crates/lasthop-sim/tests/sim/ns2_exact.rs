@@ -69,6 +69,9 @@ fn network(f: &Fixture, scheme: &str) -> Network {
     profile.dupack_threshold = number("dupthresh") as u32;
     profile.limited_transmit = get("limited_transmit") == "1";
     profile.guard_after_rto = get("bugfix") == "true";
+    profile.guard_ack_heuristic =
+        u32::from(or("bugfix_ack", "false") == "true") * profile.dupack_threshold;
+    profile.guard_timestamp_heuristic = or("bugfix_ts", "false") == "true";
     profile.timestamps = get("timestamps") == "true";
     // ns-2's default is off; fixtures with timestamps switch it on unless they say otherwise.
     profile.timestamp_ends_backoff = or("reset_rto", "true") == "true";
@@ -198,7 +201,7 @@ fn every_recovery_trace_is_matched() {
     let mut paths = fixtures(&shipped);
     assert!(paths.len() >= 29);
     paths.extend(fixtures(&shipped.join("random")));
-    assert!(paths.len() >= 29 + 64);
+    assert!(paths.len() >= 29 + 68);
     let before = paths.len();
     paths.extend(fixtures(&shipped.join("2.26")));
     paths.extend(fixtures(&shipped.join("tcpVariants")));

@@ -172,6 +172,14 @@ macro_rules! profile_fields {
             /// No fast retransmit before an ACK passes what had been sent at the last reduction
             /// (ns-2 `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
             guard_after_rto: bool,
+            /// Segments that the last ACK of new data acknowledges at most where the guard does not
+            /// bind NewReno, if cwnd is above one segment; 0: it binds (the ACK heuristic of RFC
+            /// 6582 section 4.1: 4; ns-2 `bugFix_ack_`: 3).
+            guard_ack_heuristic: u32,
+            /// The guard does not bind NewReno where the last ACK of new data echoes the last
+            /// transmission of the segment below it (the timestamp heuristic of RFC 6582 section
+            /// 4.2; ns-2 `bugFix_ts_`).
+            guard_timestamp_heuristic: bool,
             /// The guard holds from the start, so that a loss of the first data segment waits for
             /// the timer (ns-2 before 2.30: `bugfix_ss_` off).
             guard_first_segment: bool,

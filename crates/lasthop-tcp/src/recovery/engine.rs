@@ -32,7 +32,7 @@ impl Engine {
                 Engine::SackNs2(Box::new(SackNs2Recovery::new(recovery, guarded)))
             }
             RecoveryKind::Tahoe | RecoveryKind::Reno | RecoveryKind::Newreno => {
-                Engine::Dupack(DupackRecovery::new(recovery, guarded))
+                Engine::Dupack(DupackRecovery::new(recovery, guarded).with_heuristics(profile))
             }
             _ => Engine::Sack(Box::new(SackRecovery::new(
                 recovery,

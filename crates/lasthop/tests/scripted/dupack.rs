@@ -207,3 +207,39 @@ fn a_script_that_does_not_hold_is_told_with_its_line() {
     assert!(found("> 0..2000\n= cwnd 9").contains("cwnd is 10"));
     assert!(found("> 0..2000\n+0 < ack 0 sak 3-4").contains("an ACK has no `sak`"));
 }
+
+/// RFC 6582, section 4: after a timeout the guard forbids a fast retransmit, unless the last ACK of
+/// new data acknowledged a few segments only (4.1) or echoes the copy of the segment below it
+/// (4.2).
+#[test]
+fn heuristics_tell_a_loss_after_a_timeout() {
+    let play_with = |keys: &str, last: &str, fast: u32| {
+        play(&format!(
+            "scheme newreno
+             set limited_transmit = false
+             {keys}
+             write endless
+             > 0..10000
+             timer
+             > 0 rtx
+             +0.1 < ack 1000
+             > 1000 rtx, 2000 rtx
+             +0.1 < {last}
+             > *
+             +0.1 < {last}
+             < {last}
+             < {last}
+             > *
+             = fast {fast}"
+        ));
+    };
+    let ack = "set guard_ack_heuristic = 4";
+    play_with("", "ack 2000", 0);
+    play_with(ack, "ack 2000", 1);
+    play_with(ack, "ack 5000", 1);
+    play_with(ack, "ack 6000", 0);
+    let stamps = "set timestamps = true
+                  set guard_timestamp_heuristic = true";
+    play_with(stamps, "ack 2000 of 1000#2", 1);
+    play_with(stamps, "ack 2000 of 1000#1", 0);
+}

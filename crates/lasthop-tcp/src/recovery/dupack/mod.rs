@@ -2,8 +2,10 @@
 //! retransmission timeout does (RFC 6298).
 
 mod additions;
+mod heuristics;
 
-use crate::profile::{GrowthBase, IdleRestart, NewRenoTimer};
+use self::heuristics::Heuristics;
+use crate::profile::{GrowthBase, IdleRestart, NewRenoTimer, Profile};
 use crate::recovery::config::{Recovery, RecoveryKind};
 use crate::recovery::defer::Additions;
 use crate::recovery::hints::LinkHints;
@@ -64,6 +66,8 @@ pub struct DupackRecovery {
     target: f64,
     hints: Option<Box<LinkHints>>,
     additions: Option<Box<Additions>>,
+    /// Only for NewReno.
+    heuristics: Option<Box<Heuristics>>,
 }
 
 impl DupackRecovery {
@@ -83,7 +87,16 @@ impl DupackRecovery {
             target: 0.0,
             hints: recovery.hints.map(|rules| Box::new(LinkHints::new(rules))),
             additions: Additions::of(recovery),
+            heuristics: None,
         }
+    }
+
+    /// With the heuristics of the profile.
+    pub fn with_heuristics(mut self, profile: &Profile) -> Self {
+        if self.response == Response::Newreno {
+            self.heuristics = Heuristics::of(profile);
+        }
+        self
     }
 
     /// Duplicate ACKs in a row.
@@ -163,6 +176,7 @@ impl DupackRecovery {
             && !self.partial_seen
             && self.hints.is_none()
             && self.additions.is_none()
+            && (self.heuristics.is_none() || self.last_action != LastAction::Timeout)
     }
 
     /// Sends what the window allows after an ACK or a deadline. ns-2 sends nothing between the
@@ -278,6 +292,9 @@ impl DupackRecovery {
     ) -> (u64, Option<Duration>) {
         self.partial_seen = false;
         self.reset_dupacks(stream);
+        if let Some(heuristics) = &mut self.heuristics {
+            heuristics.note(stream, segment);
+        }
         let bytes = segment.ack - stream.snd_una();
         let newest =
             if stream.hooks().every_ack { stream.newest_rtt(now, segment.ack) } else { None };
@@ -434,6 +451,7 @@ impl DupackRecovery {
         !stream.profile().guard_after_rto
             || self.recover.is_none_or(|recover| stream.snd_una() > recover)
             || halves_again()
+            || self.heuristics.as_ref().is_some_and(|h| h.show_loss(stream))
     }
 
     fn fast_retransmit<W: WindowRule>(
