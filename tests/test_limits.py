@@ -100,3 +100,19 @@ def test_counters_that_only_some_links_have_get_a_column() -> None:
     radio = run.data["links"][2]
     keys = ("dropped_by_policer", "duplicated_frames", "corrupted_frames")
     assert lines[start + 3].split()[8:11] == [str(radio[key]) for key in keys]
+
+
+def test_discarded_segments_have_a_line() -> None:
+    late = {"distribution": {"kind": "exponential", "min": "20 ms", "mean": "5 ms"}}
+    hop = {"rate": "10 Mbps", "rtt": "60 ms", "queue": "100 packets"}
+    data = {"duration": "5 s", "last_hop": hop}
+    run = lasthop.run(data, scheme="reno", settings={"link.radio.delay": late})
+    found = run.data["flows"][0]["discarded"]
+    assert found["old_timestamp"] > 0 and found["acks"] > 0
+    text = run_text.run(run.data, run.slots, run.assumed)
+    line = next(line for line in text.splitlines() if line.startswith("  discarded "))
+    assert f"{found['old_timestamp']} with an old timestamp (PAWS)" in line
+    assert f"{found['acks']} ACKs by the sender (PAWS)" in line
+    assert run.data["traffic_bits"]["discarded"] >= 8 * 1000 * found["old_timestamp"]
+    off = lasthop.run(data, scheme="reno", settings={"link.radio.delay": late, "tcp.paws": "off"})
+    assert "discarded" not in off.data["flows"][0]

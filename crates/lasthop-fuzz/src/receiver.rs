@@ -3,6 +3,7 @@
 //! The reference model stores only the ranges of bytes that arrived inside the window.
 
 use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Segment};
+use lasthop::tcp::profile::SequenceCheck;
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::units::{Duration, Time};
 
@@ -65,6 +66,7 @@ impl Arrived {
 struct Case {
     receiver: Receiver,
     manual: bool,
+    sequence_check: SequenceCheck,
     now: Time,
     /// The sequence number of a FIN included.
     arrived: Arrived,
@@ -88,6 +90,7 @@ impl Case {
         let mut case = Case {
             receiver: Receiver::new(config, &variant.profile, rule),
             manual: manual_read,
+            sequence_check: variant.profile.sequence_check,
             now: Time(u64::from(input.value::<u16>())),
             arrived: Arrived::default(),
             end: u64::MAX,
@@ -139,7 +142,7 @@ impl Case {
             _ => match input.value::<u8>() {
                 0..=7 => self.deliver(Segment { flags: Flags::RST, ..Segment::default() }),
                 8..=15 => {
-                    self.receiver.reset(&mut self.out);
+                    self.receiver.reset(self.now, &mut self.out);
                     self.check();
                 }
                 _ => self.deliver(Segment { flags: Flags::SYN, ..Segment::default() }),
@@ -184,14 +187,23 @@ impl Case {
         let counts = self.open
             && !self.receiver.is_reset()
             && !segment.flags.any(Flags::RST.with(Flags::SYN));
-        if counts && end <= self.window_edge.min(self.end) {
+        let discard = self.receiver.discards(self.now, &segment);
+        let offered = end <= self.window_edge.min(self.end);
+        // With nothing unread Linux accepts more than it has offered.
+        let accepted = match self.sequence_check {
+            SequenceCheck::WithinWindow => offered,
+            SequenceCheck::Linux => discard.is_none() && end <= self.end,
+        };
+        assert!(!counts || !offered || accepted, "{segment:?} was offered: {discard:?}");
+        if counts && accepted {
             let fin = segment.flags.has(Flags::FIN);
             if fin && self.end == u64::MAX && end >= self.arrived.highest() {
                 self.end = end;
             }
             self.arrived.add(start, end + u64::from(fin && end == self.end));
         }
-        let ended = self.receiver.is_reset() || segment.flags.has(Flags::RST);
+        let reset = segment.flags.has(Flags::RST) && discard.is_none();
+        let ended = self.receiver.is_reset() || reset;
         self.open = !ended && (self.open || segment.flags.has(Flags::SYN));
         let (first, count) = self.receiver.on_segment(self.now, &segment, &mut self.out);
         assert_eq!((first, first + count), (before, self.receiver.rcv_nxt()));

@@ -94,7 +94,7 @@ impl SplitConnection for Connections {
     }
     fn reset(&mut self, side: Side) {
         match side {
-            Side::Inbound => self.receiver.reset(&mut self.out),
+            Side::Inbound => self.receiver.reset(self.now, &mut self.out),
             Side::Outbound => self.sender.reset(self.now, &mut self.out),
         }
     }

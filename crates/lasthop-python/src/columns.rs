@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// All kinds of events, in the order of their codes.
-pub const KINDS: [Kind; 29] = [
+pub const KINDS: [Kind; 30] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -37,6 +37,7 @@ pub const KINDS: [Kind; 29] = [
     Kind::RequestReceived,
     Kind::Corrupted,
     Kind::Duplicated,
+    Kind::Discarded,
 ];
 
 /// The flow of each connection, by its index.

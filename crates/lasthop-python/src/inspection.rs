@@ -13,7 +13,7 @@ use crate::InputError;
 use crate::columns::ConnectionFlows;
 
 /// Kinds of events that are recorded; the code of an event is its index.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -21,6 +21,7 @@ const KINDS: [Kind; 13] = [
     Kind::LostOnAir,
     Kind::AttemptFailed,
     Kind::Corrupted,
+    Kind::Discarded,
     Kind::AgentInjected,
     Kind::AgentDropped,
     Kind::Timeout,

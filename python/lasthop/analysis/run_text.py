@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# Why segments were discarded, by the keys of a flow.
+_DISCARDS = {
+    "old_timestamp": "with an old timestamp (PAWS)",
+    "beyond_window": "beyond the window",
+    "zero_window": "before a closed window",
+    "challenged": "answered by a challenge ACK",
+}
+
 # Counters that only some links have, and their columns.
 _LINK_COUNTERS = {
     "dropped_by_policer": "by policer",
@@ -112,11 +120,22 @@ def _flow(flow: Mapping[str, Any]) -> list[str]:
             f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced"
             f" {count(flow['cwnd_reductions'], 'time')}"
         ),
+        *_discarded(flow),
         f"  limited by      {limits.describe(flow)}",
         f"  RTT             {_distribution(flow['rtt_s'])}",
         f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         *_experience(flow),
     ]
+
+
+def _discarded(flow: Mapping[str, Any]) -> list[str]:
+    """What the ends have discarded, by reason."""
+    if not (discarded := flow.get("discarded")):
+        return []
+    parts = [f"{discarded[key]} {text}" for key, text in _DISCARDS.items() if discarded[key]]
+    if discarded["acks"]:
+        parts.append(f"{count(discarded['acks'], 'ACK')} by the sender (PAWS)")
+    return [f"  discarded       {', '.join(parts)}"]
 
 
 def _gave_up(flow: Mapping[str, Any]) -> list[str]:

@@ -95,6 +95,7 @@ def _flow() -> Schema:
         "acknowledged_undelivered_bytes": _COUNT,
         "notices": notices,
         "arrived_s": _POSITIVE,
+        "discarded": _counts("old_timestamp", "beyond_window", "zero_window", "challenged", "acks"),
         "gave_up": _object({"at_s": _POSITIVE, "unanswered": {"enum": ["syn", "data"]}}),
         "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
         "call": _object(call),
@@ -149,7 +150,7 @@ def _run() -> Schema:
         "agents": _list(_object(agent)),
         "traffic_bits": _object(
             dict.fromkeys(traffic, _COUNT),
-            dict.fromkeys(("duplicated_by_link", "corrupted"), _COUNT),
+            dict.fromkeys(("duplicated_by_link", "corrupted", "discarded"), _COUNT),
         ),
         "classifier": _or_null({"type": "object"}),
         "command": _COMMAND,

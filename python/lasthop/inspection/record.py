@@ -28,8 +28,11 @@ FATES: Final = (
     "lost in an outage",
     "lost to bit errors",
     "suppressed by an agent",
+    "discarded by the receiver",
 )
-IN_FLIGHT, ARRIVED, QUEUE, AIR, COLLISION, OUTAGE, BIT_ERRORS, AGENT = range(len(FATES))
+(IN_FLIGHT, ARRIVED, QUEUE, AIR, COLLISION, OUTAGE, BIT_ERRORS, AGENT, DISCARDED) = range(
+    len(FATES)
+)
 
 
 @dataclass(frozen=True)
@@ -429,6 +432,8 @@ class Connection:
             return BIT_ERRORS
         if kind == SUPPRESSED:
             return AGENT
+        if kind == "discarded":
+            return DISCARDED
         if record.in_outage(int(record.column("link")[event]), float(record.t[event])):
             return OUTAGE
         return COLLISION if record.reason_of(event) in ("collision", "contention") else AIR
@@ -499,7 +504,13 @@ def in_blocks(*columns: NDArray[Any], rows: int = 1 << 16) -> Iterator[tuple[Any
 SUPPRESSED: Final = "agent_dropped"
 
 #: Events that end the way of a packet.
-LOSS_EVENTS: Final = ("dropped_at_queue", "lost_on_air", "corrupted", SUPPRESSED)
+LOSS_EVENTS: Final = (
+    "dropped_at_queue",
+    "lost_on_air",
+    "corrupted",
+    "discarded",
+    SUPPRESSED,
+)
 
 
 def _absorb(beyond: dict[int, int], expected: int) -> int:

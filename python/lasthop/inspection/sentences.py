@@ -30,6 +30,7 @@ LOSS_WORDS: Final = {
     "lost in an outage": "lost in a link outage",
     "lost to bit errors": "lost to bit errors",
     "suppressed by an agent": "suppressed by an agent",
+    "discarded by the receiver": "discarded by the receiver",
 }
 
 

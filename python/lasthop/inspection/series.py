@@ -315,6 +315,7 @@ SHAPES: Final = {
     rec.OUTAGE: "square",
     rec.BIT_ERRORS: "triangle",
     rec.AGENT: "down",
+    rec.DISCARDED: "minus",
 }
 
 

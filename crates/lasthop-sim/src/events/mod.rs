@@ -69,6 +69,9 @@ pub enum Kind {
     /// A frame arrives at the far end of its last link, but bit errors of its connection or of a
     /// link have hit it: the end point discards it.
     Corrupted,
+    /// A segment reaches the receiver, which discards it; the reason is a name of
+    /// [`Discard`](lasthop::tcp::receiver::Discard).
+    Discarded,
     /// A link makes a copy of the frame that has just been offered to it; the segment is the copy.
     Duplicated,
     /// A segment is shown to an agent.
@@ -122,6 +125,7 @@ impl Kind {
             Kind::AttemptFailed => "attempt_failed",
             Kind::Arrived => "arrived",
             Kind::Corrupted => "corrupted",
+            Kind::Discarded => "discarded",
             Kind::Duplicated => "duplicated",
             Kind::AgentIn => "agent_in",
             Kind::AgentForwarded => "agent_forwarded",

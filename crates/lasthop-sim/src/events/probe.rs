@@ -5,6 +5,7 @@
 
 use lasthop::agent::NodeView;
 use lasthop::segment::{Flags, NodeId, Options, Segment};
+use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
@@ -45,6 +46,8 @@ pub enum Fate {
     Corrupted,
     /// Dropped by an agent.
     DroppedByAgent,
+    /// Discarded by the receiver.
+    Discarded,
 }
 
 /// What a received segment contained.
@@ -52,7 +55,7 @@ pub enum Fate {
 pub enum Content {
     /// Bytes that the receiver did not have.
     New,
-    /// Data, but no bytes that the receiver could use.
+    /// Data, but no bytes that the receiver lacked.
     Duplicate,
     /// No data: SYN, FIN, window probe.
     Control,
@@ -203,6 +206,18 @@ pub trait Probe {
     /// What the segment reported last by [`Self::data_received`] contained.
     #[inline(always)]
     fn data_processed(&mut self, segment: &Segment, content: Content) {}
+
+    /// A segment reaches the receiver, which discards it; `had`: it has all its bytes.
+    #[inline(always)]
+    fn data_discarded(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        segment: &Segment,
+        discard: Discard,
+        had: bool,
+    ) {
+    }
 
     /// An ACK reaches the sender; `ack` is its cumulative ACK, at most `snd_max`.
     #[inline(always)]

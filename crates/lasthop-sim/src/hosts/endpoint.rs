@@ -212,15 +212,23 @@ impl Connection {
     #[inline]
     fn receive_data<P: Probe>(&mut self, segment: &Segment, out: &mut Outbox<'_, P>) -> InOrder {
         let had = segment.has_sequence_numbers() && self.receiver.has_segment(segment);
+        let discard = self.receiver.discards(out.net.now, segment);
         if let Some(future) = &mut self.future {
             let (net, range) = (&out.net, (segment.seq, segment.end()));
             let when = (net.now, net.triggered_at);
-            let repeats = had || !segment.has_sequence_numbers();
+            let repeats = had || discard.is_some() || !segment.has_sequence_numbers();
             future.record(&net.event, when, range, repeats, net.next_packet());
         }
-        out.net.probes.data_received(out.net.now, self.to, segment);
+        let (now, probes) = (out.net.now, &mut out.net.probes);
+        match discard {
+            None => probes.data_received(now, self.to, segment),
+            Some(discard) => probes.data_discarded(now, self.to, segment, discard, had),
+        }
         let (first, count) =
             self.with_receiver(out, |receiver, now, port| receiver.on_segment(now, segment, port));
+        if discard.is_some() {
+            return (first, count);
+        }
         let content = if segment.len == 0 {
             Content::Control
         } else if !had && (count > 0 || self.receiver.has(segment.seq, segment.end())) {

@@ -192,7 +192,9 @@ impl<P: Probe> SplitConnection for SimSplitConnection<'_, P> {
 
     fn reset(&mut self, side: Side) {
         match side {
-            Side::Inbound => self.inbound.with_receiver(&mut self.out, |r, _, port| r.reset(port)),
+            Side::Inbound => {
+                self.inbound.with_receiver(&mut self.out, |r, now, port| r.reset(now, port))
+            }
             Side::Outbound => {
                 self.outbound.with_sender(&mut self.out, |s, now, port| s.reset(now, port))
             }

@@ -1,6 +1,7 @@
 //! What is counted of a flow in the measured time.
 
 use lasthop::histogram::Histogram;
+use lasthop::tcp::receiver::Discard;
 use lasthop::units::Time;
 
 /// Measurements of a flow.
@@ -8,6 +9,8 @@ use lasthop::units::Time;
 pub struct FlowStats {
     /// In-order payload bytes delivered in the measured time.
     pub delivered: u64,
+    /// Segments that receivers discarded in the measured time, by the number of the reason.
+    pub discarded: [u64; Discard::ALL.len()],
     /// When the first byte was delivered.
     pub first_byte: Option<Time>,
     /// Round-trip time samples in the measured time.

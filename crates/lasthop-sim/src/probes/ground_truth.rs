@@ -308,7 +308,7 @@ impl GroundTruth {
 
     /// The scheme classifies the loss of the segment at `seq`, which was sent `times` times so far.
     /// The segment counts as lost if all its copies are lost; the last one determines the true
-    /// class. Segments that an agent dropped are not counted.
+    /// class. Segments that an agent dropped or the receiver discarded are not counted.
     pub fn classified(&mut self, now: Time, seq: u64, times: u16, class: LossClass) {
         self.settle(now);
         let confusion = &mut self.counts.confusion;
@@ -320,7 +320,7 @@ impl GroundTruth {
         {
             Some(Fate::LostOnAir | Fate::Collision | Fate::Corrupted) => &mut confusion.wireless,
             Some(Fate::Refused) => &mut confusion.congestion,
-            Some(Fate::DroppedByAgent) => return,
+            Some(Fate::DroppedByAgent | Fate::Discarded) => return,
             None => &mut confusion.not_lost,
         };
         match class {

@@ -21,13 +21,17 @@ pub struct Traffic {
     pub duplicated_by_link: u64,
     /// Received: data segments that contain new bytes, each counted once, and datagrams.
     pub data: u64,
-    /// Received: data segments without new bytes, or beyond the receive buffer.
+    /// Received: data segments without new bytes.
     pub duplicates: u64,
     /// Received: ACKs at data senders.
     pub acks: u64,
     /// Received: segments other than data and plain ACKs (SYN, SYN-ACK, FIN, window probes,
     /// notices).
     pub control: u64,
+    /// Discarded by receivers: with an old timestamp, outside the receive window, answered by a
+    /// challenge ACK.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub discarded: u64,
     /// Lost on the air, collisions excluded.
     pub bit_errors: u64,
     /// Discarded by end points: delivered by a link with a bit error that it did not detect.
@@ -102,6 +106,7 @@ impl TrafficLedger {
             Fate::Collision => &mut self.now.collisions,
             Fate::Refused => &mut self.now.queue_drops,
             Fate::DroppedByAgent => &mut self.now.at_agents,
+            Fate::Discarded => &mut self.now.discarded,
         } += bytes;
     }
 
@@ -134,6 +139,7 @@ impl TrafficLedger {
             duplicates: since(a.duplicates, b.duplicates),
             acks: since(a.acks, b.acks),
             control: since(a.control, b.control),
+            discarded: since(a.discarded, b.discarded),
             bit_errors: since(a.bit_errors, b.bit_errors),
             corrupted: since(a.corrupted, b.corrupted),
             collisions: since(a.collisions, b.collisions),
@@ -158,6 +164,7 @@ impl Traffic {
             self.duplicates,
             self.acks,
             self.control,
+            self.discarded,
             self.bit_errors,
             self.corrupted,
             self.collisions,

@@ -18,6 +18,7 @@ pub mod write_times;
 
 use lasthop::agent::NodeView;
 use lasthop::segment::{Flags, NodeId, Options, Segment};
+use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
@@ -365,6 +366,33 @@ impl<R: Observer> Probe for Probes<R> {
             Content::New => &mut ledger.data,
             Content::Duplicate => &mut ledger.duplicates,
         }) += u64::from(segment.size);
+    }
+
+    #[cold]
+    fn data_discarded(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        segment: &Segment,
+        discard: Discard,
+        had: bool,
+    ) {
+        let c = &mut self.connections[segment.flow as usize];
+        let mut spurious = 0;
+        if segment.has_sequence_numbers() {
+            if had {
+                spurious = c.ground_truth.arrived(now, copy_of(segment));
+            } else {
+                c.ground_truth.lost(now, now, copy_of(segment), Fate::Discarded);
+            }
+        }
+        let stats = &mut self.flows[c.flow as usize].stats;
+        stats.discarded[discard as usize] += u64::from(now >= self.measure_from);
+        self.ledger.traffic_mut().discarded += u64::from(segment.size);
+        if spurious > 0 {
+            self.read(now, Kind::Spurious, node, segment, "", f64::from(spurious));
+        }
+        self.read(now, Kind::Discarded, node, segment, discard.name(), 0.0);
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use lasthop::histogram::Summary;
 use lasthop::scenario::bounds::FlowBound;
 use lasthop::scenario::network::FlowRole;
+use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{GaveUp, Limit};
 use lasthop::traffic::Playback;
 use lasthop::units::{Duration, Quantity};
@@ -220,6 +221,46 @@ impl From<(Playback, Option<Duration>)> for VideoResult {
     }
 }
 
+/// Segments that ends discarded in the measured time, by their reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Discards {
+    /// Data and ACKs with an older timestamp than the last segment in order (PAWS).
+    pub old_timestamp: u64,
+    /// Data outside the receive window, or after the FIN.
+    pub beyond_window: u64,
+    /// Data in order while the window was closed.
+    pub zero_window: u64,
+    /// SYN segments of an open connection, and resets out of order.
+    pub challenged: u64,
+    /// ACKs with an old timestamp at the server's sender (PAWS).
+    pub acks: u64,
+}
+
+impl Discards {
+    /// The counts of a flow's receivers, by the number of the reason, and of its sender.
+    pub(crate) fn new(by_reason: [u64; Discard::ALL.len()], acks: u64) -> Discards {
+        let count = |reason: Discard| by_reason[reason as usize];
+        Discards {
+            old_timestamp: count(Discard::OldTimestamp),
+            beyond_window: count(Discard::BeyondWindow),
+            zero_window: count(Discard::ZeroWindow),
+            challenged: count(Discard::Challenged),
+            acks,
+        }
+    }
+
+    /// Segments that receivers discarded.
+    pub fn by_receiver(&self) -> u64 {
+        self.old_timestamp + self.beyond_window + self.zero_window + self.challenged
+    }
+
+    /// Nothing was discarded.
+    pub fn is_empty(&self) -> bool {
+        self.by_receiver() + self.acks == 0
+    }
+}
+
 /// Why and when a sender ended the connection without an answer.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct GaveUpResult {
@@ -280,6 +321,10 @@ pub struct FlowResult {
     /// arrived in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrived_s: Option<f64>,
+    /// Segments that the receiver, or a relay's receiver on the way, discarded; only if there are
+    /// any.
+    #[serde(default, skip_serializing_if = "Discards::is_empty")]
+    pub discarded: Discards,
     /// Only if the sender, or a relay's sender on the way, gave up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<GaveUpResult>,

@@ -102,6 +102,7 @@ impl<R: Observer> Simulation<R> {
             delivered_bytes: stats.delivered,
             acknowledged_undelivered_bytes: self.undelivered(flow),
             arrived_s: config.is_arrival.then(|| start.decimal_secs()),
+            discarded: Discards::new(stats.discarded, counters.acks_discarded),
             gave_up: self.gave_up(flow),
             completed_s: completed.map(|t| (t - start).decimal_secs()),
             empty_path_s: network.empty_path_s(config),

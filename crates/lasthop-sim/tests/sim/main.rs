@@ -11,6 +11,7 @@ mod classifier;
 mod clients;
 mod completion;
 mod digests;
+mod discards;
 mod elsn;
 mod estimators;
 mod framing;

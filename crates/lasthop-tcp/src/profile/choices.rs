@@ -90,6 +90,45 @@ pub enum ReceiveRtt {
     Latched,
 }
 
+/// Which segments are discarded because of an old timestamp (RFC 7323, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PawsRule {
+    /// None.
+    Off,
+    /// Those with an older timestamp than the last one that was in order (RFC 7323, section 5.3).
+    Rfc7323,
+    /// The same by a clock of milliseconds, of which one is forgiven; a duplicate ACK is accepted
+    /// within a retransmission timeout (Linux `tcp_paws_check`, `TCP_PAWS_WINDOW`,
+    /// `tcp_disordered_ack_check`).
+    Linux,
+}
+
+/// Which sequence numbers a receiver accepts (RFC 9293, section 3.10.7.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SequenceCheck {
+    /// Data that end within the window. Other data and every ACK of the sender that is not in
+    /// order are answered with an ACK.
+    WithinWindow,
+    /// With nothing unread, data that begin within the window as well; of ACKs without data, those
+    /// outside the window are answered (Linux `tcp_sequence`, `tcp_data_queue`).
+    Linux,
+}
+
+/// When a window that the application has opened by reading is advertised without data to
+/// acknowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowUpdate {
+    /// When its right edge has moved by two segments or half of the buffer (RFC 1122, section
+    /// 4.2.3.3, with BSD's two segments).
+    TwoSegments,
+    /// When it is twice what is left of the window last advertised, and that is no more than half
+    /// of what the buffer holds (Linux `__tcp_cleanup_rbuf`).
+    Doubled,
+}
+
 /// When a closed receive window stops the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -169,6 +169,21 @@ macro_rules! profile_fields {
             timestamp_bytes: u32,
             /// Bytes that it adds to a pure ACK (ns-2: none).
             timestamp_ack_bytes: u32,
+            /// Segments that are discarded because of an old timestamp, at both ends, if there are
+            /// timestamps (PAWS, RFC 7323 section 5).
+            paws: PawsRule,
+            /// Which sequence numbers the receiver accepts.
+            sequence_check: SequenceCheck,
+            /// When the receiver advertises a window that the application has opened by reading.
+            window_update: WindowUpdate,
+            /// A SYN of an open connection, and a reset that is not exactly the next one in order,
+            /// are answered with an ACK and otherwise ignored (RFC 5961, sections 3.2 and 4.2;
+            /// Linux `tcp_send_challenge_ack`).
+            challenge_acks: bool,
+            /// Least time between two ACKs that answer segments without data outside the window or
+            /// with an old timestamp, and between challenge ACKs; 0: each is answered (Linux
+            /// `tcp_invalid_ratelimit`).
+            invalid_ratelimit: Duration,
             /// No fast retransmit before an ACK passes what had been sent at the last reduction
             /// (ns-2 `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
             guard_after_rto: bool,

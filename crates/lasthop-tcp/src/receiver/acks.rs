@@ -52,6 +52,7 @@ impl Receiver {
         }
         let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
         self.last_ack = ack;
+        let window = if self.shut { 0 } else { self.edge.saturating_sub(ack) };
         let segment = Segment {
             seq: 0,
             ack: ack + u64::from(fin_taken),
@@ -59,9 +60,9 @@ impl Receiver {
             flow: self.config.flow,
             len: 0,
             size: self.config.headers + self.ack_bytes,
-            window: if self.shut { 0 } else { u32::try_from(self.edge - ack).unwrap_or(u32::MAX) },
+            window: u32::try_from(window).unwrap_or(u32::MAX),
             ts_value: if self.timestamps { timestamp(now) } else { 0 },
-            ts_echo: self.ts_recent,
+            ts_echo: self.paws.recent(),
             payload: Payload::NONE,
             to: self.config.to,
             flags,

@@ -23,8 +23,9 @@ const SMALL: u64 = 128;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     pub now: Time,
-    /// Payload bytes.
+    /// Payload bytes of a segment, and of all segments that came as one frame.
     pub len: u64,
+    pub frame: u64,
     /// The next byte expected, and the byte after the highest one that has arrived.
     pub next: u64,
     pub highest: u64,
@@ -34,6 +35,8 @@ pub(super) struct Arrived {
     pub ahead: bool,
     /// Bytes beyond a hole that had arrived before, and those that are not read.
     pub held: u64,
+    /// The window last advertised.
+    pub window: u64,
     /// The timestamp that the sender echoes, and the time since the ACK with it left.
     pub echo: Option<(u32, Duration)>,
 }
@@ -54,6 +57,9 @@ pub(super) struct WindowGrowth {
     /// Round-trip time, and the last timestamp that was echoed.
     rtt: Option<Duration>,
     echo: u32,
+    /// The window whose arrival is being timed: since when, and the byte after its last one
+    /// (`rcv_rtt_est`).
+    timed: Option<(Time, u64)>,
     rule: ReceiveRtt,
     mss: u64,
 }
@@ -70,6 +76,7 @@ impl WindowGrowth {
             from: 0,
             rtt: None,
             echo: 0,
+            timed: None,
             rule,
             mss: 0,
         }
@@ -79,6 +86,11 @@ impl WindowGrowth {
     #[inline]
     pub(super) fn window(&self, held: u64) -> u64 {
         self.offered.min(self.room.saturating_sub(held))
+    }
+
+    /// The largest window that the buffer holds now (`window_clamp`).
+    pub(super) fn room(&self) -> u64 {
+        self.room
     }
 
     /// The window that would be offered if nothing waited.
@@ -100,9 +112,13 @@ impl WindowGrowth {
         if let Some((echo, rtt)) = arrived.echo {
             self.sample(echo, rtt, arrived.len);
         }
+        if !arrived.ahead {
+            self.time_window(arrived);
+        }
         if arrived.len >= SMALL {
             let free = self.room.saturating_sub(arrived.held);
-            self.offered = (self.offered + 2 * self.mss).min(free).max(self.offered);
+            let more = 2 * self.mss.max(arrived.frame);
+            self.offered = (self.offered + more).min(free).max(self.offered);
         }
         if arrived.ahead {
             self.grow(self.read, arrived.highest - arrived.next);
@@ -113,6 +129,19 @@ impl WindowGrowth {
             self.grow(read, arrived.highest.saturating_sub(arrived.next));
         }
         (self.since, self.from) = (arrived.now, arrived.read);
+    }
+
+    /// Without timestamps the round-trip time is the shortest time in which a window of data has
+    /// arrived (`tcp_rcv_rtt_measure`).
+    fn time_window(&mut self, arrived: &Arrived) {
+        if let Some((since, end)) = self.timed {
+            if arrived.next < end {
+                return;
+            }
+            let sample = arrived.now - since;
+            self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.min(sample)));
+        }
+        self.timed = Some((arrived.now, arrived.next + arrived.window));
     }
 
     /// One sample for each timestamp, of full segments (`tcp_rcv_rtt_measure_ts`).
@@ -149,11 +178,13 @@ mod tests {
         g.on_data(&Arrived {
             now,
             len: 1000,
+            frame: 1000,
             next,
             read: next,
             highest: next,
             ahead: false,
             held: 0,
+            window: 65_535,
             echo: Some((ms as u32 + 1, Duration::millis(100))),
         });
         g.window(0)
@@ -199,11 +230,13 @@ mod tests {
             g.on_data(&Arrived {
                 now: Time(1),
                 len,
+                frame: len,
                 next,
                 read: next,
                 highest: next,
                 ahead: false,
                 held: 0,
+                window: 65_535,
                 echo,
             });
             g.rtt().map(|r| r.0 / 1000)
@@ -218,11 +251,13 @@ mod tests {
         g.on_data(&Arrived {
             now: Time(1),
             len: 1000,
+            frame: 1000,
             next: 1000,
             read: 1000,
             highest: 1000,
             ahead: false,
             held: 0,
+            window: 65_535,
             echo,
         });
         assert_eq!(g.rtt(), Some(Duration::millis(48)));
@@ -239,15 +274,45 @@ mod tests {
             g.on_data(&Arrived {
                 now,
                 len: 1000,
+                frame: 1000,
                 next: 1000,
                 read: 1000,
                 highest: 62_000 + 1000 * i,
                 ahead: true,
                 held: 1000 * i,
+                window: 65_535,
                 echo: None,
             });
         }
         assert_eq!((g.room, g.window(0) > before), (83_000, true));
+    }
+
+    /// `tcp_rcv_rtt_measure`: without timestamps the first window of 65 535 bytes gives the first
+    /// sample, and the shortest counts.
+    #[test]
+    fn without_timestamps_a_window_is_timed() {
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut after = |ms: u64, next| {
+            let now = Time(ms * 1_000_000);
+            g.on_data(&Arrived {
+                now,
+                len: 1000,
+                frame: 1000,
+                next,
+                read: next,
+                highest: next,
+                ahead: false,
+                held: 0,
+                window: 65_535,
+                echo: None,
+            });
+            g.rtt().map(|r| r.0 / 1_000_000)
+        };
+        assert_eq!(after(100, 1000), None);
+        assert_eq!(after(250, 66_534), None, "a byte less than a window");
+        assert_eq!(after(300, 66_535), Some(200));
+        assert_eq!(after(380, 132_070), Some(80));
+        assert_eq!(after(500, 197_605), Some(80), "a longer one does not count");
     }
 
     #[test]
@@ -262,11 +327,13 @@ mod tests {
         g.on_data(&Arrived {
             now: Time(200_000_000),
             len: 1000,
+            frame: 1000,
             next: 19_000,
             read: 19_000,
             highest: 99_000,
             ahead: true,
             held: 79_000,
+            window: 65_535,
             echo: None,
         });
         assert_eq!((g.room, g.offered()), (102_000, offer));

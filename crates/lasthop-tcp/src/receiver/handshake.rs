@@ -14,7 +14,7 @@ impl Receiver {
         self.open = true;
         let repeated = self.is_answering();
         if !repeated {
-            self.ts_recent = segment.ts_value;
+            self.paws.begin(now, segment.ts_value);
         }
         if let Some(acks) = &mut self.linux_acks {
             acks.on_syn(now);
@@ -41,6 +41,11 @@ impl Receiver {
     /// True if a SYN-ACK is unanswered and its timer runs.
     pub(super) fn is_answering(&self) -> bool {
         self.syn_acks.as_ref().is_some_and(|s| matches!(s.phase, Phase::Answering(_)))
+    }
+
+    /// The sender has confirmed the SYN-ACK; unknown (false) without its timer.
+    pub(super) fn is_established(&self) -> bool {
+        self.syn_acks.as_ref().is_some_and(|s| s.phase == Phase::Established)
     }
 
     /// The last SYN-ACK was not answered: the connection is unknown (Linux: no request socket).

@@ -84,7 +84,7 @@ impl LinuxAcks {
 
     /// The receiver's own retransmission timeout; it has no round-trip time but that of the
     /// handshake.
-    fn rto(&self) -> Duration {
+    pub(super) fn rto(&self) -> Duration {
         let rtt = self.rtt.unwrap_or_default();
         rtt + (rtt * 2).max(MIN_RTO)
     }
@@ -94,12 +94,17 @@ impl LinuxAcks {
         self.quick = self.quick.max((window / (2 * self.mss)).clamp(2, MAX_QUICK_ACKS));
     }
 
+    /// A segment that brings nothing new (`tcp_enter_quickack_mode`); `window`: as last advertised.
+    pub(super) fn on_duplicate(&mut self, window: u64) {
+        self.grant(window);
+        self.delay = self.min_delay;
+    }
+
     /// A data segment has been taken in; says when it is acknowledged.
     pub(super) fn on_data(&mut self, t: &Taken) -> When {
         self.mss = self.mss.max(t.len);
         if t.duplicate {
-            self.grant(t.window);
-            self.delay = self.min_delay;
+            self.on_duplicate(t.window);
         } else {
             self.update_delay(t);
         }

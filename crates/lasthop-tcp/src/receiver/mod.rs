@@ -2,14 +2,18 @@
 
 mod acks;
 mod compression;
+mod discard;
 mod growth;
 mod handshake;
 mod linux_acks;
 mod plain;
+mod reason;
+mod reset;
 pub(crate) mod rule;
 mod syn_acks;
 mod window;
 
+pub use reason::Discard;
 pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
 use self::compression::{Compression, MOST_RANGES};
@@ -17,10 +21,10 @@ use self::growth::{Arrived, WindowGrowth};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
 use self::syn_acks::SynAcks;
 use crate::loss::LossClass;
-use crate::profile::{DelayedAckRule, Profile};
+use crate::profile::{DelayedAckRule, Profile, SequenceCheck, WindowUpdate};
 use crate::reassembly::Reassembly;
-use crate::sender::config::{Output, SendReason};
-use crate::timestamps::timestamp;
+use crate::sender::config::Output;
+use crate::timestamps::{Paws, timestamp};
 use lasthop_core::segment::{Block, Flags, Notice, NoticeKind, Segment};
 use lasthop_core::snack::Snack;
 use lasthop_core::units::{Duration, Time};
@@ -80,7 +84,13 @@ pub struct Receiver {
     pending: bool,
     deadline: Time,
     armed: Time,
-    ts_recent: u32,
+    paws: Paws,
+    sequence_check: SequenceCheck,
+    window_update: WindowUpdate,
+    challenge_acks: bool,
+    invalid_ratelimit: Duration,
+    /// The last ACK to which that limit applies.
+    last_invalid: Option<Time>,
     last_ack: u64,
     fin_at: Option<u64>,
     open: bool,
@@ -153,7 +163,12 @@ impl Receiver {
             pending: false,
             deadline: Time::NEVER,
             armed: Time::ZERO,
-            ts_recent: 0,
+            paws: Paws::new(profile),
+            sequence_check: profile.sequence_check,
+            window_update: profile.window_update,
+            challenge_acks: profile.challenge_acks,
+            invalid_ratelimit: profile.invalid_ratelimit,
+            last_invalid: None,
             last_ack: 0,
             fin_at: None,
             open: false,
@@ -210,42 +225,41 @@ impl Receiver {
         out: &mut impl Output,
     ) -> (u64, u64) {
         let before = self.rcv_nxt;
-        if self.reset || segment.flags.has(Flags::RST) {
+        let discard = self.discards(now, segment);
+        if let Some(discard) = discard.filter(|d| !self.is_shown_to_rule(*d)) {
+            self.on_confirmed();
+            self.on_discard(now, segment, discard, out);
+        } else if self.reset || segment.flags.has(Flags::RST) {
             self.on_stray(segment, out);
         } else if segment.flags.has(Flags::SYN) {
             self.on_syn(now, segment, out);
         } else if self.open {
             self.on_confirmed();
-            self.on_data(now, segment, out);
+            self.on_data(now, segment, discard.is_some(), out);
         } else if self.has_forgotten() {
             self.send_reset(out);
         }
         (before, self.rcv_nxt - before)
     }
 
-    /// A segment of the open connection.
-    fn on_data(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+    /// A segment of the open connection. `beyond`: its data end beyond the window or after the FIN.
+    fn on_data(&mut self, now: Time, segment: &Segment, beyond: bool, out: &mut impl Output) {
         if let Some(acks) = &mut self.linux_acks {
             acks.on_established(now);
         }
         let (start, end) = (segment.seq, segment.seq.wrapping_add(u64::from(segment.len)));
         let expected = self.next_expected();
-        if segment.len == 0 && !segment.flags.has(Flags::FIN) {
-            // A bare ACK of the sender, or a probe of a closed window: its old sequence number asks
-            // for an answer.
-            if start != expected {
-                self.ack_now(now, out);
-            }
-            return;
-        }
+        let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
         // RFC 7323, section 4.3: the stamp of the first segment not yet acknowledged is the one to
         // echo.
         if segment.flags.has(Flags::TIMESTAMPS) && start <= self.last_ack {
-            self.ts_recent = segment.ts_value;
+            self.paws.update(now, segment.ts_value, bare, end >= self.last_ack);
+        }
+        if bare {
+            return self.on_bare_ack(now, start, out);
         }
         let silent = self.ask_rule(now, segment, out);
         let congested = self.echo_congestion(segment);
-        let beyond = end > self.edge.min(self.fin_at.unwrap_or(u64::MAX));
         let fin = !beyond && self.takes_fin(segment, end);
         if beyond || (segment.len == 0 && !fin) {
             // Beyond the window or the end of the data, or nothing: answered.
@@ -254,6 +268,7 @@ impl Receiver {
         let before = self.rcv_nxt;
         let clean = start == before && self.ahead.is_empty();
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
+        let duplicates = self.duplicates;
         self.take(start, end + u64::from(fin), expected);
         if self.config.manual_read {
             // What has come takes its room until it is read: the right edge of the window never
@@ -262,7 +277,7 @@ impl Receiver {
             self.unread += came;
             self.window_limit = self.window_limit.saturating_sub(came);
         }
-        let grew = self.grow_window(now, segment, start > before);
+        let grew = self.duplicates == duplicates && self.grow_window(now, segment, start > before);
         let wait = self.ack_wait(now, segment, clean, grew, ranges);
         let quiet = silent || self.withholds(clean);
         self.answer(now, segment, quiet, congested, wait, out);
@@ -399,44 +414,21 @@ impl Receiver {
         // What has just come is charged afterwards, as in `tcp_data_queue_ofo`.
         let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 }) + self.unread;
         let read = next - self.unread;
-        growth.on_data(&Arrived { now, len, next, read, highest, ahead, held, echo });
+        let window = self.edge.saturating_sub(self.last_ack);
+        let frame = u64::from(segment.len);
+        growth.on_data(&Arrived {
+            now,
+            len,
+            frame,
+            next,
+            read,
+            highest,
+            ahead,
+            held,
+            window,
+            echo,
+        });
         growth.offered() > before
-    }
-
-    /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293,
-    /// section 3.10.7.1).
-    fn on_stray(&mut self, segment: &Segment, out: &mut impl Output) {
-        if !segment.flags.has(Flags::RST) {
-            return self.send_reset(out);
-        }
-        self.forget();
-    }
-
-    fn forget(&mut self) {
-        (self.reset, self.open, self.usual) = (true, false, false);
-        (self.plain, self.plain_beyond) = (false, false);
-        (self.deadline, self.wake.0) = (Time::NEVER, Time::NEVER);
-    }
-
-    /// Breaks the connection off and tells the sender.
-    pub fn reset(&mut self, out: &mut impl Output) {
-        if self.open {
-            self.send_reset(out);
-        }
-        self.forget();
-    }
-
-    /// The connection was broken off, by either side.
-    pub fn is_reset(&self) -> bool {
-        self.reset
-    }
-
-    fn send_reset(&mut self, out: &mut impl Output) {
-        let (flow, to, size) = (self.config.flow, self.config.to, self.config.headers);
-        out.send(
-            Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() },
-            SendReason::Control,
-        );
     }
 
     /// What the scheme makes of a segment with data; true if it wants no ACK.

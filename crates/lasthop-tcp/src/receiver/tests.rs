@@ -1,5 +1,6 @@
 use super::*;
 use crate::profile::{DelayedAck, ProfileName};
+use crate::sender::config::SendReason;
 use lasthop_core::segment::Options;
 use proptest::prelude::*;
 
@@ -403,6 +404,40 @@ proptest! {
             prop_assert_eq!(&usual.0, &fast.0);
             prop_assert_eq!(a.deadline().0, b.deadline().0);
             prop_assert_eq!((a.rcv_nxt(), a.duplicates()), (b.rcv_nxt(), b.duplicates()));
+        }
+    }
+}
+
+proptest! {
+    /// What has arrived and is not read always fits into the buffer, so that nothing has to be
+    /// pruned (Linux `tcp_prune_queue`), if the sender respects the window.
+    #[test]
+    fn what_has_been_offered_has_room(
+        buffer in 20_000u64..300_000,
+        steps in prop::collection::vec((0u64..1000, 1u64..4000, any::<bool>()), 1..200),
+    ) {
+        let config = ReceiverConfig {
+            flow: 1, to: 0, headers: 40, mss: 1000, buffer, manual_read: false,
+        };
+        let mut r = Receiver::new(config, &Profile::named(ProfileName::Linux), None)
+            .with_manual_reading();
+        let mut log = Log::default();
+        r.on_segment(Time::ZERO, &syn(1), &mut log);
+        for (i, (place, amount, reads)) in steps.into_iter().enumerate() {
+            let now = Time::ZERO + Duration::millis(10 * (i as u64 + 1));
+            let left = r.edge - r.rcv_nxt;
+            if reads {
+                r.read(now, amount.min(r.unread()), 1000, &mut log);
+            } else if left > 0 {
+                let seq = r.rcv_nxt + place * left / 1000;
+                let len = amount.min(r.edge - seq) as u32;
+                let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+                let ts_value = timestamp(now);
+                let data =
+                    Segment { seq, len, flags, ts_value, forward: true, ..Segment::default() };
+                r.on_segment(now, &data, &mut log);
+            }
+            prop_assert!(r.ahead.bytes() + r.unread() <= buffer);
         }
     }
 }

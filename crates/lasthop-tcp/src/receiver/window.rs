@@ -1,6 +1,7 @@
 //! The window of a receiver, and how a relay controls window and ACK number.
 
 use super::Receiver;
+use crate::profile::WindowUpdate;
 use crate::sender::config::Output;
 use lasthop_core::units::Time;
 
@@ -60,12 +61,25 @@ impl Receiver {
         self.config.buffer
     }
 
-    /// RFC 1122, section 4.2.3.3, with BSD's two segments: a larger window is advertised when its
-    /// right edge has moved by as much, or by half of the buffer.
+    /// A larger window is advertised at once if it is large enough.
     pub(super) fn update_window(&mut self, now: Time, mss: u32, out: &mut impl Output) {
-        let grown = (self.rcv_nxt + self.window()).saturating_sub(self.edge);
-        if self.open && grown >= (2 * u64::from(mss)).min(self.config.buffer / 2).max(1) {
+        if self.open && self.is_news(self.window(), mss) {
             self.ack_now(now, out);
+        }
+    }
+
+    /// True if a window of `bytes` is worth an ACK.
+    fn is_news(&self, bytes: u64, mss: u32) -> bool {
+        match self.window_update {
+            WindowUpdate::TwoSegments => {
+                let grown = (self.rcv_nxt + bytes).saturating_sub(self.edge);
+                grown >= (2 * u64::from(mss)).min(self.config.buffer / 2).max(1)
+            }
+            WindowUpdate::Doubled => {
+                let left = self.edge.saturating_sub(self.rcv_nxt);
+                let most = self.growth.as_ref().map_or(self.config.buffer, |g| g.room());
+                2 * left <= most && bytes >= (2 * left).max(u64::from(mss).min(most / 2)).max(1)
+            }
         }
     }
 

@@ -115,6 +115,8 @@ pub struct SenderCounters {
     pub notices_ignored: u64,
     /// Timeouts postponed because the link layer was retransmitting the segment.
     pub timeouts_held: u64,
+    /// ACKs that were discarded because of an old timestamp (PAWS).
+    pub acks_discarded: u64,
 }
 
 impl SenderCounters {
@@ -133,6 +135,7 @@ impl SenderCounters {
             eln: self.eln - earlier.eln,
             notices_ignored: self.notices_ignored - earlier.notices_ignored,
             timeouts_held: self.timeouts_held - earlier.timeouts_held,
+            acks_discarded: self.acks_discarded - earlier.acks_discarded,
         }
     }
 }

@@ -136,7 +136,10 @@ impl<W: WindowRule> Sender<W> {
             self.abort();
             self.reset = true;
         } else if self.reset {
-            self.stream.send_reset(now, out);
+            // The number that the receiver expects (RFC 9293, section 3.10.7.1).
+            let acked = segment.flags.has(Flags::ACK).then_some(segment.ack);
+            let seq = acked.unwrap_or(self.stream.snd_nxt());
+            self.stream.send_reset(seq, now, out);
         }
     }
 
@@ -144,7 +147,7 @@ impl<W: WindowRule> Sender<W> {
     pub fn reset(&mut self, now: Time, out: &mut impl Output) {
         if !self.reset && !matches!(self.stream.state(), State::Closed | State::Done) {
             self.abort();
-            self.stream.send_reset(now, out);
+            self.stream.send_reset(self.stream.snd_nxt(), now, out);
         }
         self.reset = true;
     }

@@ -96,6 +96,8 @@ pub struct Sender<W> {
     first_syn_at: Time,
     syn_sent_at: Time,
     gave_up: Option<GaveUp>,
+    /// The last ACK that answered an invalid segment.
+    last_invalid: Option<Time>,
     /// The next ACK may take the fast path (`plain`).
     plain: bool,
 }
@@ -117,6 +119,7 @@ impl<W: WindowRule> Sender<W> {
             first_syn_at: Time::ZERO,
             syn_sent_at: Time::ZERO,
             gave_up: None,
+            last_invalid: None,
             plain: false,
         }
     }
@@ -178,8 +181,8 @@ impl<W: WindowRule> Sender<W> {
         if !segment.flags.has(Flags::ACK) || stream.state() == State::Closed {
             return self.on_stray(now, segment, out);
         }
-        if segment.flags.has(Flags::TIMESTAMPS) {
-            stream.set_ts_recent(segment.ts_value);
+        if segment.flags.has(Flags::TIMESTAMPS) && !stream.take_timestamp(now, segment) {
+            return self.on_old_timestamp(now, out);
         }
         if stream.state() == State::SynSent {
             if segment.flags.has(Flags::SYN) && segment.ack == 0 {
@@ -219,6 +222,19 @@ impl<W: WindowRule> Sender<W> {
         }
         if segment.flags.has(Flags::FIN) && stream.state() == State::Done {
             stream.send_control(stream.snd_max(), Flags::ACK, now, out);
+        }
+    }
+
+    /// An ACK with an old timestamp is discarded and answered with an ACK, unless one was sent less
+    /// than `invalid_ratelimit` ago (Linux `tcp_oow_rate_limited`, `tcp_send_dupack`).
+    #[cold]
+    fn on_old_timestamp(&mut self, now: Time, out: &mut impl Output) {
+        let stream = &mut self.stream;
+        stream.counters_mut().acks_discarded += 1;
+        let limit = stream.profile().invalid_ratelimit;
+        if self.last_invalid.is_none_or(|last| now.since(last) >= limit) {
+            self.last_invalid = Some(now);
+            stream.send_control(stream.snd_nxt(), Flags::ACK, now, out);
         }
     }
 

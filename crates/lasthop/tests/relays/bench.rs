@@ -369,7 +369,7 @@ impl Bench {
                 self.legs[0].sender.reset(now, &mut ChannelOutput(&mut self.network, 0))
             }
             BenchEvent::Operate(Operation::Reset(Side::Outbound)) if !self.vanished[1] => {
-                self.legs[1].receiver.reset(&mut ChannelOutput(&mut self.network, 3))
+                self.legs[1].receiver.reset(now, &mut ChannelOutput(&mut self.network, 3))
             }
             BenchEvent::Operate(_) => {}
         }

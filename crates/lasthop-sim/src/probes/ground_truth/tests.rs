@@ -326,7 +326,7 @@ impl Plain {
                 &mut confusion.wireless
             }
             Some((.., Fate::Refused)) => &mut confusion.congestion,
-            Some((.., Fate::DroppedByAgent)) => return,
+            Some((.., Fate::DroppedByAgent | Fate::Discarded)) => return,
             None => &mut confusion.not_lost,
         };
         match class {

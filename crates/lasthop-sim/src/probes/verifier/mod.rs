@@ -495,6 +495,7 @@ impl Verifier {
                 self.created(node, segment);
             }
             Kind::DataReceived
+            | Kind::Discarded
             | Kind::AckReceived
             | Kind::NoticeReceived
             | Kind::RequestReceived => {

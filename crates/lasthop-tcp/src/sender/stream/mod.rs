@@ -14,6 +14,7 @@ use super::timers::Timers;
 use crate::profile::{IdleRestart, PersistRule, Profile};
 use crate::rate::RateSampler;
 use crate::scoreboard::Scoreboard;
+use crate::timestamps::Paws;
 use crate::window::{Hooks, Window, WindowRule};
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::Segment;
@@ -56,7 +57,7 @@ pub struct Stream<W> {
     /// The first unacknowledged byte at the last retransmission, and when a retransmission first
     /// found it unacknowledged (Linux `retrans_stamp`).
     unanswered: (u64, Time),
-    ts_recent: u32,
+    paws: Paws,
     counters: SenderCounters,
     timers: Timers,
     congestion: Congestion<W>,
@@ -99,7 +100,7 @@ impl<W: WindowRule> Stream<W> {
             recent: Ring::default(),
             last_sent: Time::ZERO,
             unanswered: (u64::MAX, Time::ZERO),
-            ts_recent: 0,
+            paws: Paws::new(profile),
             counters: SenderCounters::default(),
         }
     }
@@ -291,10 +292,32 @@ impl<W: WindowRule> Stream<W> {
         }
     }
 
-    /// The timestamp of the receiver that the next segment echoes.
+    /// Takes the timestamp of a segment of the receiver, which the next segment echoes. False if it
+    /// is so old that the segment is to be discarded.
     #[inline]
-    pub fn set_ts_recent(&mut self, stamp: u32) {
-        self.ts_recent = stamp;
+    pub fn take_timestamp(&mut self, now: Time, segment: &Segment) -> bool {
+        if self.state == State::SynSent {
+            self.paws.begin(now, segment.ts_value);
+            return true;
+        }
+        if let Some(excess) = self.paws.excess(now, segment.ts_value) {
+            return self.forgives_old_timestamp(segment, excess);
+        }
+        self.paws.update(now, segment.ts_value, false, true);
+        true
+    }
+
+    /// A duplicate ACK that was overtaken is accepted if it does not update the window (Linux
+    /// `tcp_disordered_ack_check`).
+    #[cold]
+    fn forgives_old_timestamp(&self, segment: &Segment, excess_us: u32) -> bool {
+        let window = u64::from(segment.window);
+        let rto_us = self.timers.rto().rto().0 / 1000;
+        !segment.has_sequence_numbers()
+            && segment.ack == self.snd_una
+            && window > 0
+            && window <= self.rwnd
+            && self.paws.forgives_duplicate_ack(excess_us, rto_us)
     }
 
     // The sequence space.

@@ -32,7 +32,7 @@ impl<W: WindowRule> Stream<W> {
                 self.profile.timestamp_ack_bytes
             };
             ts_value = timestamp(now);
-            ts_echo = self.ts_recent;
+            ts_echo = self.paws.recent();
         }
         Segment {
             seq,
@@ -356,10 +356,9 @@ impl<W: WindowRule> Stream<W> {
         self.timers.arm(now);
     }
 
-    /// Sends a reset.
-    pub fn send_reset(&mut self, now: Time, out: &mut impl Output) {
-        let segment =
-            Segment { flags: Flags::RST, ..self.make(self.snd_nxt, 0, Flags::NONE, 1, now) };
+    /// Sends a reset with the sequence number `seq`.
+    pub fn send_reset(&mut self, seq: u64, now: Time, out: &mut impl Output) {
+        let segment = Segment { flags: Flags::RST, ..self.make(seq, 0, Flags::NONE, 1, now) };
         out.send(segment, SendReason::Control);
     }
 

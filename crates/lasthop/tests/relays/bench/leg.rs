@@ -89,8 +89,8 @@ impl SplitConnection for LegControl<'_> {
     fn reset(&mut self, side: Side) {
         match side {
             Side::Inbound => {
-                let (receiver, _, mut out) = self.receiver();
-                receiver.reset(&mut out);
+                let (receiver, now, mut out) = self.receiver();
+                receiver.reset(now, &mut out);
             }
             Side::Outbound => {
                 let (sender, now, mut out) = self.sender();
