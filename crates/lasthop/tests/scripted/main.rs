@@ -2,6 +2,7 @@
 //! language is described in `script.rs`.
 
 mod boundaries;
+mod discards;
 mod dupack;
 mod ecn;
 mod eifel;

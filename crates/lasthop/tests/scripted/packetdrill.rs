@@ -1,4 +1,4 @@
-//! Plays packetdrill's scripts against the sender under the profile `linux`.
+//! Plays packetdrill's scripts against the sender, or the receiver, under the profile `linux`.
 //!
 //! The scripts are not part of this project. Those of the Linux kernel
 //! (`tools/testing/selftests/net/packetdrill`) and of the project packetdrill (`gtests/net/tcp`)
@@ -9,13 +9,16 @@
 //!     --ignored --nocapture
 //! ```
 //!
-//! which prints a line for each script. A script is about more than a sender: what it says of
-//! sockets, of the receiver and of how segments are grouped for offload (TSO) is left out, and a
-//! script that is about nothing else does not apply.
+//! which prints a line for each script. What a script says of sockets and of how
+//! segments are grouped for offload (TSO) is left out. A script in which the host sends data is
+//! played against the sender, one in which it only receives them against the receiver; one that is
+//! about neither does not apply.
 
 mod language;
 mod python;
+mod receiver;
 mod scope;
+mod stamps;
 
 use std::collections::HashMap;
 
@@ -28,14 +31,16 @@ use lasthop::tcp::sender::{Limit, Output, SendReason, Sender, SenderConfig, time
 use lasthop::units::{Duration, Time};
 
 use language::{Event, Line, Packet, When, parse};
-use scope::{out_of_scope, sysctl};
+use receiver::ReceiverPlayer;
+use scope::{NO_DATA_SENT, out_of_receivers_scope, out_of_scope, sysctl};
+use stamps::Stamps;
 
 /// Tolerance of the time at which a packet is sent, seconds (packetdrill's default).
 const TOLERANCE: f64 = 0.004;
 
 /// Result of a script.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+pub enum Outcome {
     /// The script holds: number of packets and assertions compared, and the line up to which it was
     /// played if the rest cannot be.
     Passes(usize, Option<usize>),
@@ -45,20 +50,22 @@ enum Outcome {
     DoesNotApply(String),
 }
 
-fn play(text: &str) -> Outcome {
+pub fn play(text: &str) -> Outcome {
     play_with(text, NO_TICKS)
 }
 
 /// The same with further keys of `[tcp]`.
-fn play_with(text: &str, keys: &str) -> Outcome {
+pub fn play_with(text: &str, keys: &str) -> Outcome {
     let lines = match parse(text) {
         Ok(lines) => lines,
         Err(e) => return Outcome::DoesNotApply(format!("not understood: {e}")),
     };
-    if let Some(reason) = out_of_scope(&lines) {
-        return Outcome::DoesNotApply(reason);
+    match out_of_scope(&lines) {
+        Some(reason) if reason == NO_DATA_SENT => return play_receiver(text, &lines, keys),
+        Some(reason) => return Outcome::DoesNotApply(reason),
+        None => {}
     }
-    let mut player = Player::new(&lines, keys);
+    let mut player = Player::new(text, &lines, keys);
     for line in &lines {
         if is_end(line) {
             return if player.compared > 0 {
@@ -72,6 +79,28 @@ fn play_with(text: &str, keys: &str) -> Outcome {
         }
     }
     Outcome::Passes(player.compared, None)
+}
+
+fn play_receiver(text: &str, lines: &[Line], keys: &str) -> Outcome {
+    if let Some(reason) = out_of_receivers_scope(lines) {
+        return Outcome::DoesNotApply(reason);
+    }
+    let mut player = ReceiverPlayer::new(text, lines, keys);
+    for line in lines {
+        if let Err(message) = player.line(line) {
+            return Outcome::Fails(line.number, message);
+        }
+    }
+    match player.compared {
+        0 => Outcome::DoesNotApply(NO_DATA_SENT.into()),
+        compared => Outcome::Passes(compared, None),
+    }
+}
+
+/// The segment size of a script (`--mss=1000`; packetdrill cuts what arrives into such segments).
+fn script_mss(text: &str) -> u32 {
+    let rest = text.split_once("--mss=").map_or("", |(_, rest)| rest);
+    rest.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(1000)
 }
 
 const ENDS: &str = "reset, or a local queue without room";
@@ -127,11 +156,12 @@ struct Player {
     clock: f64,
     matched: usize,
     compared: usize,
+    stamps: Stamps,
     variables: HashMap<String, f64>,
 }
 
 impl Player {
-    fn new(lines: &[Line], keys: &str) -> Player {
+    fn new(text: &str, lines: &[Line], keys: &str) -> Player {
         let packets = |inbound: bool| {
             lines.iter().find_map(move |l| match &l.event {
                 Event::In(p) if inbound && p.has('S') => Some(p),
@@ -141,7 +171,9 @@ impl Player {
         };
         let peer = packets(true).cloned().unwrap_or_default();
         let own = packets(false).cloned().unwrap_or_default();
-        let mss = peer.option("mss").unwrap_or(536).min(own.option("mss").unwrap_or(1460));
+        let stamped = peer.stamps().is_some() && own.stamps().is_some();
+        let mss = peer.option("mss").unwrap_or(536).min(own.option("mss").unwrap_or(1460))
+            - if stamped { 12 } else { 0 };
         let on = |b: bool| if b { "true" } else { "false" };
         let idle = if sysctl(lines, "tcp_slow_start_after_idle", "0") == "0" {
             "off"
@@ -151,8 +183,9 @@ impl Player {
         let sack = on(peer.options.contains("sackOK"));
         let ecn = on(peer.has('E') && own.has('E'));
         let keys = format!(
-            "profile = \"linux\"\ntimestamps = false\nsack = {sack}\necn = {ecn}\nidle_restart = \
-             \"{idle}\"\n{keys}"
+            "profile = \"linux\"\ntimestamps = {}\nsack = {sack}\necn = {ecn}\nidle_restart = \
+             \"{idle}\"\n{keys}",
+            on(stamped)
         );
         let keys: ProfileKeys = toml::from_str(&keys).expect("keys of [tcp]");
         let given = keys.profile();
@@ -184,6 +217,7 @@ impl Player {
             clock: 0.0,
             matched: 0,
             compared: 0,
+            stamps: Stamps::of(text),
             variables: HashMap::new(),
         }
     }
@@ -244,7 +278,11 @@ impl Player {
         let scale = if packet.has('S') { 0 } else { self.scale };
         self.window = packet.window.map_or(self.window, |w| w << scale);
         let mut options = Options::NONE;
+        let stamps = packet.stamps();
         let mut flags = Flags::ACK;
+        if stamps.is_some() {
+            flags = flags.with(Flags::TIMESTAMPS);
+        }
         for (start, end) in packet.sack() {
             options.sack.push(start.saturating_sub(1), end.saturating_sub(1));
             flags = flags.with(Flags::SACK);
@@ -253,7 +291,7 @@ impl Player {
             flags = if packet.has(letter) { flags.with(flag) } else { flags };
         }
         if handshake {
-            flags = Flags::ACK.with(Flags::SYN);
+            flags = flags.with(Flags::SYN);
             self.established = true;
         }
         let segment = Segment {
@@ -264,8 +302,8 @@ impl Player {
             len: packet.len as u32,
             size: 40 + packet.len as u32,
             window: self.window,
-            ts_value: timestamp(now),
-            ts_echo: 0,
+            ts_value: stamps.map_or(timestamp(now), |(value, _)| Stamps::arrives(value)),
+            ts_echo: stamps.map_or(0, |(_, echo)| self.stamps.echo(echo, timestamp(now))),
             payload: Payload::NONE,
             to: 0,
             flags,
@@ -306,7 +344,10 @@ impl Player {
                 self.opened = true;
                 self.sender.open(self.log.now, &mut self.log);
             }
-            return Ok(());
+            let sent = (timestamp(self.log.now), 0);
+            return packet
+                .stamps()
+                .map_or(Ok(()), |(value, _)| self.stamps.compare((value, 0), sent, 0));
         }
         let fin = packet.has('F');
         let probe = packet.len == 0 && !fin && packet.seq <= self.sender.snd_una();
@@ -340,8 +381,12 @@ impl Player {
                     when.0 as f64 / 1e9
                 ));
             }
+            let sent = (sent.ts_value, sent.ts_echo);
             self.matched += 1;
             (at, done) = (carried, carried == end);
+            if let Some(expected) = packet.stamps() {
+                self.stamps.compare(expected, sent, (TOLERANCE * 1e3) as u32 + 1)?;
+            }
         }
         self.pass(seconds(from));
         Ok(())
@@ -398,7 +443,7 @@ const NO_TICKS: &str = "timer_tick = \"0 s\"\n";
 
 /// Scripts that do not hold, each with the rule of Linux that it is for, and with the keys under
 /// which it holds if there are such.
-const DIFFERS: [(&str, &str, Option<&str>); 3] = [
+const DIFFERS: [(&str, &str, Option<&str>); 6] = [
     (
         "cubic-bulk-166k",
         "before Linux 5.16 the rounds of `hystart_update` began at 16 segments",
@@ -410,6 +455,17 @@ const DIFFERS: [(&str, &str, Option<&str>); 3] = [
         "before Linux 6.6 RACK's timer was due two ticks (of 4 ms) later, not 2 ms",
         Some("timer_tick = \"4 ms\"\nprobe_slack = \"8 ms\"\n"),
     ),
+    (
+        "cwnd-moderation-ecn-enter-cwr-no-moderation-700",
+        "an ACK of new data releases two segments (`tcp_cwnd_reduction`, FLAG_SND_UNA_ADVANCED)",
+        None,
+    ),
+    (
+        "tcp_ooo_rcv_mss",
+        "the kernel takes `scaling_ratio` from a frame of 9000 bytes, the profile from 1500",
+        None,
+    ),
+    ("tcp_rcv_neg_window", "the ACK of data that exceed the window waits 40 ms in Linux", None),
 ];
 
 #[test]

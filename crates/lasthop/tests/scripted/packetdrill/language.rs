@@ -68,6 +68,13 @@ impl Packet {
         rest.trim().parse().ok()
     }
 
+    /// TSval and TSecr.
+    pub fn stamps(&self) -> Option<(u32, u32)> {
+        let option = self.options.split(',').find_map(|o| o.trim().strip_prefix("TS val "))?;
+        let (value, echo) = option.split_once(" ecr ")?;
+        Some((value.trim().parse().ok()?, echo.trim().parse().ok()?))
+    }
+
     /// The blocks of the SACK option.
     pub fn sack(&self) -> Vec<(u64, u64)> {
         let option = self.options.split(',').find_map(|o| o.trim().strip_prefix("sack "));

@@ -22,9 +22,10 @@ const CALLS: [&str; 16] = [
     "shutdown",
 ];
 /// Socket options that do not affect a sender that has all its data.
-const SOCKET_OPTIONS: [&str; 7] = [
+const SOCKET_OPTIONS: [&str; 8] = [
     "SO_REUSEADDR",
     "SO_SNDBUF",
+    "SO_RCVBUF",
     "SO_ERROR",
     "TCP_NODELAY",
     "IP_MTU_DISCOVER",
@@ -38,19 +39,15 @@ pub fn out_of_scope(lines: &[Line]) -> Option<String> {
         Event::Out(p) if p.has('S') => Some(p),
         _ => None,
     });
-    let syn = lines.iter().find_map(|l| match &l.event {
-        Event::In(p) if p.has('S') => Some(p),
-        _ => None,
-    });
-    let (Some(_), Some(syn)) = (established, syn) else { return Some("no handshake".into()) };
+    let arrives = |l: &Line| matches!(&l.event, Event::In(p) if p.has('S'));
+    if established.is_none() || !lines.iter().any(arrives) {
+        return Some("no handshake".into());
+    }
     if lines.iter().any(|l| is_fast_open(&l.event)) {
         return Some("TCP Fast Open".into());
     }
     if sysctl(lines, "tcp_mtu_probing", "0") != "0" {
         return Some("path MTU probing".into());
-    }
-    if syn.options.contains("TS val") {
-        return Some("timestamps".into());
     }
     let paced = lines.iter().any(|l| matches!(&l.event, Event::Shell(s) if s.contains("root fq")));
     let mut compares = false;
@@ -73,7 +70,36 @@ pub fn out_of_scope(lines: &[Line]) -> Option<String> {
             Event::In(_) | Event::Shell(_) => {}
         }
     }
-    (!compares).then(|| "nothing about data sent".into())
+    (!compares).then(|| NO_DATA_SENT.into())
+}
+
+/// The script is about a receiver, if it is about anything.
+pub const NO_DATA_SENT: &str = "nothing about data sent";
+
+/// The reason why a script that sends no data cannot be played against the receiver.
+pub fn out_of_receivers_scope(lines: &[Line]) -> Option<String> {
+    let mut data = false;
+    for (i, line) in lines.iter().enumerate() {
+        match &line.event {
+            Event::In(p) if p.has('-') || (!p.has('S') && p.ack.is_some_and(|ack| ack > 1)) => {
+                return Some("an ACK of data that were not sent".into());
+            }
+            Event::In(p) => data |= p.len > 0,
+            Event::Call(name, arguments, _) if name == "setsockopt" => {
+                let accepted = lines[..i]
+                    .iter()
+                    .any(|l| matches!(&l.event, Event::Call(name, ..) if name == "accept"));
+                if accepted && arguments.contains("SO_RCVBUF") {
+                    return Some("a receive buffer that shrinks".into());
+                }
+            }
+            Event::Shell(s) if s.contains("tcp_shrink_window=1") => {
+                return Some("tcp_shrink_window".into());
+            }
+            _ => {}
+        }
+    }
+    (!data).then(|| "no data in either direction".into())
 }
 
 /// A SYN that carries data or a cookie (RFC 7413), or the setting for it.
@@ -89,7 +115,7 @@ fn is_fast_open(event: &Event) -> bool {
 }
 
 fn foreign_call(name: &str, arguments: &str, result: &str) -> Option<String> {
-    if !CALLS.contains(&name) {
+    if !CALLS.contains(&name) && !arguments.contains("SIOCINQ") {
         return Some(format!("call {name}"));
     }
     if name == "setsockopt" && !SOCKET_OPTIONS.iter().any(|o| arguments.contains(o)) {
