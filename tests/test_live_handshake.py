@@ -19,7 +19,7 @@ __all__ = ["pytestmark"]
 # Prints the state of a connection to the server, or how long it took to fail, as JSON.
 CLIENT = r"""
 import json, os, socket, struct, sys, time
-for key, value in [s.split("=") for s in sys.argv[2:]]:
+for key, value in [s.split("=") for s in sys.argv[3:]]:
     open("/proc/sys/net/ipv4/" + key, "w").write(value)
 NAMES = ("rto ato snd_mss rcv_mss unacked sacked lost retrans fackets last_data_sent last_ack_sent"
     " last_data_recv last_ack_recv pmtu rcv_ssthresh rtt rttvar snd_ssthresh snd_cwnd advmss"
@@ -31,7 +31,7 @@ try:
     found = dict(zip(NAMES, struct.unpack("=24I", info[8:104])))
     end = begin + float(sys.argv[1])
     while time.monotonic() < end:
-        s.sendall(b"x" * 1000)
+        s.sendall(b"x" * int(sys.argv[2]))
         time.sleep(0.02)
     if float(sys.argv[1]) > 0:
         s.recv(1)
@@ -47,14 +47,20 @@ while c.recv(65536): pass
 """
 
 
-def connect(tmp_path: Path, hop: str, write_s: float, *sysctls: str) -> dict[str, Any]:
+# Reads nothing.
+DEAF_SERVER = SERVER.replace("while c.recv(65536): pass", "import time; time.sleep(60)")
+
+
+def connect(
+    tmp_path: Path, hop: str, write_s: float, *sysctls: str, server: str = SERVER, block: int = 1000
+) -> dict[str, Any]:
     """What the client saw over a link of these keys."""
     (tmp_path / "client.py").write_text(CLIENT)
-    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "server.py").write_text(server)
     (tmp_path / "live.toml").write_text(f"last_hop = {{ rate = '10 Mbps', {hop} }}\n")
-    server = f"{sys.executable} {tmp_path / 'server.py'}"
-    client = [sys.executable, str(tmp_path / "client.py"), str(write_s), *sysctls]
-    done = run(str(tmp_path / "live.toml"), "--server", server, "--", *client)
+    program = f"{sys.executable} {tmp_path / 'server.py'}"
+    client = [sys.executable, str(tmp_path / "client.py"), str(write_s), str(block), *sysctls]
+    done = run(str(tmp_path / "live.toml"), "--server", program, "--", *client)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.partition("\n")[0])
     return found
@@ -95,14 +101,31 @@ def test_data_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
 
 
 @measures_time
-def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(tmp_path: Path) -> None:
-    real = connect(tmp_path, "rtt = '2.5 s'", 0)
-    ours = simulate("rtt = '2.5 s'", "", "app = { kind = 'transfer', size = '14480 B' }")
-    assert (real["snd_cwnd"], real["total_retrans"]) == (10, 2)
-    assert ours["retransmissions"]["total"] == 2
+def test_probes_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
+    hop = "rtt = '40 ms', outage = { from = '3 s', length = '50 s', frames = 'lost-at-sending' }"
+    real = connect(tmp_path, hop, 30, "tcp_retries2=2", server=DEAF_SERVER, block=1 << 20)
+    ours = simulate(
+        hop,
+        "probe_retries = 2",
+        "app = 'bulk'\nreader = { pauses = [{ from = '0 s', length = '60 s' }] }",
+    )
+    assert real["error"] == "TimeoutError"
+    assert ours["gave_up"]["unanswered"] == "probe"
+    assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.5)
+
+
+@measures_time
+@pytest.mark.parametrize(("rtt_s", "timeouts"), [(2.5, 2), (4.0, 3)])
+def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(
+    tmp_path: Path, rtt_s: float, timeouts: int
+) -> None:
+    real = connect(tmp_path, f"rtt = '{rtt_s} s'", 0)
+    ours = simulate(f"rtt = '{rtt_s} s'", "", "app = { kind = 'transfer', size = '14480 B' }")
+    assert (real["snd_cwnd"], real["total_retrans"]) == (10, timeouts)
+    assert ours["retransmissions"]["total"] == timeouts
     # The handshake, then one flight.
-    assert ours["completed_s"] == pytest.approx(2.5 + 1.25, abs=0.1)
-    assert real["rtt"] / 1e6 == pytest.approx(2.5, abs=0.1)
+    assert ours["completed_s"] == pytest.approx(1.5 * rtt_s, abs=0.1)
+    assert real["rtt"] / 1e6 == pytest.approx(rtt_s, abs=0.1)
 
 
 @measures_time

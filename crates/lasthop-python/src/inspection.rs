@@ -37,6 +37,7 @@ const LIMITS: [(Limit, &str); Limit::COUNT] = [
     (Limit::Cwnd, "cwnd"),
     (Limit::Pacing, "pacing"),
     (Limit::ReceiveWindow, "receive_window"),
+    (Limit::SendBuffer, "send_buffer"),
     (Limit::Outage, "outage"),
     (Limit::RelayBuffer, "relay_buffer"),
     (Limit::AgentCache, "agent_cache"),

@@ -243,7 +243,12 @@ fn word(profile: ProfileName) -> String {
 }
 
 fn default_window(profile: ProfileName) -> Size {
-    if profile.is_ns2() { Size::Segments(20.0) } else { Size::Bytes(4 * 1024 * 1024) }
+    match profile {
+        // Linux since 6.16: 5/8 of `tcp_rmem[2]` = 32 MiB, as its receiver counts memory.
+        ProfileName::Linux => Size::Bytes(20 << 20),
+        ProfileName::Rfc => Size::Bytes(4 << 20),
+        _ => Size::Segments(20.0),
+    }
 }
 
 fn default_queue(profile: ProfileName) -> u64 {

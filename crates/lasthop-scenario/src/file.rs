@@ -455,7 +455,7 @@ pub struct TcpSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<SchemeText>,
     /// The receiver's buffer, a size or { size, grows }. Default: the profile's (ns-2: 20 segments;
-    /// linux and rfc: 4 MiB).
+    /// linux: 20 MiB; rfc: 4 MiB).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ReceiveWindowForm>")]
     pub receive_window: Option<ReceiveWindow>,

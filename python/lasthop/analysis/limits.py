@@ -12,6 +12,7 @@ NAMES: Final = {
     "cwnd": "cwnd",
     "pacing": "pacing",
     "receive_window": "receive window",
+    "send_buffer": "send buffer",
     "application": "application",
     "relay_buffer": "relay buffer",
     "agent_cache": "agent cache",

@@ -142,7 +142,11 @@ def _gave_up(flow: Mapping[str, Any]) -> list[str]:
     """Why and when the connection ended without an answer."""
     if not (gave_up := flow.get("gave_up")):
         return []
-    limit = {"syn": "SYN: tcp.syn_retries", "data": "data: tcp.user_timeout"}[gave_up["unanswered"]]
+    limit = {
+        "syn": "SYN: tcp.syn_retries",
+        "data": "data: tcp.user_timeout, tcp.orphan_timeout",
+        "probe": "zero-window probes: tcp.probe_retries",
+    }[gave_up["unanswered"]]
     return [f"  gave up         at {time(gave_up['at_s'])}, no answer to its {limit}"]
 
 

@@ -96,7 +96,7 @@ def _flow() -> Schema:
         "notices": notices,
         "arrived_s": _POSITIVE,
         "discarded": _counts("old_timestamp", "beyond_window", "zero_window", "challenged", "acks"),
-        "gave_up": _object({"at_s": _POSITIVE, "unanswered": {"enum": ["syn", "data"]}}),
+        "gave_up": _object({"at_s": _POSITIVE, "unanswered": {"enum": ["syn", "data", "probe"]}}),
         "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
         "call": _object(call),
         "requests": _object(requests),

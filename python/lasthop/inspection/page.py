@@ -72,6 +72,7 @@ LIMIT_COLOURS: Final = {
     "cwnd": "#56b4e9",
     "pacing": "#e69f00",
     "receive_window": "#cc79a7",
+    "send_buffer": "#d55e00",
     "application": "#d9d9d9",
     "relay_buffer": "#009e73",
     "agent_cache": "#f0e442",

@@ -52,6 +52,7 @@ LIMIT_CAUSES: Final = {
     "cwnd": "cwnd",
     "pacing": "pacing",
     "receive_window": "receive-window",
+    "send_buffer": "application",
     "outage": "frozen",
     "relay_buffer": "receive-window",
     "agent_cache": "cwnd",

@@ -154,7 +154,7 @@ fn a_receive_window_that_may_bind_is_noted() {
         round_trip(text).network.assumed.iter().filter(|a| a.contains("receive window")).count()
     };
     assert_eq!(noted(GEO), 0);
-    assert_eq!(noted("[last_hop]\nrate = \"200 Mbps\"\nrtt = \"600 ms\""), 1);
+    assert_eq!(noted("[last_hop]\nrate = \"400 Mbps\"\nrtt = \"600 ms\""), 1);
     assert_eq!(
         noted(
             "[last_hop]\nrate = \"200 Mbps\"\nrtt = \"600 ms\"\n[tcp]\nreceive_window = \"4 MiB\""
@@ -187,7 +187,7 @@ fn a_flow_names_what_bounds_it() {
         bounds.iter().map(|b| b.setting.as_str()).collect::<Vec<_>>(),
         ["i-tcp:buffer", "tcp.receive_window"]
     );
-    assert_eq!(bounds[1].value, Size::Bytes(4 << 20));
+    assert_eq!(bounds[1].value, Size::Bytes(20 << 20));
 }
 
 /// Queue limits above any possible occupancy are no limit, and do not overflow.

@@ -81,7 +81,7 @@ fn the_short_form() {
     assert!(n.links.iter().all(|l| l.delay == DelayConfig::constant(Duration::millis(10))));
     assert_eq!(
         (n.flows.len(), n.flows[0].segment, n.flows[0].receive_window),
-        (1, 1448, Size::Bytes(4 << 20))
+        (1, 1448, Size::Bytes(20 << 20))
     );
     assert_eq!(n.assumed.len(), 3, "{:?}", n.assumed);
 }
@@ -407,7 +407,7 @@ fn a_receive_window_has_a_table_that_says_whether_it_grows() {
         (n.flows[0].receive_window, n.flows[0].profile.receive_window_grows)
     };
     let default = Size::Bytes(4 << 20);
-    assert_eq!(window("[tcp]"), (default, true));
+    assert_eq!(window("[tcp]"), (Size::Bytes(20 << 20), true));
     assert_eq!(window("[tcp]\nprofile = \"rfc\""), (default, false));
     assert_eq!(
         window("[tcp]\nprofile = \"rfc\"\nreceive_window = { grows = true }"),

@@ -171,6 +171,8 @@ impl<R: Observer> Builder<'_, R> {
     ) -> u32 {
         let index = self.hosts.connections.len() as u32;
         let (from, to) = half.ends;
+        // What a relay may send on waits in its own buffer.
+        let profile = if half.second_half { profile.without_send_buffer() } else { profile };
         let config = SenderConfig {
             flow: index,
             to,

@@ -93,6 +93,7 @@ pub static METRICS: &[(&str, FlowMetric)] = &[
     ("limited_by_cwnd", |f| f.limited_by(|s| s.cwnd)),
     ("limited_by_pacing", |f| f.limited_by(|s| s.pacing)),
     ("limited_by_receive_window", |f| f.limited_by(|s| s.receive_window)),
+    ("limited_by_send_buffer", |f| f.limited_by(|s| s.send_buffer)),
     ("limited_by_application", |f| f.limited_by(|s| s.application)),
     ("limited_by_relay_buffer", |f| f.limited_by(|s| s.relay_buffer)),
     ("limited_by_agent_cache", |f| f.limited_by(|s| s.agent_cache)),

@@ -16,6 +16,8 @@ pub struct LimitShares {
     pub pacing: f64,
     /// The advertised receive window.
     pub receive_window: f64,
+    /// The send buffer was full of data in flight.
+    pub send_buffer: f64,
     /// The application had nothing more to send.
     pub application: f64,
     /// The buffer of a relay was full of data in flight.
@@ -57,6 +59,7 @@ impl Account {
             cwnd: share(Limit::Cwnd),
             pacing: share(Limit::Pacing),
             receive_window: share(Limit::ReceiveWindow),
+            send_buffer: share(Limit::SendBuffer),
             application: share(Limit::Application),
             relay_buffer: share(Limit::RelayBuffer),
             agent_cache: share(Limit::AgentCache),

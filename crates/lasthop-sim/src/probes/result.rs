@@ -278,6 +278,8 @@ pub enum Unanswered {
     Syn,
     /// Data or a FIN (`user_timeout`).
     Data,
+    /// Zero-window probes (`probe_retries`).
+    Probe,
 }
 
 impl From<GaveUp> for GaveUpResult {
@@ -285,6 +287,7 @@ impl From<GaveUp> for GaveUpResult {
         let (at, unanswered) = match gave_up {
             GaveUp::NotConnected(at) => (at, Unanswered::Syn),
             GaveUp::NotAcknowledged(at) => (at, Unanswered::Data),
+            GaveUp::NotProbed(at) => (at, Unanswered::Probe),
         };
         GaveUpResult { at_s: at.decimal_secs(), unanswered }
     }

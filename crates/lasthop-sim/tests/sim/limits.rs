@@ -20,11 +20,12 @@ fn shares(network: &Network) -> LimitShares {
     shares
 }
 
-fn all(s: &LimitShares) -> [f64; 8] {
+fn all(s: &LimitShares) -> [f64; 9] {
     [
         s.cwnd,
         s.pacing,
         s.receive_window,
+        s.send_buffer,
         s.application,
         s.relay_buffer,
         s.agent_cache,

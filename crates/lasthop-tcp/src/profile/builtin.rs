@@ -40,6 +40,11 @@ impl Profile {
         }
     }
 
+    /// The same with a send buffer that takes whatever is written.
+    pub fn without_send_buffer(self) -> Profile {
+        Profile { wmem_max: Size::Bytes(0), ..self }
+    }
+
     /// The sender of agents and relays, and of scenarios that name no scheme.
     pub fn default_scheme(&self) -> &'static str {
         if self.profile == ProfileName::Linux { "cubic" } else { "newreno" }
@@ -58,6 +63,12 @@ impl Profile {
             synack_retries: 5,
             user_timeout: Duration::millis(924_600),
             unpaced_segments: 10,
+            wmem_default: Size::Bytes(16 << 10),
+            wmem_max: Size::Bytes(4 << 20),
+            max_tcp_header: 320,
+            program_latency: Duration::ZERO,
+            orphan_timeout: Duration::millis(102_200),
+            probe_retries: 15,
             min_rto: Duration::millis(200),
             min_rto_rule: MinRtoRule::Deviation,
             rtt_deviation: DeviationRule::RoundTripMaximum,
@@ -124,6 +135,12 @@ impl Profile {
             synack_retries: 7,
             user_timeout: Duration::secs(100),
             unpaced_segments: 0,
+            wmem_default: Size::Bytes(0),
+            wmem_max: Size::Bytes(0),
+            max_tcp_header: 320,
+            program_latency: Duration::ZERO,
+            orphan_timeout: Duration::ZERO,
+            probe_retries: 0,
             idle_restart: IdleRestart::Rto,
             initial_ssthresh: InitialSsthresh::Named(NamedSsthresh::Unlimited),
             min_rto: Duration::secs(1),
@@ -217,6 +234,12 @@ impl Profile {
             synack_retries: 0,
             user_timeout: Duration::ZERO,
             unpaced_segments: 0,
+            wmem_default: Size::Bytes(0),
+            wmem_max: Size::Bytes(0),
+            max_tcp_header: 320,
+            program_latency: Duration::ZERO,
+            orphan_timeout: Duration::ZERO,
+            probe_retries: 0,
             idle_restart: IdleRestart::Timer,
             initial_ssthresh: InitialSsthresh::Named(NamedSsthresh::ReceiveWindow),
             min_rto: Duration::millis(200),

@@ -117,6 +117,28 @@ macro_rules! profile_fields {
             /// Segments of data that a paced sender sends before pacing begins; retransmissions
             /// count (Linux `tcp_update_skb_after_send`: `data_segs_out >= 10`).
             unpaced_segments: u32,
+            /// Send buffer of a socket at first; it grows with cwnd up to `wmem_max` (Linux
+            /// `tcp_wmem[1]`, `tcp_sndbuf_expand`; SO_SNDBUF sets both).
+            wmem_default: Size,
+            /// Largest send buffer, in bytes of memory as Linux counts them; 0: what the program
+            /// writes is all accepted at once (Linux `tcp_wmem[2]`). A program that finds it full
+            /// writes again when a third is free. Relays have no such buffer.
+            wmem_max: Size,
+            /// Room for headers in each `sk_buff` of the send buffer, bytes (Linux
+            /// `MAX_TCP_HEADER`: 320 in kernels with wireless LANs and tunnels, 256 without).
+            max_tcp_header: u32,
+            /// Mean time from when the send buffer has room to when the program writes again
+            /// (exponential; drawn by seed where `timer_tick` is above 0); 0: it writes at once.
+            program_latency: Duration,
+            /// How long data may be retransmitted without an answer once the application has closed
+            /// the connection, instead of `user_timeout`; 0: as before (Linux `tcp_orphan_retries`:
+            /// 8 retransmissions, by `tcp_model_timeout`).
+            orphan_timeout: Duration,
+            /// Zero-window probes that may stay without an answer before the sender gives up, and
+            /// the most doublings of their wait; 0: no limit (Linux `tcp_retries2`,
+            /// `tcp_probe_timer`; RFC 9293 section 3.8.6.1: the connection stays open while probes
+            /// are answered).
+            probe_retries: u32,
             /// What an idle time does (ns-2 rule 12).
             idle_restart: IdleRestart,
             /// Slow start threshold at the start.

@@ -145,8 +145,10 @@ impl SenderCounters {
 pub enum GaveUp {
     /// The SYN was retransmitted as often as `syn_retries` and `syn_linear_timeouts` allow.
     NotConnected(Time),
-    /// Data were retransmitted for `user_timeout` without an answer.
+    /// Data were retransmitted for `user_timeout` (or `orphan_timeout`) without an answer.
     NotAcknowledged(Time),
+    /// `probe_retries` probes of a closed window were not answered.
+    NotProbed(Time),
 }
 
 /// State of the connection.

@@ -81,7 +81,9 @@ impl<W: WindowRule> Sender<W> {
         };
         let samples = stream.config().needs.rate_samples;
         stream.congestion_mut().on_established(&start, samples);
+        stream.begin_buffer();
         self.fill(now, out);
+        self.write_blocks(now, out);
     }
 
     /// The SYN was not answered in time (Linux `tcp_retransmit_timer`, `tcp_write_timeout`).

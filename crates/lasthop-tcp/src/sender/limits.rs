@@ -21,6 +21,8 @@ pub enum Limit {
     Pacing,
     /// The receive window that was advertised.
     ReceiveWindow,
+    /// The send buffer: it is full of data that are not acknowledged, and the program waits.
+    SendBuffer,
     /// A notice of a link outage has frozen the sender.
     Outage,
     /// The buffer of a relay.
@@ -31,7 +33,7 @@ pub enum Limit {
 
 impl Limit {
     /// How many there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
 }
 
 /// How much of cwnd the sender has used in this round trip (Linux `tcp_cwnd_validate`).

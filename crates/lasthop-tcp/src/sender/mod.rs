@@ -2,6 +2,7 @@
 //! (`crate::recovery`), each with private state. This file contains the entry points and the
 //! queries of a sender.
 
+mod buffer;
 pub mod config;
 mod congestion;
 mod handshake;
@@ -137,9 +138,18 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         self.stream.check_app_limited();
+        let blocked = self.stream.is_program_blocked();
         self.stream.write(bytes);
-        if self.stream.state() == State::Established {
+        if self.stream.state() == State::Established && !blocked {
             self.stream.restart_if_idle(now);
+            self.fill(now, out);
+            self.write_blocks(now, out);
+        }
+    }
+
+    /// The program writes until the send buffer is full.
+    fn write_blocks(&mut self, now: Time, out: &mut impl Output) {
+        while self.stream.accept() {
             self.fill(now, out);
         }
     }
@@ -193,6 +203,7 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > stream.snd_max() {
             return;
         }
+        stream.timers_mut().probes_answered();
         let closes = segment.window == 0 && stream.profile().persist == PersistRule::Always;
         if closes && stream.on_closed_window(now, segment) {
             return;
@@ -223,6 +234,9 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::FIN) && stream.state() == State::Done {
             stream.send_control(stream.snd_max(), Flags::ACK, now, out);
         }
+        if stream.may_have_room() && stream.has_room() && stream.wake_program(now) {
+            self.write_blocks(now, out);
+        }
     }
 
     /// An ACK with an old timestamp is discarded and answered with an ACK, unless one was sent less
@@ -244,9 +258,15 @@ impl<W: WindowRule> Sender<W> {
         if self.stream.is_held() {
             return self.on_timer_while_held(now, out);
         }
+        let aux = self.stream.timers_mut().take_aux(now);
+        if aux {
+            self.stream.check_app_limited();
+            if self.stream.take_program(now) {
+                self.write_blocks(now, out);
+            }
+        }
         let (stream, recovery) = (&mut self.stream, &mut self.recovery);
-        if stream.timers_mut().take_aux(now) {
-            stream.check_app_limited();
+        if aux {
             if stream.congestion_mut().on_timer(now) {
                 recovery.fill(stream, now, SendReason::Recovery, out);
             }
@@ -262,6 +282,10 @@ impl<W: WindowRule> Sender<W> {
         stream.timers_mut().stop();
         stream.check_app_limited();
         if let Some(probes) = stream.timers().persist() {
+            let limit = stream.profile().probe_retries;
+            if limit > 0 && stream.timers().unanswered_probes() >= limit {
+                return self.give_up(GaveUp::NotProbed(now));
+            }
             stream.on_persist_timer(now, probes, out);
         } else if stream.state() == State::SynSent {
             self.on_syn_timeout(now, out);
@@ -300,7 +324,8 @@ impl<W: WindowRule> Sender<W> {
             return Limit::Outage;
         }
         if stream.written() <= stream.snd_max() {
-            return Limit::Application;
+            let waits = stream.is_program_blocked();
+            return if waits { Limit::SendBuffer } else { Limit::Application };
         }
         if stream.congestion().pacing_deadline() != Time::NEVER {
             return Limit::Pacing;

@@ -21,6 +21,8 @@ pub struct Timers {
     aux_armed: Time,
     /// The deadline is that of a zero-window probe; the number of probes sent.
     persist: Option<u32>,
+    /// Zero-window probes since the last ACK (Linux `icsk_probes_out`).
+    unanswered_probes: u32,
     /// When a sender that a notice holds continues without another one; `NEVER` if none holds it.
     held_until: Time,
     /// Segments sent before this time give no round-trip time.
@@ -43,6 +45,7 @@ impl Timers {
             aux_deadline: Time::NEVER,
             aux_armed: Time::ZERO,
             persist: None,
+            unanswered_probes: 0,
             held_until: Time::NEVER,
             rtt_from: Time::ZERO,
             last_rtt: None,
@@ -166,6 +169,13 @@ impl Timers {
         }
     }
 
+    /// The same, unless an earlier one is set.
+    pub fn bring_forward_aux(&mut self, now: Time, at: Time) {
+        if at < self.aux_deadline {
+            self.set_aux_deadline(now, at);
+        }
+    }
+
     /// Clears the earliest of the other deadlines if it has come.
     pub fn take_aux(&mut self, now: Time) -> bool {
         let due = now >= self.aux_deadline;
@@ -184,6 +194,22 @@ impl Timers {
     /// Sets the number of zero-window probes sent.
     pub fn set_persist(&mut self, probes: Option<u32>) {
         self.persist = probes;
+    }
+
+    /// Another zero-window probe is sent.
+    pub fn count_probe(&mut self) {
+        self.unanswered_probes += 1;
+    }
+
+    /// An ACK answers the probes.
+    #[inline]
+    pub fn probes_answered(&mut self) {
+        self.unanswered_probes = 0;
+    }
+
+    /// Zero-window probes since the last ACK.
+    pub fn unanswered_probes(&self) -> u32 {
+        self.unanswered_probes
     }
 
     /// Begins to persist: the first probe is sent after a retransmission timeout.

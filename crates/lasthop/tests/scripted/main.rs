@@ -15,6 +15,7 @@ mod linux_cubic;
 mod linux_handshake;
 mod linux_pacing;
 mod linux_rto;
+mod linux_socket;
 mod noor;
 mod offload;
 mod packet_list;

@@ -46,6 +46,7 @@ pub enum Conditions {
 /// A transfer that is to complete however many copies of a segment are lost.
 pub fn never_gives_up(profile: &mut Profile) {
     (profile.syn_retries, profile.user_timeout) = (0, Duration::ZERO);
+    (profile.probe_retries, profile.orphan_timeout) = (0, Duration::ZERO);
     profile.synack_retries = profile.synack_retries.min(1) * u32::MAX;
 }
 

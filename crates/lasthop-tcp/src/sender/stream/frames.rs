@@ -49,7 +49,8 @@ impl<W: WindowRule> Stream<W> {
         now - head.last_sent >= Duration(srtt.0 / 2)
     }
 
-    fn largest_frame(&self, min_rtt: Option<Duration>) -> u32 {
+    /// Payload bytes of a frame at most.
+    pub(super) fn largest_frame(&self, min_rtt: Option<Duration>) -> u32 {
         self.congestion.burst().unwrap_or_else(|| {
             let rate = self.congestion.sending_rate(self.timers.rto().srtt(), self.flight());
             autosize(rate, min_rtt, f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32

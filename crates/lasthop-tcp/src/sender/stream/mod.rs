@@ -5,8 +5,10 @@
 mod frames;
 pub mod plain;
 mod rule;
+mod socket;
 mod transmit;
 
+use super::buffer::SendBuffer;
 use super::config::{SenderConfig, SenderCounters, State};
 use super::congestion::Congestion;
 use super::limits::CwndUsage;
@@ -27,6 +29,16 @@ pub struct Stream<W> {
     state: State,
     /// Bytes that the application has written; `u64::MAX` for an endless stream.
     written: u64,
+    /// The send buffer, if it is limited.
+    buffer: Option<Box<SendBuffer>>,
+    /// While the program waits for room: the first unacknowledged byte from which on a third of
+    /// the buffer may be free, and the cwnd above which the buffer grows.
+    wakes_at: u64,
+    grows_above: f64,
+    /// When the program writes next, after it has been woken; `NEVER` if it has not.
+    program_at: Time,
+    /// How often it has been woken.
+    wakes: u64,
     close_wanted: bool,
     fin_sent: bool,
     /// Nothing is sent: a relay or a notice has frozen the sender.
@@ -75,6 +87,7 @@ impl<W: WindowRule> Stream<W> {
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
         let grows_as_reno = rule.grows_as_reno() && !profile.whole_segments;
+        let buffer = SendBuffer::new(profile, config.mss);
         Stream {
             grows_as_reno,
             timers: Timers::new(profile, config.clock_phase),
@@ -88,6 +101,11 @@ impl<W: WindowRule> Stream<W> {
             config,
             state: State::Closed,
             written: 0,
+            buffer,
+            wakes_at: u64::MAX,
+            grows_above: f64::INFINITY,
+            program_at: Time::NEVER,
+            wakes: 0,
             close_wanted: false,
             fin_sent: false,
             held: false,
@@ -229,27 +247,9 @@ impl<W: WindowRule> Stream<W> {
         self.held = held;
     }
 
-    /// The application has written `bytes` more; false if it has closed the connection.
-    pub fn write(&mut self, bytes: u64) -> bool {
-        if !self.fin_sent {
-            self.written = self.written.saturating_add(bytes);
-        }
-        !self.fin_sent
-    }
-
     /// The FIN was sent.
     pub fn has_sent_fin(&self) -> bool {
         self.fin_sent
-    }
-
-    /// Data that were not sent yet are discarded.
-    pub fn stop(&mut self) {
-        self.written = self.written.min(self.snd_max);
-    }
-
-    /// The application closes the connection.
-    pub fn close(&mut self) {
-        self.close_wanted = true;
     }
 
     /// The last data carry the FIN.
@@ -276,12 +276,13 @@ impl<W: WindowRule> Stream<W> {
         self.special
     }
 
-    /// The earliest deadline of pacing, of the rule's timer and of a frozen sender.
+    /// The earliest deadline of pacing, of the rule's timer, of a frozen sender and of a program
+    /// that has been woken.
     #[inline]
     pub fn other_deadline(&self) -> Time {
         let congestion = &self.congestion;
         let sending = congestion.pacing_deadline().min(congestion.rule_deadline());
-        sending.min(self.timers.held_until())
+        sending.min(self.timers.held_until()).min(self.program_at)
     }
 
     /// F-RTO, step 3a: the timeout was not spurious. Two round trips have passed, so the window is
@@ -367,7 +368,11 @@ impl<W: WindowRule> Stream<W> {
     /// Retransmissions have not been answered for as long as the profile allows (Linux
     /// `retransmits_timed_out`).
     pub fn is_overdue(&self, now: Time) -> bool {
-        let limit = self.profile.user_timeout;
+        let orphan = self.profile.orphan_timeout;
+        let limit = match self.profile.user_timeout {
+            limit if self.close_wanted && orphan > Duration::ZERO => limit.min(orphan),
+            limit => limit,
+        };
         let (una, since) = self.unanswered;
         limit > Duration::ZERO && una == self.snd_una && now - since >= limit
     }

@@ -25,6 +25,7 @@ impl<W: WindowRule> Stream<W> {
             && self.timers.is_plain()
             && self.snd_nxt == self.snd_max
             && !self.closes_with_data()
+            && self.buffer.is_none()
             && self.rwnd == self.max_rwnd
             && self.rwnd >= 2 * u64::from(self.config.mss)
             && self.congestion.inflation() == 0.0

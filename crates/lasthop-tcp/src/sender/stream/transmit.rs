@@ -382,10 +382,15 @@ impl<W: WindowRule> Stream<W> {
             return self.emit(now, room as u32, false, SendReason::New, out);
         }
         self.timers.set_persist(Some(probes + 1));
+        self.timers.count_probe();
         self.counters.probes += 1;
         self.send_control(self.snd_una.wrapping_sub(1), Flags::ACK, now, out);
-        let doublings =
-            if self.profile.persist_doubles_at_once { (probes + 1).min(10) } else { probes.min(6) };
+        let doublings = match self.profile.probe_retries {
+            _ if !self.profile.persist_doubles_at_once => probes.min(6),
+            0 => (probes + 1).min(10),
+            // `tcp_send_probe0`
+            retries => (probes + 1).min(10).min(retries),
+        };
         let wait = Duration(self.timers.rto().rto().0 << doublings).min(self.profile.max_rto);
         self.timers.arm_at(now, wait);
     }

@@ -1,0 +1,119 @@
+//! What a program does to its socket: the send buffer, and how long data are kept for a program
+//! that has closed the connection or a receiver that has closed its window.
+
+use crate::script::play;
+
+/// `sk_stream_memory_free`, `sk_stream_write_space`: a block of half a window goes beyond the
+/// buffer, and the program writes again when a third is free. Two segments of 1000 bytes take 2896
+/// bytes of memory; a buffer of 16 000 bytes has a third free with 7000 bytes in flight.
+#[test]
+fn a_full_send_buffer_is_refilled_when_a_third_is_free() {
+    let run = |max: &str, second: &str, third: &str| {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set wmem_max = \"{max}\"
+             window 10
+             write 30
+             > 0..10000
+             +0.1 < ack 5000
+             > 10000..15000
+             +0.01 < ack 7000
+             {second}
+             +0.01 < ack 8000
+             {third}"
+        ));
+    };
+    run("16000 B", "", "> 15000..18000");
+    run("0 B", "> 15000..17000", "> 17000");
+}
+
+/// A program closes the connection when the kernel has taken all its data: the FIN goes with the
+/// last of them.
+#[test]
+fn a_program_that_waits_for_room_closes_the_connection_later() {
+    play(
+        "scheme reno
+         profile linux
+         set wmem_max = \"16000 B\"
+         window 10
+         write 17
+         > 0..10000
+         close
+         +0.1 < ack 10000
+         > 10000..16000, 16000 fin",
+    );
+}
+
+/// A program that has been woken needs a moment; the ACK itself sends what the buffer has.
+#[test]
+fn a_program_that_is_woken_may_write_later() {
+    play(
+        "scheme reno
+         profile linux
+         set wmem_max = \"16000 B\"
+         set program_latency = \"1 ms\"
+         window 10
+         write 30
+         > 0..10000
+         +0.1 < ack 10000
+         > 10000..15000
+         timer
+         > 15000..20000",
+    );
+}
+
+/// `tcp_probe_timer`: after this many probes without an answer the connection ends; an ACK that
+/// leaves the window closed is an answer (RFC 9293, section 3.8.6.1).
+#[test]
+fn probes_without_an_answer_end_the_connection() {
+    let closed = "write 10
+         > 0..10000
+         +0.1 < ack 10000 win 0
+         write 1
+         timer
+         timer
+         +0.1 < ack 10000
+         timer
+         timer
+         = state established
+         timer";
+    for (retries, state) in [(2, "closed"), (3, "established"), (0, "established")] {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set probe_retries = {retries}
+             {closed}
+             = state {state}"
+        ));
+    }
+}
+
+/// `tcp_orphan_retries`: data of a program that has closed the connection are given up sooner.
+#[test]
+fn data_of_a_closed_connection_are_given_up_sooner() {
+    let run = |close: &str, flags: &str, state: &str| {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set orphan_timeout = \"1 s\"
+             set user_timeout = \"3 s\"
+             write 11
+             > 0..10000
+             {close}
+             +0.1 < ack 10000
+             > 10000{flags}
+             timer
+             > 10000{flags} rtx
+             timer
+             > 10000{flags} rtx
+             timer
+             > 10000{flags} rtx
+             timer
+             > *
+             = state {state}"
+        ));
+    };
+    run("", "", "established");
+    run("close", " fin", "closed");
+}
