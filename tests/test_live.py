@@ -549,6 +549,7 @@ def test_the_tracepoint_and_the_socket_report_the_same_windows(tmp_path: Path) -
     probe = windows.TcpProbe(validation.PORT)
     program = f"{sys.executable} -I -m lasthop.live.transfer"
     send = f"{program} send $LASTHOP_MOBILE {validation.PORT} 1200000 cubic {tmp_path} 0.0005"
+    send += " 0 65536"
     receive = [*program.split(), "receive", str(validation.PORT), "1200000", str(tmp_path)]
     others = OtherPrograms()
     # In some transfers perf events miss most records of a processor (docs/validation.md).

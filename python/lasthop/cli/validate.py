@@ -46,12 +46,23 @@ def add_parser(commands: Any) -> None:
     validate.add_argument(
         "--size", metavar="B", default="3 MB", help="size of a transfer (default %(default)s)"
     )
+    validate.add_argument(
+        "--send-buffer",
+        metavar="B",
+        help="SO_SNDBUF of the real senders and send buffer of the simulated one (default: the"
+        " kernel adapts it, tcp_wmem)",
+    )
+    validate.add_argument(
+        "--writes",
+        metavar="B",
+        default="64 KiB",
+        help="size of each write of the real senders, or all (default %(default)s)",
+    )
     common.add_output(validate)
 
 
 def validate(options: Options, words: list[str]) -> int:
     """`lasthop validate`."""
-    from lasthop import _native
     from lasthop.live import link as live
     from lasthop.live import validation
 
@@ -61,9 +72,12 @@ def validate(options: Options, words: list[str]) -> int:
         if status is not None:
             return status
         raise InputError(f"{reason} (see `lasthop doctor`)")
-    size = _native.quantity(options.size)
-    if size is None or size[2] != "B":
-        raise InputError(f"--size: expected a size such as `3 MB`, found `{options.size}`")
+    size = _bytes(options.size, "--size")
+    buffer = options.send_buffer
+    use = validation.SocketUse(
+        None if buffer is None else _bytes(buffer, "--send-buffer"),
+        None if options.writes == "all" else _bytes(options.writes, "--writes"),
+    )
     senders = common.split_list(options.senders, "--senders")
     schemes = common.split_list(options.schemes, "--schemes")
     runs = validation.runs(len(senders), len(schemes), options.seeds)
@@ -74,7 +88,8 @@ def validate(options: Options, words: list[str]) -> int:
                 senders=senders,
                 schemes=schemes,
                 seeds=options.seeds,
-                size=int(size[3]),
+                size=size,
+                socket_use=use,
                 settings=common.settings(options),
                 last_hop=common.last_hop(options),
                 progress=progress.step,
@@ -85,3 +100,13 @@ def validate(options: Options, words: list[str]) -> int:
     elif not options.quiet:
         print(validation.table(cells))
     return 1 if any(cell.failed for cell in cells) else 0
+
+
+def _bytes(text: str, option: str) -> int:
+    """A size above 0, in bytes; `InputError` for others."""
+    from lasthop import _native
+
+    size = _native.quantity(text)
+    if size is None or size[2] != "B" or int(size[3]) < 1:
+        raise InputError(f"{option}: expected a size such as `3 MB`, found `{text}`")
+    return int(size[3])

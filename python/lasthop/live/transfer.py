@@ -1,12 +1,13 @@
 """The two ends of a transfer, as programs: `python -m lasthop.live.transfer`.
 
-    send ADDRESS PORT BYTES CONGESTION_CONTROL FOLDER SECONDS
+    send ADDRESS PORT BYTES CONGESTION_CONTROL FOLDER SECONDS SNDBUF WRITES
     receive PORT BYTES [FOLDER]
 
 The receiver waits for one connection, and prints how many of the BYTES arrived and when the last
 one did. The sender connects as soon as the receiver accepts connections, which a file in FOLDER
 tells: no packet but those of the connection passes the link. It writes a file there, too; see
-`sample`. Both have the same clock.
+`sample`. SNDBUF is the value of SO_SNDBUF, or 0 for the buffer that the kernel adapts; WRITES is
+the number of bytes of each write. Both have the same clock.
 
 Only the standard library is imported: a program starts in some 30 ms.
 """
@@ -28,16 +29,21 @@ CWND, ACKED, UNSENT = 80, 120, 144
 LAST_BYTES = 128 << 10
 #: Socket option: number of a connection that no other one of this machine has (asm/socket.h).
 SO_COOKIE = 57
-#: Bytes that the sender's kernel may hold, as far as net.core.wmem_max allows.
-SEND_BUFFER = 8 << 20
 #: Files: the receiver accepts connections; what the sender reports.
 LISTENING, REPORT = "listening", "sender.json"
 
 
 def send(
-    address: str, port: int, size: int, congestion_control: str, folder: Path, interval: float
+    receiver: tuple[str, int],
+    size: int,
+    congestion_control: str,
+    folder: Path,
+    interval: float,
+    socket_use: tuple[int, int],
 ) -> None:
-    """Send `size` bytes to the receiver."""
+    """Send `size` bytes to the receiver. `socket_use`: SO_SNDBUF, if it is not 0, and the bytes of
+    each write.
+    """
     # A link starts the receiver when something at this end has a socket.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ready:
         ready.bind(("", 0))
@@ -45,15 +51,17 @@ def send(
             time.sleep(0.001)
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
-    # The sender of the simulation has all data at once.
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    send_buffer, writes = socket_use
+    if send_buffer > 0:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+    block, left = bytes(min(writes, size)), size
     start = time.monotonic()
-    connection.connect((address, port))
+    connection.connect(receiver)
     sampler = threading.Thread(target=sample, args=(connection, size, folder, interval, start))
     sampler.start()
-    block, left = bytes(65536), size
     while left > 0:
-        left -= connection.send(block[:left])
+        connection.sendall(block[:left] if left < len(block) else block)
+        left -= min(left, len(block))
     while unsent(connection) > LAST_BYTES:
         time.sleep(interval)
     connection.shutdown(socket.SHUT_WR)
@@ -118,7 +126,9 @@ def receive(port: int, enough: int, folder: Path | None) -> tuple[int, float]:
 if __name__ == "__main__":
     words = sys.argv[1:]
     if words[0] == "send":
-        send(words[1], int(words[2]), int(words[3]), words[4], Path(words[5]), float(words[6]))
+        use = int(words[7]), int(words[8])
+        to = words[1], int(words[2])
+        send(to, int(words[3]), words[4], Path(words[5]), float(words[6]), use)
     else:
         where = Path(words[3]) if len(words) > 3 else None
         print(*receive(int(words[1]), int(words[2]), where))

@@ -119,6 +119,32 @@ class Cell:
         return document
 
 
+@dataclass(frozen=True)
+class SocketUse:
+    """What the program that sends does to its socket."""
+
+    #: SO_SNDBUF in bytes; None: the buffer that the kernel adapts to the connection.
+    send_buffer: int | None = None
+    #: Bytes of each write; None: one write of all data.
+    writes: int | None = 64 << 10
+
+    def words(self, size: int) -> str:
+        """As arguments of `lasthop.live.transfer`, for a transfer of `size` bytes."""
+        return f"{self.send_buffer or 0} {self.writes or size}"
+
+    def settings(self) -> list[tuple[str, str]]:
+        """The send buffer of the simulated sender: that of this machine's kernel (socket(7): twice
+        SO_SNDBUF, which net.core.wmem_max limits; tcp(7): tcp_wmem).
+        """
+        sysctls = Path("/proc/sys/net")
+        if self.send_buffer is None:
+            _, first, most = (sysctls / "ipv4/tcp_wmem").read_text(encoding="ascii").split()
+        else:
+            limit = int((sysctls / "core/wmem_max").read_text(encoding="ascii"))
+            first = most = str(2 * min(self.send_buffer, limit))
+        return [("tcp.wmem_default", f"{first} B"), ("tcp.wmem_max", f"{most} B")]
+
+
 class Failed(Exception):
     """A transfer that is not counted, and why."""
 
@@ -132,18 +158,22 @@ def validate(
     size: int = 2_000_000,
     settings: Sequence[tuple[str, str]] = (),
     last_hop: Mapping[str, str] | None = None,
+    socket_use: SocketUse | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> Iterator[Cell]:
     """Carry transfers of `size` bytes over a live link and in the simulator, with seeds 1 to
     `seeds`; yield a cell for each sender and scheme. The first cell of each is the control: with
     lasthop's own sender on the live link, which tells deviations of links and receivers from those
-    of the kernel's sender.
+    of the kernel's sender. The programs that send use their sockets as `socket_use` says (default:
+    as most programs do), and the simulated sender has the send buffer of this machine's kernel.
 
     Under sudo, the process reads and writes files as the user who called it from then on.
 
     Raises `InputError` as `link`.
     """
     quantities.whole_number(seeds, "--seeds", 1)
+    socket_use = socket_use or SocketUse()
+    settings = [*socket_use.settings(), *settings]
     try:
         probe = windows.TcpProbe(PORT)
     except OSError:
@@ -180,6 +210,7 @@ def validate(
                 else:
                     words += ["--scheme", scheme]
                     send = f"send $LASTHOP_MOBILE {PORT} {size} {sender} {FOLDER} {INTERVAL}"
+                    send += f" {socket_use.words(size)}"
                     words += ["--server", f"{program} {send}"]
                     command.append(FOLDER)
                 transfer = partial(
