@@ -555,6 +555,7 @@ def test_the_tracepoint_and_the_socket_report_the_same_windows(tmp_path: Path) -
     # In some transfers perf events miss most records of a processor (docs/validation.md).
     for _ in range(6):
         (tmp_path / LISTENING).unlink(missing_ok=True)
+        (tmp_path / REPORT).unlink(missing_ok=True)
         done = run(
             "--rate", "10Mbps", "--rtt", "40ms", "--loss", "1%", "--server", send, "--", *receive
         )

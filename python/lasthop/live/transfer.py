@@ -98,8 +98,9 @@ def sample(
             break
         time.sleep(interval)
     report = {"start": start, "cookie": cookie, "samples": samples}
-    with open(folder / REPORT, "w", encoding="ascii") as out:
-        json.dump(report, out)
+    part = folder / "report.part"
+    part.write_text(json.dumps(report), encoding="ascii")
+    part.replace(folder / REPORT)
 
 
 def receive(port: int, enough: int, folder: Path | None) -> tuple[int, float]:
@@ -120,6 +121,10 @@ def receive(port: int, enough: int, folder: Path | None) -> tuple[int, float]:
         client.shutdown(socket.SHUT_WR)
         while client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != CLOSED:
             time.sleep(0.005)
+    # With the link the sender ends, too.
+    deadline = time.monotonic() + 2
+    while folder and not (folder / REPORT).exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
     return size, time.monotonic() if arrived is None else arrived
 
 
