@@ -8,7 +8,6 @@ from typing import Any
 
 from lasthop.experiments import plan
 from lasthop.live import windows
-from lasthop.live.validation import SEGMENT
 
 
 def test_windows_are_compared_at_the_acks_that_both_have_seen() -> None:
@@ -47,5 +46,5 @@ def test_the_simulated_window_grows_by_a_segment_per_segment_in_slow_start() -> 
     source = plan.source(None, last_hop={"rate": "10Mbps", "rtt": "40ms"})
     scenario: Any = plan.load(source, "reno")
     _, recorded = scenario.run_recorded(1, True)
-    simulated = windows.simulated(recorded, SEGMENT)
+    simulated = windows.simulated(recorded, 1448)
     assert [simulated[n] for n in range(1, 20)] == [10 + n for n in range(1, 20)]

@@ -36,9 +36,9 @@ def run(
     """Simulate a scenario once.
 
     The scenario is `file`, a dictionary in the form of a file, or `text` in the same format, or the
-    last hop that `last_hop` describes (keys down, up, rtt, loss, rate, queue). `settings` overrides
-    scenario keys: {"tcp.min_rto": "1 s"}. `flows` describes flows with the keys `traffic` (named
-    traffic: "web+bulk"), `against` (schemes of competitors), `flows` (number of candidates),
+    last hop that `last_hop` describes (keys down, up, rtt, loss, rate, queue, mtu). `settings`
+    overrides scenario keys: {"tcp.min_rto": "1 s"}. `flows` describes flows with the keys `traffic`
+    (named traffic: "web+bulk"), `against` (schemes of competitors), `flows` (number of candidates),
     `start` (start times), `upload` (true or false) and `duration`. `options` are keys of `last_hop`
     and `flows` as arguments: rate="2Mbps", traffic="web", duration=10. Values are texts with units
     ("40ms") or numbers in seconds, bit/s, bytes, or as a share from 0 to 1. `events` is a folder

@@ -35,7 +35,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn read(line: &str, overrides: &mut Overrides) -> Result<(), String> {
-    let LastHopOptions { down, up, rtt, loss, rate, queue } = &mut overrides.last_hop;
+    let LastHopOptions { down, up, rtt, loss, rate, queue, mtu } = &mut overrides.last_hop;
     let (option, value) = line.split_once(' ').unwrap_or((line, ""));
     let text = || Some(value.to_string());
     match option {
@@ -44,6 +44,7 @@ fn read(line: &str, overrides: &mut Overrides) -> Result<(), String> {
         "loss" => *loss = text(),
         "rate" => *rate = text(),
         "queue" => *queue = text(),
+        "mtu" => *mtu = text(),
         "down" => *down = Some(value.into()),
         "up" => *up = Some(value.into()),
         _ => {

@@ -23,6 +23,7 @@ use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
 use lasthop::units::{Duration, Time};
+use lasthop_wire::path_mtu::{TooLarge, clamp_mss, too_large};
 use lasthop_wire::{Encapsulation, NotTcp, mark_congestion_experienced, parse};
 
 use crate::flows::{Flows, Seen};
@@ -51,6 +52,8 @@ pub struct Chain {
     stations: Vec<Station>,
     /// Position of the mobile; the server has position 0.
     last: usize,
+    /// The smallest MTU of the links, bytes.
+    mtu: Option<u32>,
     flows: Flows,
     frames: Frames,
     now: Time,
@@ -76,6 +79,7 @@ impl Chain {
     ) -> Result<Chain, ChainError> {
         let Parts { hops, stations, last } = Parts::new(network, scheme, seed)?;
         Ok(Chain {
+            mtu: hops.iter().filter_map(|hop| hop.mtu).min(),
             hops,
             stations,
             last,
@@ -98,7 +102,8 @@ impl Chain {
         self.now = now;
         self.packets += 1;
         let direction = end.sends();
-        let frame = self.read(now, direction, bytes);
+        let clamped = self.mtu.and_then(|mtu| clamp_mss(bytes, mtu));
+        let frame = self.read(now, direction, clamped.as_deref().unwrap_or(bytes));
         if self.first_connection.is_none() && self.flows.seen() > 0 {
             self.first_connection = Some(now);
         }
@@ -215,8 +220,22 @@ impl Chain {
 
     /// Parses a packet that enters.
     fn read(&mut self, now: Time, direction: Direction, bytes: &[u8]) -> Frame {
+        match self.read_tcp(now, direction, bytes) {
+            Ok((segment, options)) => {
+                let tracked = true;
+                Frame { bytes: bytes.into(), entered: now, segment, options, direction, tracked }
+            }
+            Err(reason) => {
+                count(&mut self.untouched, reason);
+                self.untracked(now, direction, bytes)
+            }
+        }
+    }
+
+    /// A packet that agents are not shown.
+    fn untracked(&self, entered: Time, direction: Direction, bytes: &[u8]) -> Frame {
         let size = bytes.len() as u32;
-        let other = Segment {
+        let segment = Segment {
             id: self.packets,
             size,
             len: size.saturating_sub(28),
@@ -225,14 +244,8 @@ impl Chain {
             forward: direction == Direction::Downlink,
             ..Segment::default()
         };
-        let (segment, options, tracked) = match self.read_tcp(now, direction, bytes) {
-            Ok((segment, options)) => (segment, options, true),
-            Err(reason) => {
-                count(&mut self.untouched, reason);
-                (other, Options::NONE, false)
-            }
-        };
-        Frame { bytes: bytes.into(), entered: now, segment, options, direction, tracked }
+        let (bytes, options) = (bytes.into(), Options::NONE);
+        Frame { bytes, entered, segment, options, direction, tracked: false }
     }
 
     fn read_tcp(
@@ -282,22 +295,48 @@ impl Chain {
     /// Sends a frame from a node over its next link, or releases it at the end.
     fn forward(
         &mut self,
-        (at, triggered_at): (Time, Time),
+        key: (Time, Time),
         node: usize,
         direction: Direction,
         frame: Frame,
         out: &mut Vec<Release>,
     ) {
+        let (at, triggered_at) = key;
         let hop = self.hops.iter_mut().find(|h| h.from == node && h.direction == direction);
         let Some(hop) = hop else {
             let Frame { bytes, entered, .. } = frame;
             out.push(Release { due: at, entered, end: End::of(direction), bytes });
             return;
         };
+        if let Some(mtu) = hop.mtu.filter(|&mtu| frame.bytes.len() > mtu as usize) {
+            hop.above_mtu += 1;
+            return self.too_large(key, node, &frame, mtu, out);
+        }
         let segment = frame.segment;
         let copy = hop.drive.duplicates_next(at).then(|| frame.clone());
         for frame in std::iter::once(frame).chain(copy) {
             hop.drive.input(at, triggered_at, self.frames.put(frame), &segment);
+        }
+    }
+
+    /// A packet is larger than the MTU of the next link: the node fragments it, or tells its sender
+    /// by ICMP.
+    fn too_large(
+        &mut self,
+        key: (Time, Time),
+        node: usize,
+        frame: &Frame,
+        mtu: u32,
+        out: &mut Vec<Release>,
+    ) {
+        let (packets, direction, entered) = match too_large(&frame.bytes, mtu) {
+            TooLarge::Fragments(parts) => (parts, frame.direction, frame.entered),
+            TooLarge::Error(error) => (vec![error], frame.direction.reverse(), key.0),
+            TooLarge::Dropped => return,
+        };
+        for bytes in packets {
+            let packet = self.untracked(entered, direction, &bytes);
+            self.forward(key, node, direction, packet, out);
         }
     }
 

@@ -22,6 +22,8 @@ use lasthop_live::device::Device;
 use lasthop_live::device::sender::{ISN, OwnSender};
 use lasthop_sim::RunResult;
 use lasthop_sim::events::{Event, Kind, Observer};
+use lasthop_wire::datagram::Datagram;
+use lasthop_wire::options::TcpOption;
 use lasthop_wire::{Endpoints, Side, parse, render_with};
 
 /// What enters and what leaves at the ends of a simulation.
@@ -281,6 +283,8 @@ chain_equals_simulation! {
         "rate = '20 Mbps', rtt = '40 ms', shaper = { rate = '3 Mbps', burst = '20 kB' }", "", None;
     with_a_policer:
         "rate = '20 Mbps', rtt = '40 ms', policer = { rate = '3 Mbps', burst = '20 kB' }", "", None;
+    with_an_mtu:
+        "rate = '5 Mbps', rtt = '40 ms', loss = '1 %', mtu = '600 B'", "", None;
     with_an_upload:
         "rate = '5 Mbps', rtt = '40 ms', loss = '1 %'",
         "[[flow]]\nfrom = 'phone'\nto = 'server'", None;
@@ -310,6 +314,51 @@ fn links_duplicate_and_corrupt_real_packets() {
     assert_eq!((out.len(), duplicated, corrupted), (1, 0, 1));
     let pairs = out[0].bytes.iter().zip(&packet);
     assert_eq!(pairs.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>(), 1);
+}
+
+/// A packet that is too large: its fragments, or an ICMP error to its sender; SYNs ask for segments
+/// that fit.
+#[test]
+fn a_link_carries_no_packet_above_its_mtu() {
+    let network = network(&scenario("rate = '5 Mbps', mtu = '600 B'", ""));
+    let (ends, _) = simulate(&network, 1);
+    let syn = {
+        let mut segment = ends.entries[0].2;
+        segment.flags = Flags::SYN;
+        bytes(&network, &segment, &Options::NONE)
+    };
+    let (source, destination) = ("10.0.0.1:5000".parse().unwrap(), "10.9.0.2:80".parse().unwrap());
+    let mut datagram = Datagram { source, destination, payload: &[7; 1200] }.packet();
+    datagram[6] &= !0x40;
+    let released = |packet: &[u8], end: End| {
+        let mut chain = Chain::new(&network, None, 1).unwrap();
+        let mut out: Vec<Release> = Vec::new();
+        chain.packet(Time(0), end, packet, &mut out);
+        chain.step(Time(1_000_000_000), &mut out);
+        assert_eq!(chain.in_flight(), 0);
+        (out, chain.hops().map(|h| h.above_mtu).collect::<Vec<_>>())
+    };
+    let (out, _) = released(&syn, End::Server);
+    let mss = |packet: &[u8]| {
+        parse(packet).unwrap().options().flatten().find_map(|o| match o {
+            TcpOption::MaximumSegmentSize(mss) => Some(mss),
+            _ => None,
+        })
+    };
+    assert_eq!(mss(&out[0].bytes), mss(&syn).map(|mss| mss.min(560)));
+    // Without "don't fragment": from the base station on in three fragments.
+    let (out, above) = released(&datagram, End::Server);
+    assert_eq!(out.iter().map(|r| r.bytes.len()).collect::<Vec<_>>(), [596, 596, 76]);
+    assert!(out.iter().all(|r| r.end == End::Mobile));
+    assert_eq!(above.iter().sum::<u64>(), 1);
+    // With it: the base station refuses it, or the mobile's own link at once.
+    datagram[6] |= 0x40;
+    for (end, at_once) in [(End::Server, false), (End::Mobile, true)] {
+        let (out, above) = released(&datagram, end);
+        assert_eq!((out.len(), above.iter().sum::<u64>(), out[0].end), (1, 1, end));
+        assert_eq!(out[0].bytes[20..28], [3, 4, out[0].bytes[22], out[0].bytes[23], 0, 0, 2, 88]);
+        assert_eq!(out[0].due == Time(0), at_once);
+    }
 }
 
 /// A real program reads what arrives.

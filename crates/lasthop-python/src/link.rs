@@ -255,6 +255,7 @@ fn link_reports(chain: &Chain) -> Vec<Value> {
             "dropped_by_policer": hop.policed,
             "duplicated_frames": hop.duplicated,
             "corrupted_frames": hop.corrupted,
+            "above_mtu": hop.above_mtu,
             "marked_frames": hop.marked,
             "bytes": hop.bytes,
         })

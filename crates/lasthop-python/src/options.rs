@@ -48,11 +48,13 @@ pub fn last_hop_options(mut options_by_name: BTreeMap<String, String>) -> PyResu
         loss: options_by_name.remove("loss"),
         rate: options_by_name.remove("rate"),
         queue: options_by_name.remove("queue"),
+        mtu: options_by_name.remove("mtu"),
     };
     match options_by_name.keys().next() {
         None => Ok(options),
         Some(key) => Err(InputError::new_err(format!(
-            "unknown last-hop option `{key}`; allowed: down, up, rtt, loss, rate, queue"
+            "unknown last-hop option `{key}`; allowed: down, up, rtt, loss, rate, queue, \
+             mtu"
         ))),
     }
 }

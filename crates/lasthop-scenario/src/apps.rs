@@ -198,6 +198,14 @@ impl AppSpec {
         )
     }
 
+    /// Payload of the requests of a client, each of which is one packet.
+    pub fn request(&self) -> Option<Size> {
+        match self {
+            AppSpec::Requests { request, .. } | AppSpec::Video { request, .. } => Some(*request),
+            _ => None,
+        }
+    }
+
     /// Default payload of a datagram; `None`: as for a segment.
     pub fn default_payload(&self) -> Option<Size> {
         match self {

@@ -396,6 +396,7 @@ fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place
         to: to.node,
         radio: true,
         overhead: mac.overhead.bytes(1) as u32 + from.overhead,
+        mtu: None,
         queue: from.queue.clone(),
         rate: RateConfig::Constant(mac.data_rate),
         trace: None,

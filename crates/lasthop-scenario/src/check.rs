@@ -26,6 +26,8 @@ use lasthop_core::units::{Duration, Rate, Size};
 pub const MAX_WINDOW: u64 = 1 << 30;
 /// Largest IP packet, bytes (RFC 791).
 pub const MAX_PACKET: u64 = 65_535;
+/// Smallest MTU of a link for IPv4, bytes (RFC 791).
+const MIN_MTU: u64 = 68;
 /// Largest token bucket, bytes.
 const MAX_BURST: u64 = 1 << 40;
 /// Bytes of IP and TCP headers.
@@ -142,11 +144,7 @@ fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
             return Err(tree.error(&at.at(second), ErrorKind::Exclusive { first, second }));
         }
     }
-    for (key, rate) in [
-        ("rate", &last_hop.rate),
-        ("down_rate", &last_hop.down_rate),
-        ("up_rate", &last_hop.up_rate),
-    ] {
+    for (key, rate) in [("down_rate", &last_hop.down_rate), ("up_rate", &last_hop.up_rate)] {
         check_rate(rate.as_ref(), &at.at(key), tree)?;
     }
     if last_hop.start.is_some() && last_hop.down.is_none() && last_hop.up.is_none() {
@@ -155,17 +153,7 @@ fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
             "`start` is the phase of a trace, and neither `down` nor `up` names one",
         ));
     }
-    let radio = PathSpec {
-        delay: last_hop.delay.clone(),
-        loss: last_hop.loss.clone(),
-        queue: last_hop.queue.clone(),
-        overhead: last_hop.overhead,
-        arq: last_hop.arq.clone(),
-        shaper: last_hop.shaper,
-        policer: last_hop.policer,
-        ..PathSpec::default()
-    };
-    check_path(&radio, &at, tree)
+    check_path(&last_hop.radio, &at, tree)
 }
 
 const NO_RATE: &str =
@@ -258,6 +246,7 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
             tree.conflict(&at.at("arq").at("fragments"), "fragments need kind = \"stop-and-wait\"")
         );
     }
+    bytes_within(path.mtu, MIN_MTU..=MAX_PACKET, "mtu", at, tree)?;
     bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
 }
 

@@ -273,16 +273,8 @@ fn expand(
     let alike = down == up;
     let radio = PathSpec {
         rate: alike.then(|| down.clone()),
-        delay: Some(last_hop.delay.unwrap_or_else(|| quarter.clone())),
-        queue: last_hop.queue,
-        loss: last_hop.loss,
-        overhead: last_hop.overhead,
-        outage: last_hop.outage,
-        arq: last_hop.arq,
-        shaper: last_hop.shaper,
-        policer: last_hop.policer,
-        duplicate: last_hop.duplicate,
-        corrupt: last_hop.corrupt,
+        delay: Some(last_hop.radio.delay.unwrap_or_else(|| quarter.clone())),
+        ..last_hop.radio
     };
     let one_way =
         |rate: RateConfig| PathSpec { rate: (!alike).then_some(rate), ..PathSpec::default() };
@@ -351,8 +343,8 @@ fn rates(
             (None, None) => RateConfig::Constant(DEFAULT_RATE),
         },
     };
-    let [down_rate, up_rate] =
-        [&last_hop.down_rate, &last_hop.up_rate].map(|own| own.as_ref().or(last_hop.rate.as_ref()));
+    let [down_rate, up_rate] = [&last_hop.down_rate, &last_hop.up_rate]
+        .map(|own| own.as_ref().or(last_hop.radio.rate.as_ref()));
     let down = rate_of("downlink", "uplink", &last_hop.down, down_rate, 0);
     let up = rate_of("uplink", "downlink", &last_hop.up, up_rate, 1);
     if means == [None, None] && (down_rate.is_none() || up_rate.is_none()) {
@@ -459,8 +451,6 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let tcp = file.tcp.clone();
     for (i, flow) in file.flow.iter_mut().enumerate() {
         let profile = flow.keys.over(&tcp.keys).profile();
-        let segment = Size::Bytes(if profile.profile.is_ns2() { 1000 } else { 1448 });
-        flow.segment.get_or_insert(flow.app.default_payload().unwrap_or(segment));
         flow.headers.get_or_insert(Size::Bytes(40));
         if flow.receive_window.is_none() && tcp.receive_window.is_none() {
             flow.receive_window = Some(ReceiveWindow::of(default_window(profile.profile)));

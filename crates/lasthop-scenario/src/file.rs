@@ -137,10 +137,6 @@ pub struct LastHop {
     /// Mahimahi trace of the uplink. Default with `down`: the mean rate of that trace, constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<PathBuf>,
-    /// Rate of the directions that have neither a trace nor a rate: "1 Mbps", a schedule, or a
-    /// trace.
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    pub rate: Option<RateConfig>,
     /// Rate of the downlink, as `rate`.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     pub down_rate: Option<RateConfig>,
@@ -155,42 +151,10 @@ pub struct LastHop {
     /// delays. Default: 40 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Duration>,
-    /// One-way delay of the radio link, instead of its quarter of `rtt`.
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<DelayForm>")]
-    pub delay: Option<DelayConfig>,
-    /// Loss on the radio link, per direction.
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<LossForm>")]
-    pub loss: Option<LossConfig>,
-    /// Queues at both ends of the radio link.
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueSpec>,
-    /// Bytes added to every frame on the radio link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overhead: Option<Size>,
-    /// Outages of the radio link.
-    #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<OutageForm>")]
-    pub outage: Option<Vec<OutageConfig>>,
-    /// Link-layer retransmission. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arq: Option<ArqConfig>,
-    /// Token bucket that delays frames: { rate, burst }. Frames of a burst are sent at the rate of
-    /// the link. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shaper: Option<TokenBucketConfig>,
-    /// Token bucket before the queue that drops what exceeds it: { rate, burst }. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policer: Option<TokenBucketConfig>,
-    /// Share of the frames that enter the link twice. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duplicate: Option<Share>,
-    /// Share of the frames that arrive with a bit error that the link layer does not detect. The
-    /// end point discards them. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub corrupt: Option<Share>,
+    /// Settings of the radio link. `rate` is that of the directions that have neither a trace nor a
+    /// rate; `delay` replaces the quarter of `rtt`.
+    #[serde(flatten)]
+    pub radio: PathSpec,
 }
 
 /// A node and its role.
@@ -251,6 +215,10 @@ pub struct PathSpec {
     /// Bytes added to every frame. Default: 0 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Size>,
+    /// Largest IP packet, `overhead` not counted: bounds the segments of the flows that cross the
+    /// link. Default: any packet fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Size>,
     /// Spans in which the link is down.
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
@@ -288,6 +256,7 @@ impl PathSpec {
             queue: self.queue.clone().or_else(|| below.queue.clone()),
             loss: self.loss.clone().or_else(|| below.loss.clone()),
             overhead: self.overhead.or(below.overhead),
+            mtu: self.mtu.or(below.mtu),
             outage: self.outage.clone().or_else(|| below.outage.clone()),
             arq: self.arq.clone().or_else(|| below.arq.clone()),
             shaper: self.shaper.or(below.shaper),

@@ -38,6 +38,7 @@ mod readers;
 mod resolve;
 mod roles;
 mod routes;
+mod segment_sizes;
 mod sessions;
 mod shorthand;
 mod tree;

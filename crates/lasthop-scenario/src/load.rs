@@ -146,7 +146,7 @@ fn finish(
 ) -> Result<Loaded, ScenarioError> {
     let experiment = experiment(&file, tree)?;
     let mut filled = fill(file, overrides, tree, traces)?;
-    let mut network = resolve(&filled, tree, traces)?;
+    let mut network = resolve(&mut filled, tree, traces)?;
     queue_limits::settle(&mut network, &mut filled.file, tree)?;
     bounds::settle(&mut network, &mut filled.file, tree);
     let text = as_toml(&filled.file)

@@ -28,7 +28,7 @@ pub struct Overrides {
     pub set: Vec<(String, String)>,
     /// `--scheme`: replaces the scheme of `[tcp]`, but not that of a flow.
     pub scheme: Option<SchemeChoice>,
-    /// `--down`, `--up`, `--rtt`, `--loss`, `--rate`, `--queue`.
+    /// `--down`, `--up`, `--rtt`, `--loss`, `--rate`, `--queue`, `--mtu`.
     pub last_hop: LastHopOptions,
     /// `--traffic`, `--against`, `--flows`, `--start`, `--upload`, `--duration`.
     pub flows: FlowOptions,
@@ -53,12 +53,14 @@ pub struct LastHopOptions {
     pub rate: Option<String>,
     /// Queues at both ends.
     pub queue: Option<String>,
+    /// Largest IP packet, both directions.
+    pub mtu: Option<String>,
 }
 
 impl LastHopOptions {
     /// True if no option is given.
     pub fn is_empty(&self) -> bool {
-        [&self.rtt, &self.loss, &self.rate, &self.queue].iter().all(|o| o.is_none())
+        [&self.rtt, &self.loss, &self.rate, &self.queue, &self.mtu].iter().all(|o| o.is_none())
             && self.down.is_none()
             && self.up.is_none()
     }
@@ -419,10 +421,11 @@ fn last_hop<'a>(
             given.push((key, replaced, tree.text_value(option, file_name(option, path)?)));
         }
     }
-    let texts: [(&str, &str, &Option<String>, &[&str]); 3] = [
+    let texts: [(&str, &str, &Option<String>, &[&str]); 4] = [
         ("--rtt", "rtt", &options.rtt, &["delay"]),
         ("--loss", "loss", &options.loss, &[]),
         ("--queue", "queue", &options.queue, &[]),
+        ("--mtu", "mtu", &options.mtu, &[]),
     ];
     for (option, key, text, replaced) in texts {
         if let Some(text) = text {
@@ -457,12 +460,13 @@ fn radio_link<'a>(
     let file: File = tree.read(schema)?;
     check(&file, tree)?;
     let has_radio = file.link.iter().any(|l| l.radio);
-    if file.cell.len() == 1 && !has_radio && options.down.is_none() && options.up.is_none() {
+    let is_cell = options.down.is_none() && options.up.is_none() && options.mtu.is_none();
+    if file.cell.len() == 1 && !has_radio && is_cell {
         set_only_cell(tree, options)?;
         if options.rtt.is_none() {
             return Ok(());
         }
-        let network = resolve(&fill(file, overrides, tree, traces)?, tree, traces)?;
+        let network = resolve(&mut fill(file, overrides, tree, traces)?, tree, traces)?;
         return spread_rtt(tree, overrides, &network);
     }
     let radio = index_of_radio_link(&file, options)?;
@@ -470,6 +474,7 @@ fn radio_link<'a>(
         ("--rate", "rate", &options.rate),
         ("--loss", "loss", &options.loss),
         ("--queue", "queue", &options.queue),
+        ("--mtu", "mtu", &options.mtu),
     ] {
         if let Some(text) = text {
             let value = tree.value(option, text)?;
@@ -479,7 +484,9 @@ fn radio_link<'a>(
     if options.down.is_none() && options.up.is_none() && options.rtt.is_none() {
         return Ok(());
     }
-    let network = resolve(&fill(file, overrides, tree, traces)?, tree, traces)?;
+    // With the options that are set by now.
+    let file = tree.read(schema)?;
+    let network = resolve(&mut fill(file, overrides, tree, traces)?, tree, traces)?;
     let down_is_forward =
         network.nodes[usize::from(network.links[2 * radio].to)].role == Role::Station;
     for (option, path, forward) in
@@ -523,6 +530,7 @@ fn index_of_radio_link(file: &File, options: &LastHopOptions) -> Result<usize, S
         ("--rate", options.rate.is_some()),
         ("--loss", options.loss.is_some()),
         ("--queue", options.queue.is_some()),
+        ("--mtu", options.mtu.is_some()),
     ];
     let mut radio = (0..file.link.len()).filter(|&i| file.link[i].radio);
     match (radio.next(), radio.next(), given.iter().find(|g| g.1)) {

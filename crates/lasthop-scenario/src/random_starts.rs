@@ -109,7 +109,7 @@ fn open_traces<'f>(file: &'f mut File, tree: &Tree<'_>) -> Vec<&'f mut TraceStar
     }
     if let Some(hop) = &mut file.last_hop {
         for (rate, key) in [
-            (&mut hop.rate, "rate"),
+            (&mut hop.radio.rate, "rate"),
             (&mut hop.down_rate, "down_rate"),
             (&mut hop.up_rate, "up_rate"),
         ] {

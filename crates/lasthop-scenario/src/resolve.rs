@@ -15,6 +15,7 @@ use crate::file::{File, FlowSpec, HandoverSpec, HandoverState, LinkSpec, PathSpe
 use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::random_starts::{self, RandomStarts};
 use crate::routes::Arcs;
+use crate::segment_sizes;
 use crate::sessions;
 use crate::tree::{Path, Tree};
 use lasthop_channel::air::config::RateConfig;
@@ -23,9 +24,9 @@ use lasthop_core::units::{Duration, Quantity, Rate, Size};
 use lasthop_schemes::catalogue::SchemeChoice;
 use lasthop_tcp::profile::InitialSsthresh;
 
-/// The network of a filled scenario.
+/// The network of a filled scenario, whose segment sizes are settled.
 pub fn resolve(
-    filled: &Filled,
+    filled: &mut Filled,
     tree: &Tree<'_>,
     traces: &mut Traces<'_>,
 ) -> Result<Network, ScenarioError> {
@@ -71,6 +72,8 @@ pub fn resolve(
     }
     check_linked(file, tree)?;
     add_routes(&mut network, &file.flow);
+    segment_sizes::settle(&mut network, filled, tree)?;
+    let (filled, file) = (&*filled, &filled.file);
     for (i, flow) in file.flow.iter().enumerate() {
         add_flows(&mut network, flow, i, filled, tree, traces)?;
     }
@@ -144,7 +147,7 @@ fn add_routes(network: &mut Network, flows: &[FlowSpec]) {
 }
 
 /// The ends of the flows of a `[[flow]]`; none if a node is unknown, which is reported later.
-fn ends_in_turn(network: &Network, spec: &FlowSpec) -> Vec<(NodeId, NodeId)> {
+pub(crate) fn ends_in_turn(network: &Network, spec: &FlowSpec) -> Vec<(NodeId, NodeId)> {
     let nodes = |names: &Option<NodeNames>| -> Option<Vec<NodeId>> {
         names.iter().flat_map(NodeNames::as_slice).map(|name| network.node(name)).collect()
     };
@@ -193,6 +196,7 @@ fn add_link(
             queue,
             loss,
             overhead,
+            mtu,
             outage,
             arq,
             shaper,
@@ -228,6 +232,7 @@ fn add_link(
             to,
             radio: spec.radio,
             overhead: overhead.map_or(0, |o| o.bytes(1) as u32),
+            mtu: mtu.map(|m| m.bytes(1) as u32),
             queue: queue.map(|q| q.config).unwrap_or_default(),
             rate,
             trace,

@@ -66,6 +66,7 @@ impl Case {
             policer: None,
             duplicate: None,
             corrupt: None,
+            mtu: None,
             cell: None,
         };
         let in_cell = |from, to, link: Link| match self.in_cell {

@@ -121,7 +121,10 @@ pub fn unreachable(packet: &[u8], what: Unreachable) -> Option<Vec<u8>> {
 }
 
 /// The IP header of a packet that is being built; `None` for addresses of different families.
-fn ip(source: IpAddr, destination: IpAddr) -> Option<PacketBuilderStep<etherparse::IpHeaders>> {
+pub(crate) fn ip(
+    source: IpAddr,
+    destination: IpAddr,
+) -> Option<PacketBuilderStep<etherparse::IpHeaders>> {
     match (source, destination) {
         (IpAddr::V4(a), IpAddr::V4(b)) => Some(PacketBuilder::ipv4(a.octets(), b.octets(), TTL)),
         (IpAddr::V6(a), IpAddr::V6(b)) => Some(PacketBuilder::ipv6(a.octets(), b.octets(), TTL)),

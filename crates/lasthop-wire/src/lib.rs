@@ -9,6 +9,7 @@
 //! * [`encapsulation`]: the innermost IP packet in a captured frame.
 //! * [`offload`]: packets that a kernel leaves to the device to split.
 //! * [`datagram`]: UDP datagrams and ICMP errors.
+//! * [`path_mtu`]: packets that are larger than the MTU of a link.
 //! * [`capture`]: write pcapng; read pcapng and legacy pcap.
 //!
 //! No function in this crate panics, whatever bytes it is given.
@@ -30,6 +31,7 @@ pub mod offload;
 pub mod options;
 pub mod parse;
 pub mod patch;
+pub mod path_mtu;
 pub mod render;
 pub mod snack;
 

@@ -110,7 +110,7 @@ pub fn mark_congestion_experienced(packet: &mut [u8]) {
 }
 
 /// Replaces a 16-bit word of a header and updates the checksum.
-fn replace(word: [&mut u8; 2], new: [u8; 2], checksum: &mut [&mut u8; 2]) {
+pub(crate) fn replace(word: [&mut u8; 2], new: [u8; 2], checksum: &mut [&mut u8; 2]) {
     let [high, low] = word;
     let [sum_high, sum_low] = checksum;
     let inverted = |high: u8, low: u8| u32::from(!u16::from_be_bytes([high, low]));

@@ -450,7 +450,7 @@ def _live_link() -> Schema:
         **dict.fromkeys(
             (
                 *("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue"),
-                *("marked_frames", "bytes", *_IMPAIRMENTS),
+                *("marked_frames", "bytes", "above_mtu", *_IMPAIRMENTS),
             ),
             _COUNT,
         ),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RANDOM = "random"
 # Presets of --traffic, as in the core.
 TRAFFIC = ("bulk", "upload", "rrul", "web", "short", "requests", "video", "call", "ping")
-LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
+LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue", "mtu")
 
 #: As `argparse.SUPPRESS`: the help of an option that no help text lists.
 HIDDEN = "==SUPPRESS=="
@@ -72,6 +72,7 @@ def add_last_hop(parser: Any) -> None:
         ("loss", "P", 'loss rate on the air, in each direction, such as "1%%"'),
         ("rate", "R", 'constant rate instead of traces, such as "2Mbps"'),
         ("queue", "Q", 'queue limit, such as "250 packets", "100 kB", "100 ms" or "2 BDP"'),
+        ("mtu", "M", 'largest IP packet, such as "1400 B" (segments are as large as fits)'),
     ):
         hop.add_argument(f"--{name}", metavar=metavar, help=text)
 

@@ -23,7 +23,7 @@ from lasthop.errors import InputError
 from lasthop.quantities import JOINT_SEPARATOR
 
 #: Options that are arguments, as on the command line.
-LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
+LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue", "mtu")
 FLOWS = ("traffic", "against", "start", "upload", "duration")
 #: Values of Python for keys of a scenario: {"tcp.min_rto": 1} or pairs of texts.
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]

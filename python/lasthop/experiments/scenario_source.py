@@ -250,6 +250,7 @@ def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
         "rtt": "RTT ",
         "loss": "loss ",
         "queue": "queue ",
+        "mtu": "MTU ",
     }.items():
         if key in given:
             value = given[key]

@@ -192,6 +192,7 @@ def _impaired(row: Mapping[str, Any]) -> dict[str, int]:
         "dropped by the policer": row["dropped_by_policer"],
         "duplicated": row["duplicated_frames"],
         "corrupted": row["corrupted_frames"],
+        "larger than the MTU": row["above_mtu"],
     }
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,8 +25,6 @@ from lasthop.live.windows import Comparison, Windows
 #: Largest deviation of the ratio real / simulated from 1 that counts as agreement.
 MARGIN, MARGIN_BBR = 0.05, 0.10
 PORT = 8000
-#: Payload of a segment on a link of 1500 bytes with timestamps.
-SEGMENT = 1448
 #: Stands for the folder of a transfer in the words of a link.
 FOLDER = "TRANSFER-FOLDER"
 
@@ -213,10 +212,17 @@ def validate(
                     send += f" {socket_use.words(size)}"
                     words += ["--server", f"{program} {send}"]
                     command.append(FOLDER)
+                segment = _segment(load(0))
                 transfer = partial(
-                    _transfer, words=words, text=text, command=command, size=size, probe=probe
+                    _transfer,
+                    words=words,
+                    text=text,
+                    command=command,
+                    size=size,
+                    segment=segment,
+                    probe=probe,
                 )
-                yield _fill(cell, load, transfer, seeds, progress)
+                yield _fill(cell, load, transfer, segment, seeds, progress)
 
 
 def runs(senders: int, schemes: int, seeds: int) -> int:
@@ -228,6 +234,7 @@ def _fill(
     cell: Cell,
     load: Callable[[float], Any],
     transfer: Callable[[int], tuple[float, dict[str, Any], Windows, str]],
+    segment: int,
     seeds: int,
     progress: Callable[[], None],
 ) -> Cell:
@@ -254,7 +261,7 @@ def _fill(
             cell.counters.append(({name: own[name] for name in COUNTERS}, simulated))
         else:
             sources.add(source)
-            simulated_windows = windows.simulated(recorded, SEGMENT)
+            simulated_windows = windows.simulated(recorded, segment)
             cell.windows.append(windows.compare(measured, simulated_windows, cell.margin()))
         cell.real.append(seconds)
         cell.simulated.append(flow["completed_s"])
@@ -281,6 +288,14 @@ def _load(
     return plan.load(source, scheme)
 
 
+def _segment(scenario: Any) -> int:
+    """Payload of a full segment of the transfer, bytes: what the MTU of the links leaves."""
+    flow = tomllib.loads(scenario.filled)["flow"][0]
+    parsed = _native.quantity(flow["segment"])
+    assert parsed is not None, "a filled scenario has quantities"
+    return round(parsed[3])
+
+
 def _total(counter: int | Mapping[str, int]) -> int:
     return counter if isinstance(counter, int) else sum(counter.values())
 
@@ -292,6 +307,7 @@ def _transfer(
     text: str | None,
     command: Sequence[str],
     size: int,
+    segment: int,
     probe: windows.TcpProbe | None,
 ) -> tuple[float, dict[str, Any], Windows, str]:
     """Seconds of a real transfer, the report of the link, and the windows of a kernel's sender with
@@ -320,8 +336,8 @@ def _transfer(
             if own is not None:
                 # The sender learns of the last byte when its acknowledgment has come back.
                 return own["acked_s"] - report["one_way_delay_s"], report, {}, TCP_INFO
-            sent = windows.read_report(Path(folder) / REPORT, SEGMENT)
-            found = {} if probe is None else probe.take(sent.cookie, SEGMENT)
+            sent = windows.read_report(Path(folder) / REPORT, segment)
+            found = {} if probe is None else probe.take(sent.cookie, segment)
             seconds = float(arrived) - sent.start
             # Perf events sometimes miss most of what a processor records.
             if 2 * len(found) > len(sent.windows):

@@ -24,6 +24,9 @@ pub struct LinkConfig {
     pub radio: bool,
     /// Bytes added to every frame on this link.
     pub overhead: u32,
+    /// Largest IP packet, bytes, `overhead` not counted; `None`: any packet fits. The host sees to
+    /// it: a link carries what it is given.
+    pub mtu: Option<u32>,
     /// Queue at the sending node.
     pub queue: QueueConfig,
     /// Rate or trace.

@@ -123,6 +123,7 @@ impl Drive {
     ///     policer: None,
     ///     duplicate: None,
     ///     corrupt: None,
+    ///     mtu: None,
     ///     cell: None,
     /// };
     /// let (start, end) = (Time::ZERO, Time(60_000_000_000));

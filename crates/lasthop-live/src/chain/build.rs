@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use super::hop::{Hop, Station};
 use super::packet::Packet;
+use crate::device::MTU;
 use crate::stand::Stand;
 
 /// Why a scenario cannot carry real packets.
@@ -86,7 +87,8 @@ impl Parts {
             let receiver = subscriptions(to);
             let drive = Drive::new(link(network, l, seed)?, subscriptions(from), receiver)
                 .map_err(ChainError::Model)?;
-            hops.push(Hop { name: name(network, l), drive, from, to, direction, receiver });
+            let (name, mtu) = (name(network, l), config.mtu);
+            hops.push(Hop { name, drive, from, to, direction, mtu, above_mtu: 0, receiver });
         }
         let hop = |node: usize, direction| {
             hops.iter().position(|h| h.from == node && h.direction == direction).unwrap_or_default()
@@ -122,7 +124,12 @@ fn check(network: &Network) -> Result<(), ChainError> {
     let errors = |f: &lasthop::scenario::network::Flow| {
         f.loss != LossConfig::None || f.ack_loss != LossConfig::None
     };
+    let most = MTU as u32;
     let simulated = [
+        (
+            network.links.iter().any(|l| l.mtu.is_some_and(|mtu| mtu > most)),
+            "an MTU of more than 1500 B",
+        ),
         (!network.cells.is_empty(), "a cell"),
         (!network.handovers.is_empty(), "a handover"),
         (network.flows.iter().any(errors), "bit errors of single connections"),

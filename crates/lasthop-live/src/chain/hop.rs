@@ -17,6 +17,10 @@ pub(super) struct Hop {
     pub from: usize,
     pub to: usize,
     pub direction: Direction,
+    /// Largest IP packet, bytes.
+    pub mtu: Option<u32>,
+    /// Packets that were larger.
+    pub above_mtu: u64,
     /// Link events that the agent at the receiving node subscribes to.
     pub receiver: Subscriptions,
 }
@@ -57,6 +61,9 @@ pub struct HopCounters {
     pub duplicated: u64,
     /// Of `delivered`, those in which it inverted a bit.
     pub corrupted: u64,
+    /// Packets that were larger than its MTU, and were fragmented or refused by ICMP. They are not
+    /// among `offered`.
+    pub above_mtu: u64,
     /// Frames that its queue marked.
     pub marked: u64,
     /// Bytes sent, link overhead included.
@@ -76,6 +83,7 @@ impl Hop {
             policed: stats.policed,
             duplicated: stats.duplicated,
             corrupted: stats.corrupted,
+            above_mtu: self.above_mtu,
             marked: stats.marked,
             bytes: stats.bytes,
         }

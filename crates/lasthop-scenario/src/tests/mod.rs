@@ -10,6 +10,7 @@ mod presets;
 mod queue_limits;
 mod random_starts;
 mod reading;
+mod segment_sizes;
 
 use std::io::{Cursor, Error, ErrorKind, Read};
 use std::path::Path;

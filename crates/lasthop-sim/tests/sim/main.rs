@@ -24,6 +24,7 @@ mod links;
 mod m_tcp;
 mod memory;
 mod mtcp;
+mod mtu;
 mod ns2_exact;
 mod ns2_rules;
 mod ns2_snoop;

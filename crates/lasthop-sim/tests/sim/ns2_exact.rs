@@ -96,6 +96,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         policer: None,
         duplicate: None,
         corrupt: None,
+        mtu: None,
         cell: None,
     };
     let data =

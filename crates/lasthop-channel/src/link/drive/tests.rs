@@ -33,6 +33,7 @@ fn config(
         policer: None,
         duplicate: None,
         corrupt: None,
+        mtu: None,
         cell: None,
     }
 }

@@ -50,6 +50,7 @@ pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link
         policer: None,
         duplicate: None,
         corrupt: None,
+        mtu: None,
         cell: None,
     }
 }
