@@ -87,7 +87,7 @@ def comparison(result: Comparison) -> str:
             ]
         )
     intervals = "mean ± half-width of the 95 % CI" if plan.random else summary.NOTHING_DRAWN
-    title = f"{plan.title}: {intervals}"
+    title = f"{plan.title}: {intervals}; {summary.GOODPUT}"
     return f"<p><b>{html.escape(title)}</b></p>{table(header, rows)}{claims(result.verdicts)}"
 
 

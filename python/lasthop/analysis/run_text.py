@@ -104,8 +104,8 @@ def _flow(flow: Mapping[str, Any]) -> list[str]:
         f"\n{flow['id']}: {flow['from']} → {flow['to']}",
         *_gave_up(flow),
         (
-            f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes"
-            f" delivered{done})"
+            f"  goodput         {rate(flow['goodput_bps'])} while active"
+            f" ({flow['delivered_bytes']} bytes delivered{done})"
         ),
         (
             f"  sent            {flow['sent_segments']} segments,"
@@ -214,7 +214,7 @@ def _arrivals(
             f"\n{group}: {count(len(arrived), 'transfer')} from {flows[0]['from']} to"
             f" {flows[0]['to']}, {complete} complete"
         ),
-        f"  goodput         {rate(value['goodput_bps'])}",
+        f"  goodput         {rate(value['goodput_bps'])} of the measured time",
         f"  sent            {count(sent, 'segment')}, {count(again, 'retransmission')}",
         f"  completion time {times}",
         f"  slowdown        {slowdowns}",

@@ -56,6 +56,8 @@ SHOWN = (
     ("timeouts", "timeouts"),
 )
 DELAY = "one_way_delay_s_p95"
+#: Which time goodput refers to in tables of several runs; in `run`, the time that a flow is active.
+GOODPUT = "goodput is per measured time"
 COMPLETION = ("completed_s", "completion s")
 #: What the schemes of a table are compared by.
 COMPARED = {"goodput_bps": "goodput", "completed_s": "completion time"}
@@ -181,7 +183,7 @@ def _undecided(result: Comparison, number: int) -> list[str]:
 GROUPS_SHOWN = (
     ("goodput_bps", "goodput kbit/s"),
     ("goodput_share", "share %"),
-    ("flow_goodput_bps_mean", "per flow kbit/s"),
+    ("flow_goodput_bps_mean", "per active flow kbit/s"),
     ("jain", "Jain"),
     ("one_way_delay_s_p95", "delay p95 ms"),
     ("harm_goodput", "harm goodput %"),
@@ -337,7 +339,7 @@ def comparison(result: Comparison) -> str:
     about = f"{runs}, mean ± half-width of the 95 % CI"
     if not plan.random:
         about = NOTHING_DRAWN if len(result.rows) == 1 else f"{runs}; of each {NOTHING_DRAWN}"
-    heading = f"{plan.title}: {about}"
+    heading = f"{plan.title}: {about}; {GOODPUT}"
     warnings = [f"warning: {line}" for line in plan.warnings]
     if plan.has_many_schemes and plan.vary:
         out = [

@@ -185,7 +185,7 @@ def first_rows(document: Mapping[str, Any], folder: Path, files: Sequence[str]) 
     more = f"{count(left, 'more row')} of points and schemes" if left > 0 else "all metrics"
     return [
         "",
-        "mean ± half-width of the 95 % CI:",
+        f"mean ± half-width of the 95 % CI; {summary.GOODPUT}:",
         run_text.columns(rows),
         f"{more}: {file}, or as a page: lasthop report {shlex.quote(str(folder))}",
     ]
