@@ -154,6 +154,21 @@ def test_under_sudo_a_validation_reads_files_as_the_user(home: Path) -> None:
     assert (done.returncode, done.stderr) == (2, f"lasthop: {secret}: Permission denied\n")
 
 
+@needs_root
+@pytest.mark.parametrize("place", ["option", "scenario"])
+def test_under_sudo_a_validation_loads_no_agents(home: Path, place: str) -> None:
+    (home / "mine.py").write_text(AGENT)
+    (home / "s.toml").write_text(
+        '[last_hop]\nrate = "5 Mbps"\n[[flow]]\n[[flow]]\nscheme = "mine.py:Passes"\n'
+    )
+    words = [*VALIDATE, "--schemes", "mine.py:Passes"] if place == "option" else VALIDATE
+    hop = ["--rate", "5Mbps"] if place == "option" else ["s.toml"]
+    done = sudo(home, "validate", *hop, *words)
+    assert done.returncode == 2
+    assert "under sudo, `validate` loads no schemes in Python" in done.stderr
+    assert not (home / "seen").exists()
+
+
 def in_namespaces(*flags: str, program: str) -> Any:
     done = subprocess.run(
         ["unshare", *flags, sys.executable, str(HERE / program)],

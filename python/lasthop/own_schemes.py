@@ -327,9 +327,17 @@ def _load_module(key: str, path: Any, scheme: str) -> Any:
     """Execute a file as the module `key`; `scheme` names it in messages."""
     # Imported here, so that runs without a scheme in Python start faster.
     import importlib.util
+    import os
     import sys
     import traceback
 
+    # `validate` under sudo acts as the caller, but can become root again (`live.link.as_root`), and
+    # so could the file.
+    if sys.platform == "linux" and os.getresuid()[2] == 0 != os.geteuid():
+        raise InputError(
+            f"{scheme}: under sudo, `validate` loads no schemes in Python, which would get the"
+            " rights of root; it compares schemes of the catalogue"
+        )
     spec = importlib.util.spec_from_file_location(key, path)
     if spec is None or spec.loader is None:
         raise InputError(f"{scheme}: {path} cannot be loaded as Python")
