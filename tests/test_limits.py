@@ -108,7 +108,8 @@ def test_discarded_segments_have_a_line() -> None:
     data = {"duration": "5 s", "last_hop": hop}
     run = lasthop.run(data, scheme="reno", settings={"link.radio.delay": late})
     found = run.data["flows"][0]["discarded"]
-    assert found["old_timestamp"] > 0 and found["acks"] > 0
+    assert found["old_timestamp"] > 0
+    assert found["acks"] > 0
     text = run_text.run(run.data, run.slots, run.assumed)
     line = next(line for line in text.splitlines() if line.startswith("  discarded "))
     assert f"{found['old_timestamp']} with an old timestamp (PAWS)" in line

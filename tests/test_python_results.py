@@ -367,23 +367,28 @@ def test_optional_packages_are_not_imported_by_a_comparison() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def texts(figure: Any) -> str:
+    """All texts of a figure of matplotlib."""
+    return " ".join(x.get_text() for x in figure.findobj(lambda x: hasattr(x, "get_text")))
+
+
 def test_a_plot_of_a_run_has_all_flows(tmp_path: Path) -> None:
     hop = {"rate": 10e6, "rtt": 0.04}
     two = lasthop.run(last_hop=hop, flows={"against": "bbr", "duration": 1})
     figure = two.plot(show=["cwnd"])
     (axis,) = figure.axes
-    assert len([x for x in axis.lines if len(x.get_xdata()) > 10]) == 2
-    text = " ".join(x.get_text() for x in figure.findobj(lambda x: hasattr(x, "get_text")))
+    assert len([x for x in axis.lines if np.size(x.get_xdata()) > 10]) == 2
+    text = texts(figure)
     assert "bbr" in text
     assert "all 2 flows" in text
     many = lasthop.run(last_hop=hop, flows={"traffic": "rrul", "duration": 1})
     figure = many.plot(show=["cwnd", "sending"])
-    text = " ".join(x.get_text() for x in figure.findobj(lambda x: hasattr(x, "get_text")))
+    text = texts(figure)
     assert "mean of 8 flows (thin lines)" in text
     # Eight thin lines and their mean.
     assert len(figure.axes[0].lines) == 9
     chosen = many.plot(show=["cwnd"], flow="up 1")
-    text = " ".join(x.get_text() for x in chosen.findobj(lambda x: hasattr(x, "get_text")))
+    text = texts(chosen)
     assert "flow up 1 of 9 flows" in text
     with pytest.raises(InputError, match="there is no flow 'x'"):
         many.plot(show=["cwnd"], flow="x")
@@ -409,7 +414,7 @@ def test_a_caption_of_series_says_of_how_many_flows_one_is_drawn(tmp_path: Path)
         file.write_text(text.replace("COUNT", str(count)))
         found = lasthop.compare(file)
         figure = found.plot()
-        words = " ".join(x.get_text() for x in figure.findobj(lambda x: hasattr(x, "get_text")))
+        words = texts(figure)
         assert ("flow 1 of" in words) == bool(caption), words
         assert caption in words
 

@@ -59,6 +59,7 @@ impl Scenario {
     /// duration. `draw_starts`: the starts of flows and the places in traces are drawn by seed if
     /// nothing else is random.
     #[new]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     #[pyo3(signature = (
         text, origin=None, set=None, scheme=None, last_hop=None, flows=None, draw_starts=false
     ))]

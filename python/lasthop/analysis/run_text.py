@@ -282,8 +282,8 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     ]
     out += ["", columns(rows, "")]
     for agent in result["agents"]:
-        counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
-        out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counters or 'no counters'}")
+        counts = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
+        out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counts or 'no counters'}")
         if agent.get("limited_by"):
             out.append(f"  sender of the agent: limited by {limits.describe(agent)}")
     out += _classifier(result["classifier"])

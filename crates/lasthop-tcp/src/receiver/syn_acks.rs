@@ -9,11 +9,11 @@ use lasthop_core::units::{Duration, Time};
 pub(super) struct SynAcks {
     pub phase: Phase,
     /// Timeout of the first SYN-ACK, and the longest one.
-    first: Duration,
-    longest: Duration,
+    pub first: Duration,
+    pub longest: Duration,
     /// Retransmissions before the connection is forgotten (`tcp_synack_retries`).
     pub retries: u32,
-    ticks: Ticks,
+    pub ticks: Ticks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
