@@ -230,7 +230,7 @@ macro_rules! schema_forms {
         $(#[$doc])*
         #[derive(JsonSchema)]
         #[serde(untagged)]
-        #[allow(dead_code, reason = "the schema is derived from it")]
+        #[allow(dead_code, clippy::large_enum_variant, reason = "the schema is derived from it")]
         pub enum $name {
             /// Short form.
             Short(String),
