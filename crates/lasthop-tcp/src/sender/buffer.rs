@@ -103,7 +103,7 @@ impl SendBuffer {
     pub fn grow(&mut self, cwnd: u64) {
         let segment = self.mss + TIMESTAMPS + self.headers + SHARED_INFO;
         let memory = segment.next_power_of_two() + SK_BUFF;
-        let wanted = WINDOWS * cwnd.max(INITIAL_CWND) * memory;
+        let wanted = (WINDOWS * memory).saturating_mul(cwnd.max(INITIAL_CWND));
         self.size = self.size.max(wanted.min(self.max));
     }
 

@@ -142,7 +142,7 @@ pub struct Bench {
     relay: Option<Box<dyn Relay>>,
     wake: Option<Time>,
     moved: u64,
-    /// Bytes that the server has written.
+    /// Bytes that the server's program writes; its send buffer may not have room for all yet.
     pub written: u64,
     /// Bytes read by the mobile's application.
     pub delivered: u64,
@@ -192,7 +192,7 @@ impl Bench {
         let (first, (second, beyond)) = (choice.sender(&profile), choice.outbound(&profile));
         let mut legs = [
             connect(0, buffer, &first, &first.profile(&profile)),
-            connect(1, case.buffer, &second, &beyond),
+            connect(1, case.buffer, &second, &beyond.without_send_buffer()),
         ];
         if let Some(bytes) = relay.first_window() {
             legs[0].receiver.begin_with(bytes);
@@ -350,7 +350,7 @@ impl Bench {
                 server.open(now, &mut ChannelOutput(&mut self.network, 0));
                 if server.state() != State::Closed {
                     server.write(now, bytes, &mut ChannelOutput(&mut self.network, 0));
-                    self.written = server.written();
+                    self.written += bytes;
                 }
                 let last = !self
                     .network
