@@ -77,7 +77,9 @@ impl Pacer {
         self.left = self.left.saturating_sub(bytes);
         self.unpaced -= 1;
         if self.unpaced == 0 {
-            self.next = now + self.spacing.1.time_for(u64::from(burst - self.left));
+            // The burst may have begun at another rate.
+            let sent = burst.saturating_sub(self.left).max(bytes);
+            self.next = now + self.spacing.1.time_for(u64::from(sent));
         }
     }
 
