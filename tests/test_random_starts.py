@@ -33,7 +33,7 @@ def test_a_key_turns_the_draws_off(capsys: pytest.CaptureFixture[str]) -> None:
     words = "compare --rate 10Mbps --rtt 40ms --schemes cubic --against cubic --duration 2s"
     assert main([*words.split(), "--set", "random_starts=none"]) == 0
     text = capsys.readouterr().out
-    assert ": one run, nothing drawn\n" in text
+    assert ": one run, nothing drawn; " in text
     assert "±" not in text
     assert 'random_starts = "none": the starts of flows are not drawn' in text
 

@@ -60,9 +60,10 @@
 //! `python -m lasthop.validation.bbr3` repeats the published cells of `tests/reference/linux`. The
 //! source left segmentation offload on at the end hosts, so that what Linux sends together, two
 //! segments at 10 Mbit/s and two to four at 50, passes the emulator as one frame: lost as one and
-//! acknowledged as one. With `segmentation_offload` all 21 cells end to end are within 10 % of
+//! acknowledged as one. With `segmentation_offload` 20 of 21 cells end to end are within 10 % of
 //! Linux (79 seeds, those of the last two rows below 999), and all 35 split ones within 15 % (9
-//! seeds). The farthest is 1 ms, 4 %, 50 Mbit/s, 9.8 % above. With a frame for each segment 16 of
+//! seeds). The other, 40 ms, 4 %, 50 Mbit/s, is 18 % above since ends discard segments and ACKs;
+//! the keys of these rules, one by one, do not explain it. With a frame for each segment 16 of
 //! the 21 agree (79 seeds). 1 ms and 30 Mbit/s is not judged: there the source lies below its own
 //! neighbours (21.7; 28.5 here).
 //!
@@ -84,7 +85,7 @@
 //! | 3 %, 10 | 6.51 | 6.36 | 5.76 |
 //! | 4 %, 10 | 5.24 | 5.56 | 3.87 |
 //! | 3 %, 50 | 25.38 | 23.50 | 6.65 |
-//! | 4 %, 50 | 10.39 | 11.18 | 1.65 |
+//! | 4 %, 50 | 10.39 | 12.24 | 1.65 |
 //!
 //! Runs of the last two cells differ by a factor of ten: with offload the 95 % intervals of their
 //! medians are [23.01, 23.99] and [10.54, 11.87].
