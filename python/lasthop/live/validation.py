@@ -200,7 +200,8 @@ def validate(
                     scheme=chosen,
                 )
                 cwnd_source = TCP_INFO if probe is None else TCP_PROBE
-                cell = Cell(sender, scheme, own, [], [], [], [], cwnd_source, load(0).assumed, [])
+                plain = load(0)
+                cell = Cell(sender, scheme, own, [], [], [], [], cwnd_source, plain.assumed, [])
                 words = _words(file if text is None else STDIN, settings, last_hop)
                 program = f"{sys.executable} -I -m lasthop.live.transfer"
                 command = [*program.split(), "receive", str(PORT), str(size)]
@@ -212,7 +213,7 @@ def validate(
                     send += f" {socket_use.words(size)}"
                     words += ["--server", f"{program} {send}"]
                     command.append(FOLDER)
-                segment = _segment(load(0))
+                segment = _segment(plain)
                 transfer = partial(
                     _transfer,
                     words=words,
