@@ -220,7 +220,8 @@ def test_a_rule_paces() -> None:
         assert result.goodput_bps == pytest.approx(rate, rel=0.1)
         # The first ten segments are not paced: at 0.5 Mbit/s they are in flight for 0.24 s.
         assert result.data["flows"][0]["limited_by"]["pacing"] > 0.75
-        result = run(lasthop.configure(Paced, rate=rate), **{"tcp.unpaced_segments": "0"})
+        all_paced: dict[str, Any] = {"tcp.unpaced_segments": "0"}
+        result = run(lasthop.configure(Paced, rate=rate), **all_paced)
         assert result.data["flows"][0]["limited_by"]["pacing"] > 0.8
 
 
