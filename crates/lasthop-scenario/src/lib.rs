@@ -1,8 +1,16 @@
 //! Scenario files: types, reading, checks, and the network that they describe.
 //!
-//! Stages: `tree` parses the text (values with their places), `overrides` applies the command line,
-//! `file` and `shorthand` give it types, `check` checks single values, `defaults` fills in what is
-//! missing, and `resolve` turns names into indices: the [`network::Network`] that a host runs.
+//! A scenario passes through stages, each a folder, which imports only from those above it:
+//!
+//! | folder | stage |
+//! | --- | --- |
+//! | [`network`] | what comes out: indices, all values filled in; what follows from them alone |
+//! | `text` | the text: values with their places, mistakes, short forms, files |
+//! | `parts` | the types of a file, by part of a network, with checks, defaults and schema |
+//! | `options` | what the command line changes |
+//! | `resolve` | defaults between parts, names into indices: the network |
+//! | `load` | the order of the stages |
+//!
 //! Every mistake becomes one [`ScenarioError`].
 
 #![warn(
@@ -12,54 +20,33 @@
     clippy::partial_pub_fields
 )]
 
-mod apps;
-mod arrivals;
-pub mod bounds;
-mod brace_expansion;
-mod cells;
-mod check;
-mod clients;
-mod defaults;
-mod endpoints;
-mod errors;
-mod experiment;
-mod file;
-mod flow_roles;
-mod keys;
 mod load;
 pub mod network;
-mod outages;
-mod overrides;
-mod presets;
-mod queue_limits;
-mod queues;
-mod random_starts;
-mod readers;
+mod options;
+mod parts;
 mod resolve;
-mod roles;
-mod routes;
-mod segment_sizes;
-mod sessions;
-mod shorthand;
-mod tree;
+mod text;
 
 #[cfg(test)]
 mod tests;
 
-pub use apps::AppSpec;
-pub use arrivals::{Load, SizesSpec};
-pub use cells::{CellSpec, DirectionSpec, StationSpec};
-pub use clients::AdaptationSpec;
-pub use endpoints::NodeNames;
-pub use errors::{ErrorKind, Place, ScenarioError};
-pub use experiment::{Experiment, Vary};
-pub use file::{
-    ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec,
-};
-pub use flow_roles::{FlowOptions, FlowRole, StartTimes};
 pub use lasthop_core::diagnostics::Mistake;
-pub use load::{Files, Loaded, load, schema};
-pub use overrides::{LastHopOptions, Overrides};
-pub use random_starts::{NoStarts, RandomStarts};
-pub use readers::{ReaderSpec, ReadingPause};
-pub use sessions::PageSpec;
+pub use load::{Loaded, load};
+pub use network::{FlowRole, ReaderSpec, ReadingPause};
+pub use options::{FlowOptions, LastHopOptions, Overrides};
+pub use parts::app::AppSpec;
+pub use parts::app::client::{AdaptationSpec, RequestsSpec, VideoSpec};
+pub use parts::app::poisson::{Load, PoissonSpec};
+pub use parts::app::session::{PageSpec, SessionSpec};
+pub use parts::app::sizes::SizesSpec;
+pub use parts::cell::{CellSpec, DirectionSpec, StationSpec};
+pub use parts::experiment::{Experiment, ExperimentSpec, Vary};
+pub use parts::file::{File, Measure, schema};
+pub use parts::flow::{FlowSpec, StartTimes};
+pub use parts::last_hop::LastHop;
+pub use parts::link::{LinkSpec, PathSpec};
+pub use parts::node::{NodeNames, NodeSpec};
+pub use parts::random_starts::{NoStarts, RandomStarts};
+pub use parts::tcp::TcpSpec;
+pub use text::errors::{ErrorKind, Place, ScenarioError};
+pub use text::files::Files;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::LastHopOptions;
 use crate::network::{Cell, Network, Role};
-use crate::routes::Arcs;
+use crate::resolve::routes::Arcs;
 use lasthop_channel::air::config::LossConfig;
 use lasthop_channel::air::loss::{FrameErrors, TwoState};
 use lasthop_channel::link::cell::mac::{Access, AfterCollision, MacName, Preamble, PreambleName};

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::apps::AppSpec;
-use crate::shorthand::Form;
-use crate::{ErrorKind, Mistake, keys};
+use crate::parts::app::AppSpec;
+use crate::parts::last_hop;
+use crate::text::shorthand::Form;
+use crate::{ErrorKind, Mistake};
 
 /// Files, each with the beginning of its message (without the name of the file): blocks of lines,
 /// the last one the message.
@@ -43,7 +44,7 @@ fn errors_have_a_kind_a_span_and_the_allowed_words() {
     let text = "[last_hop]\nlos = \"1 %\"";
     let unknown = error(text);
     assert_eq!(unknown.span.clone().map(|span| &text[span]), Some("los"));
-    assert_eq!(unknown.allowed(), &keys::LAST_HOP[..]);
+    assert_eq!(unknown.allowed(), &last_hop::KEYS[..]);
     assert!(matches!(&*unknown.kind, ErrorKind::Mistake(Mistake::UnknownKey { key, .. })
         if key == "los"));
 

@@ -2,7 +2,8 @@
 
 use super::{load_with, loaded};
 use crate::network::App;
-use crate::{FlowOptions, FlowRole, Loaded, Overrides, ScenarioError, presets};
+use crate::options::preset_names;
+use crate::{FlowOptions, FlowRole, Loaded, Overrides, ScenarioError};
 use lasthop_core::traffic::Adaptation;
 
 const HOP: &str = "[last_hop]\nrate = \"10 Mbps\"\n";
@@ -29,7 +30,7 @@ fn flows(traffic: &str) -> Vec<(String, FlowRole, bool)> {
 
 #[test]
 fn each_preset_has_flows() {
-    for name in presets::names() {
+    for name in preset_names() {
         let found = with_traffic(HOP, name, &[]).unwrap();
         assert!(!found.network.flows.is_empty(), "{name}");
         assert_eq!(loaded(&found.filled).filled, found.filled, "{name}");
@@ -64,7 +65,7 @@ fn presets_replace_the_flows_of_a_file_and_can_be_changed() {
 #[test]
 fn unknown_names_are_refused_with_the_list() {
     let message = with_traffic(HOP, "web+bluk", &[]).unwrap_err().to_string();
-    assert!(presets::names().all(|name| message.contains(name)), "{message}");
+    assert!(preset_names().all(|name| message.contains(name)), "{message}");
     assert!(message.contains("did you mean `bulk`?"), "{message}");
     let message = |traffic| with_traffic(HOP, traffic, &[]).unwrap_err().to_string();
     assert!(message("bulk+bulk").contains("named twice"));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use lasthop::histogram::Summary;
-use lasthop::scenario::bounds::FlowBound;
+use lasthop::scenario::network::FlowBound;
 use lasthop::scenario::network::FlowRole;
 use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{GaveUp, Limit};

@@ -1,0 +1,412 @@
+//! `[[cell]]`: a medium that several nodes share. Types, checks and defaults, and the part of the
+//! network built from it.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::air::{LossForm, check_loss};
+use super::checks::{Checked, MAX_PACKET, bytes_within, check_name};
+use super::outage::{OutageForm, outages};
+use super::queue::{QueueForm, QueueSpec, check_queue};
+use crate::network::{Link, Network};
+use crate::text::brace_expansion::names;
+use crate::text::errors::ErrorKind;
+use crate::text::shorthand::some_form;
+use crate::text::tree::{Path, Tree};
+use lasthop_channel::air::config::DelayConfig;
+use lasthop_channel::air::config::{LossConfig, OutageConfig, OutageRule, RateConfig};
+use lasthop_channel::link::cell::config::{CellConfig, Place, StationConfig};
+use lasthop_channel::link::cell::mac::{
+    Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName,
+};
+use lasthop_channel::queue::QueueConfig;
+use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
+
+/// An access point and 2,000 stations. More are a mistake, or need another simulator.
+const MAX_MEMBERS: usize = 2_001;
+/// Contention windows of more slots take minutes.
+const MAX_WINDOW: u32 = 65_535;
+/// More attempts are not a limit.
+const MAX_ATTEMPTS: u32 = 1_000_000;
+
+/// A medium that several nodes share.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CellSpec {
+    /// Name that `--set` uses. Default: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its nodes; in an 802.11 cell the access point comes first. "n{1..5}" stands for n1, n2, n3,
+    /// n4, n5.
+    #[serde(deserialize_with = "names")]
+    pub members: Vec<String>,
+    /// Medium access control.
+    #[serde(flatten)]
+    pub mac: MacKeys,
+    /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
+    /// packets).
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<QueueForm>")]
+    pub queue: Option<QueueSpec>,
+    /// Loss on the air, drawn once for each frame on its way to or from a station. Default: none.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+    /// Settings of the direction to the stations.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub down: DirectionSpec,
+    /// Settings of the direction from the stations.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub up: DirectionSpec,
+    /// Settings of single members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub station: Vec<StationSpec>,
+}
+
+/// One direction of the air around a station.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionSpec {
+    /// Loss on the air.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+}
+
+impl DirectionSpec {
+    fn is_empty(&self) -> bool {
+        self.loss.is_none()
+    }
+}
+
+/// A member of a cell that differs from the others.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StationSpec {
+    /// Its node.
+    pub name: String,
+    /// Its queue.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<QueueForm>")]
+    pub queue: Option<QueueSpec>,
+    /// Loss on the air in both directions.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+    /// Settings of the direction to it.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub down: DirectionSpec,
+    /// Settings of the direction from it.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub up: DirectionSpec,
+    /// Bytes added to each frame that it sends, besides those of the MAC. Default: 0 B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Size>,
+    /// Spans in which the station neither receives nor is received.
+    #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OutageForm>")]
+    pub outage: Option<Vec<OutageConfig>>,
+}
+
+impl CellSpec {
+    /// Its name in messages.
+    pub fn label(&self, i: usize) -> String {
+        self.name.clone().unwrap_or_else(|| format!("cell {}", i + 1))
+    }
+
+    /// The access point, if it has one.
+    pub fn access_point(&self) -> Option<&String> {
+        self.members.first().filter(|_| self.mac.mac.unwrap_or_default().has_access_point())
+    }
+}
+
+/// Checks the values of all cells.
+pub fn check(cells: &[CellSpec], tree: &Tree<'_>) -> Checked {
+    for (i, cell) in cells.iter().enumerate() {
+        let at = Path::key("cell").at(i);
+        check_name(cell.name.as_deref(), "cell", &at, tree)?;
+        if cell.name.is_some() && cells[..i].iter().any(|c| c.name == cell.name) {
+            let kind = ErrorKind::DuplicateName { what: "cell", name: cell.label(i) };
+            return Err(tree.error(&at.at("name"), kind));
+        }
+        check_members(cell, &at, tree)?;
+        check_mac(&cell.mac, &at, tree)?;
+        check_air(&cell.queue, &cell.loss, &cell.down, &cell.up, &at, tree)?;
+        check_stations(cell, &at, tree)?;
+    }
+    Ok(())
+}
+
+fn check_members(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |message: String| Err(tree.wrong(&at.at("members"), message));
+    let members = &cell.members;
+    if !(2..=MAX_MEMBERS).contains(&members.len()) {
+        return fail(format!("a cell has 2 to {MAX_MEMBERS} members, found {}", members.len()));
+    }
+    if members.iter().any(|m| m.trim().is_empty()) {
+        return fail("a node needs a name that is not empty".into());
+    }
+    let mut seen = HashSet::new();
+    match (0..members.len()).find(|&i| !seen.insert(&members[i])) {
+        Some(i) => Err(tree.error(
+            &at.at("members"),
+            ErrorKind::ListedTwice { what: "node", name: members[i].clone() },
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_stations(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    for (s, station) in cell.station.iter().enumerate() {
+        let here = at.at("station").at(s);
+        if !cell.members.contains(&station.name) {
+            let kind =
+                ErrorKind::NotAMember { name: station.name.clone(), members: cell.members.clone() };
+            return Err(tree.error(&here.at("name"), kind));
+        }
+        if cell.station[..s].iter().any(|o| o.name == station.name) {
+            let kind = ErrorKind::ListedTwice { what: "station", name: station.name.clone() };
+            return Err(tree.error(&here.at("name"), kind));
+        }
+        check_air(&station.queue, &station.loss, &station.down, &station.up, &here, tree)?;
+        bytes_within(station.overhead, 0..=MAX_PACKET, "overhead", &here, tree)?;
+        if station.outage.iter().flatten().any(|o| o.frames == OutageRule::Held) {
+            let message = "a station that is out of reach holds no frames back: write frames = \
+                           \"lost-at-sending\"";
+            return Err(tree.conflict(&here.at("outage"), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_air(
+    queue: &Option<QueueSpec>,
+    loss: &Option<LossConfig>,
+    down: &DirectionSpec,
+    up: &DirectionSpec,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Checked {
+    check_queue(queue.as_ref(), at, tree)?;
+    for (loss, at) in [
+        (loss, at.at("loss")),
+        (&down.loss, at.at("down").at("loss")),
+        (&up.loss, at.at("up").at("loss")),
+    ] {
+        if let Some(loss) = loss {
+            check_loss(loss).map_err(|e| tree.error(&at, e))?;
+        }
+    }
+    Ok(())
+}
+
+/// The keys of the MAC, in the order in which a file's first mistake is reported.
+fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
+    let mac = keys.mac();
+    check_times(&mac, at, tree)?;
+    check_attempts(&mac, at, tree)?;
+    check_access(&mac, at, tree)?;
+    check_window(&mac, keys.cw_max.is_some(), at, tree)?;
+    if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
+        let message = format!(
+            "with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}",
+            mac.basic_rate
+        );
+        return Err(tree.conflict(&at.at("preamble"), message));
+    }
+    bytes_within(keys.overhead, 0..=MAX_PACKET, "overhead", at, tree)?;
+    bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
+}
+
+/// Rates, and the times before, between and after frames.
+fn check_times(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
+    let conflict = |key: &str, message: String| Err(tree.conflict(&at.at(key), message));
+    for (key, rate) in [("data_rate", mac.data_rate), ("basic_rate", mac.basic_rate)] {
+        if rate == Rate(0) {
+            return fail(key, "a rate must be above 0".into());
+        }
+    }
+    for (key, time) in [("slot", mac.slot), ("difs", mac.difs)] {
+        if !(Duration::micros(1)..=Duration::secs(1)).contains(&time) {
+            return fail(key, format!("must lie between 1 us and 1 s, found {time}"));
+        }
+    }
+    for (key, time) in [("sifs", mac.sifs), ("preamble", mac.preamble.time())] {
+        if time > Duration::secs(1) {
+            return fail(key, format!("must be at most 1 s, found {time}"));
+        }
+    }
+    if mac.delay > mac.difs {
+        return conflict(
+            "delay",
+            format!(
+                "must be at most difs = {}, so that frames arrive before the next one ends, found \
+                 {}",
+                mac.difs, mac.delay
+            ),
+        );
+    }
+    if mac.difs < mac.sifs {
+        return conflict(
+            "difs",
+            format!(
+                "must not be shorter than sifs = {}, found {}: nobody may send before a link ACK",
+                mac.sifs, mac.difs
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// How often a frame is sent, and what tells its sender that it must be sent again.
+fn check_attempts(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
+    let at = at.at("attempts");
+    if !(1..=MAX_ATTEMPTS).contains(&mac.attempts) {
+        let message = format!(
+            "must lie between 1 (each frame is sent once) and {MAX_ATTEMPTS}, found {}",
+            mac.attempts
+        );
+        return Err(tree.wrong(&at, message));
+    }
+    if mac.attempts > 1 && !mac.link_acks {
+        let message = format!(
+            "without link ACKs nobody knows what to send again: must be 1, found {}",
+            mac.attempts
+        );
+        return Err(tree.conflict(&at, message));
+    }
+    Ok(())
+}
+
+/// When a station may send: the kind of access, and what goes with it.
+fn check_access(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
+    if mac.access == Access::CsmaCa
+        && (mac.link_acks || mac.after_collision != AfterCollision::Difs)
+    {
+        let message = "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with \
+                       after_collision = \"difs\"";
+        return Err(tree.conflict(&at.at("access"), message));
+    }
+    if mac.max_deferrals == 1 || (mac.max_deferrals > 0 && mac.access != Access::CsmaCa) {
+        let message = format!(
+            "goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}",
+            mac.max_deferrals
+        );
+        return Err(tree.conflict(&at.at("max_deferrals"), message));
+    }
+    Ok(())
+}
+
+/// The contention window. `sets_max`: the file sets its upper limit, and not only the lower one.
+fn check_window(mac: &Mac, sets_max: bool, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |key: &str, message: String| Err(tree.wrong(&at.at(key), message));
+    if !(1..=MAX_WINDOW).contains(&mac.cw_min) {
+        return fail(
+            "cw_min",
+            format!("must lie between 1 and {MAX_WINDOW} slots, found {}", mac.cw_min),
+        );
+    }
+    if !(mac.cw_min..=MAX_WINDOW).contains(&mac.cw_max) {
+        let key = if sets_max { "cw_max" } else { "cw_min" };
+        return fail(
+            key,
+            format!(
+                "cw_max must lie between cw_min = {} and {MAX_WINDOW} slots, found {}",
+                mac.cw_min, mac.cw_max
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Fills in the defaults of a cell; true if the queue was one of them.
+pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
+    cell.mac = cell.mac.mac().keys();
+    cell.loss.get_or_insert(LossConfig::None);
+    let open = cell.queue.is_none();
+    cell.queue.get_or_insert(QueueConfig::drop_tail(QueueLimit::Packets(packets)).into());
+    open
+}
+
+/// Adds a filled cell to the network.
+pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
+    let stations = spec.members.iter().map(|name| station(network, spec, name)).collect();
+    network.cells.push(CellConfig { name: spec.label(i), mac: spec.mac.mac(), stations });
+}
+
+/// Adds a one-way link for a pair of members.
+pub fn add_pair(network: &mut Network, place: Place) {
+    let cell = &network.cells[place.cell as usize];
+    let [from, to] = [place.from, place.to].map(|member| &cell.stations[member as usize]);
+    let link = pair(&cell.mac, cell.name.clone(), from, to, place);
+    network.links.push(link);
+}
+
+/// The queue of a member; its limit is missing as long as it depends on the network.
+fn queue_of(cell: &CellSpec, name: &str) -> QueueConfig {
+    let own = cell.station.iter().find(|s| s.name == *name).and_then(|s| s.queue.as_ref());
+    own.or(cell.queue.as_ref()).map(|q| q.config.clone()).unwrap_or_default()
+}
+
+/// Gives the members of the cell the queues of the file, whose limits are known by now.
+pub fn set_queues(network: &mut Network, spec: &CellSpec, i: usize) {
+    let Network { cells, links, nodes, .. } = network;
+    for station in &mut cells[i].stations {
+        station.queue = queue_of(spec, &nodes[usize::from(station.node)].name);
+    }
+    for link in links {
+        if let Some(place) = link.cell.filter(|p| p.cell as usize == i) {
+            link.queue = cells[i].stations[place.from as usize].queue.clone();
+        }
+    }
+}
+
+fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
+    let own = cell.station.iter().find(|s| s.name == *name).cloned().unwrap_or_default();
+    // Settings of the cell apply to its stations; without an access point, to what each member
+    // receives.
+    let is_station = cell.access_point().is_some_and(|ap| ap != name);
+    let receives = is_station || cell.access_point().is_none();
+    let general = |direction: &DirectionSpec, applies: bool| {
+        direction.loss.clone().or_else(|| cell.loss.clone()).filter(|_| applies)
+    };
+    let loss = |own_way: &DirectionSpec, of_cell: Option<LossConfig>| {
+        own_way.loss.clone().or_else(|| own.loss.clone()).or(of_cell).unwrap_or_default()
+    };
+    StationConfig {
+        // The list of nodes contains every node that a cell names.
+        node: network.node(name).unwrap_or_default(),
+        queue: queue_of(cell, name),
+        overhead: own.overhead.map_or(0, |o| o.bytes(1) as u32),
+        down: loss(&own.down, general(&cell.down, receives)),
+        up: loss(&own.up, general(&cell.up, is_station)),
+        outages: own.outage.clone().unwrap_or_default(),
+    }
+}
+
+/// A pair of members as a link, for routing.
+fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place: Place) -> Link {
+    Link {
+        name,
+        from: from.node,
+        to: to.node,
+        radio: true,
+        overhead: mac.overhead.bytes(1) as u32 + from.overhead,
+        mtu: None,
+        queue: from.queue.clone(),
+        rate: RateConfig::Constant(mac.data_rate),
+        trace: None,
+        delay: DelayConfig::constant(Duration::ZERO),
+        loss: LossConfig::None,
+        outages: Vec::new(),
+        arq: None,
+        shaper: None,
+        policer: None,
+        duplicate: None,
+        corrupt: None,
+        cell: Some(place),
+    }
+}
