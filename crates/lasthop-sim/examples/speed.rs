@@ -63,9 +63,7 @@ impl Case {
             outages: vec![],
             arq: None,
             shaper: None,
-            policer: None,
-            duplicate: None,
-            corrupt: None,
+            impairments: Default::default(),
             mtu: None,
             cell: None,
         };

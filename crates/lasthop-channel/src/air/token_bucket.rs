@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use lasthop_core::diagnostics::Mistake;
 use lasthop_core::units::{Rate, Size, Time};
 
 /// Settings of a token bucket.
@@ -25,7 +26,32 @@ impl TokenBucketConfig {
     pub fn burst_bytes(&self) -> u64 {
         self.burst.bytes(1)
     }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    ///
+    /// The key, and what is wrong with its value.
+    pub fn check(&self) -> Result<(), (&'static str, Mistake)> {
+        if self.rate == Rate(0) {
+            return Err(("rate", "a rate must be above 0".into()));
+        }
+        match self.burst {
+            Size::Bytes(1..=MAX_BURST) => Ok(()),
+            Size::Bytes(b) => {
+                Err(("burst", format!("expected 1 to {MAX_BURST} B, found {b} B").into()))
+            }
+            Size::Segments(_) => {
+                let (expected, found) = ("bytes such as \"40 B\"", "a number of segments");
+                let (expected, found) = (expected.into(), found.into());
+                Err(("burst", Mistake::WrongType { expected, found }))
+            }
+        }
+    }
 }
+
+/// Largest token bucket, bytes.
+const MAX_BURST: u64 = 1 << 40;
 
 /// Units of a byte: 8 bits of 1e9.
 const BYTE: u128 = 8_000_000_000;

@@ -6,19 +6,15 @@
 //! on the air like any other: it takes air time and has its own draw (by the slot in which it
 //! starts, or by its ordinal on the air).
 
-use std::collections::VecDeque;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Link;
-use super::flight::InFlight;
 use super::service::Service;
 use crate::queue::Frame;
 use lasthop_core::agent::LinkEvent;
-use lasthop_core::framing::{AnyFraming, Cut, Progress, Step};
+use lasthop_core::framing::{Progress, Step};
 use lasthop_core::ring::Ring;
-use lasthop_core::segment::{Handle, Segment};
+use lasthop_core::segment::Handle;
 use lasthop_core::units::{Duration, Time};
 
 /// Settings of link-layer retransmission.
@@ -88,22 +84,22 @@ impl ArqConfig {
 
 /// A frame during one of its attempts.
 #[derive(Clone, Copy, Debug, Default)]
-struct Attempt {
-    frame: Frame,
-    progress: Progress,
+pub(super) struct Attempt {
+    pub frame: Frame,
+    pub progress: Progress,
     /// Ordinal of the frame on the link, by which the far end restores the order.
-    tag: u32,
-    lost: bool,
+    pub tag: u32,
+    pub lost: bool,
     /// What the far end has received when the link discards the frame after this attempt, and when.
-    damaged_frames: Option<(Time, LinkEvent)>,
+    pub damaged_frames: Option<(Time, LinkEvent)>,
 }
 
 /// A frame that waits for its retransmission.
 #[derive(Clone, Copy, Debug, Default)]
-struct Retry {
-    attempt: Attempt,
-    due: Time,
-    failed: Time,
+pub(super) struct Retry {
+    pub attempt: Attempt,
+    pub due: Time,
+    pub failed: Time,
 }
 
 /// Result of an attempt.
@@ -124,17 +120,17 @@ pub struct Ended {
 
 /// The sending side of a link that counts attempts.
 pub(super) struct Arq {
-    attempts: u32,
-    fragments: u32,
-    delay: Duration,
-    holds: bool,
-    sorts: bool,
-    on_air: Option<Attempt>,
+    pub attempts: u32,
+    pub fragments: u32,
+    pub delay: Duration,
+    pub holds: bool,
+    pub sorts: bool,
+    pub on_air: Option<Attempt>,
     /// The retransmission that `depart` has chosen.
-    chosen: Option<Attempt>,
+    pub chosen: Option<Attempt>,
     /// In the order in which they are due.
-    waiting: Ring<Retry>,
-    tags: u32,
+    pub waiting: Ring<Retry>,
+    pub tags: u32,
 }
 
 impl Arq {
@@ -177,211 +173,5 @@ impl Arq {
             (None, Some(retry)) => (retry.due, retry.failed),
             (None, None) => (Time::NEVER, Time::ZERO),
         }
-    }
-}
-
-impl Link {
-    /// True if the link counts attempts, because it retransmits or because an agent subscribes to
-    /// them.
-    pub fn has_attempts(&self) -> bool {
-        self.evented.as_ref().is_some_and(|e| e.arq().is_some())
-    }
-
-    /// True if it retransmits frames or fragments.
-    pub fn retransmits(&self) -> bool {
-        self.cuts
-            || self
-                .evented
-                .as_ref()
-                .and_then(|e| e.arq())
-                .is_some_and(|a| a.attempts > 1 || a.fragments > 1)
-    }
-
-    /// Number of the slot in which the frame that `enqueue` or `depart` returned is sent now.
-    pub fn slot(&self) -> u32 {
-        self.evented.as_ref().and_then(|e| e.arq()?.chosen).map_or(1, |a| a.progress.slot())
-    }
-
-    /// Number of the attempt that begins with this slot, if one does.
-    pub fn attempt(&self) -> Option<u32> {
-        let chosen = self.evented.as_ref().and_then(|e| e.arq()?.chosen);
-        chosen.map_or(Some(1), |a| a.progress.begins_attempt().then(|| a.progress.attempt()))
-    }
-
-    /// Sends a frame of a link that counts attempts: `plan` and `propagate` in one call. `framing`
-    /// describes the fragments.
-    pub fn send_attempt(
-        &mut self,
-        now: Time,
-        frame: Frame,
-        segment: &Segment,
-        framing: Option<&AnyFraming>,
-    ) {
-        let Some(arq) = self.evented.as_mut().and_then(|e| e.arq_mut()) else { return };
-        let attempt = arq.chosen.take().unwrap_or_else(|| {
-            let progress = match framing {
-                Some(framing) => framing.begin(segment, arq.attempts),
-                None => {
-                    Progress::in_fragments(Cut::equal(segment.size, arq.fragments), arq.attempts)
-                }
-            };
-            let tag = arq.tags;
-            arq.tags = tag.wrapping_add(1);
-            Attempt { frame, progress, tag, lost: false, damaged_frames: None }
-        });
-        let sorts = arq.sorts;
-        let piece = Segment { size: attempt.progress.bytes(), ..*segment };
-        let plan = if attempt.progress.slot() == 1 {
-            self.plan(now, frame.at, &piece)
-        } else {
-            self.plan_retransmission(now, &piece)
-        };
-        self.stats.attempts += u64::from(self.measured.holds(plan.start));
-        let step = { attempt.progress }.step(plan.lost);
-        let event = match step {
-            Step::Over { begun: true } if framing.is_some() => Some(LinkEvent::Incomplete),
-            Step::Over { .. } if framing.is_none() && attempt.progress.fragments() == 1 => {
-                self.damage(&plan, piece.size, segment)
-            }
-            _ => None,
-        };
-        let arriving = InFlight {
-            at: plan.arrival,
-            start: plan.start,
-            handle: frame.handle,
-            tag: attempt.tag,
-        };
-        match step {
-            Step::Whole => _ = self.push_in_flight(arriving),
-            // The far end must not wait for this frame any longer.
-            Step::Over { .. } if sorts => {
-                _ = self.push_in_flight(InFlight { handle: NOBODY, ..arriving });
-            }
-            _ => {}
-        }
-        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq_mut()) {
-            arq.on_air = Some(Attempt {
-                lost: plan.lost,
-                damaged_frames: event.map(|e| (plan.arrival, e)),
-                ..attempt
-            });
-        }
-    }
-
-    /// Ends the attempt on the air, if there is one.
-    pub fn end_attempt(&mut self, now: Time) -> Option<Ended> {
-        let measured = u64::from(now >= self.measured.from);
-        let arq = self.evented.as_mut()?.arq_mut()?;
-        let Attempt { frame, mut progress, tag, lost, damaged_frames } = arq.on_air.take()?;
-        let attempt = progress.attempt();
-        let step = progress.step(lost);
-        match step {
-            Step::More => {
-                let due = if lost { now + arq.delay } else { now };
-                arq.waiting.push(Retry {
-                    attempt: Attempt { frame, progress, tag, lost: false, damaged_frames: None },
-                    due,
-                    failed: now,
-                });
-            }
-            Step::Over { .. } => self.stats.lost += measured,
-            Step::Whole => {}
-        }
-        Some(Ended { handle: frame.handle, attempt, lost, step, damaged_frames })
-    }
-
-    /// Allows fragments: a frame that has begun holds the link until it is delivered or discarded.
-    /// Call it before the first frame.
-    pub fn cut_frames(&mut self) {
-        self.cuts = true;
-        if self.place().is_some() {
-            // In a cell, the cell cuts the frames.
-            return;
-        }
-        self.count_attempts();
-        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq_mut()) {
-            arq.holds = true;
-        }
-    }
-
-    /// True if frames may be fragmented.
-    pub fn cuts_frames(&self) -> bool {
-        self.cuts
-    }
-}
-
-/// The handle of a frame that will not arrive.
-const NOBODY: Handle = Handle::MAX;
-
-/// The far end of a link that delivers frames in order.
-#[derive(Debug, Default)]
-pub(super) struct Sorter {
-    /// Tag of the first missing frame.
-    first: u32,
-    /// State of the frames from that one on.
-    tags: VecDeque<TagState>,
-    /// Frames that can be delivered now.
-    ready: Ring<InFlight>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum TagState {
-    Missing,
-    Here(InFlight),
-    Discarded,
-}
-
-impl Sorter {
-    /// The next frame that can be delivered now.
-    pub(super) fn next(&self) -> Option<&InFlight> {
-        self.ready.front()
-    }
-
-    /// Removes it.
-    pub(super) fn pop(&mut self) -> Option<InFlight> {
-        self.ready.pop()
-    }
-
-    /// Processes an arrival, or the notice that a frame will not arrive.
-    pub(super) fn take(&mut self, frame: InFlight) {
-        let place = frame.tag.wrapping_sub(self.first) as usize;
-        while self.tags.len() <= place {
-            self.tags.push_back(TagState::Missing);
-        }
-        self.tags[place] =
-            if frame.handle == NOBODY { TagState::Discarded } else { TagState::Here(frame) };
-        while let Some(TagState::Here(_) | TagState::Discarded) = self.tags.front() {
-            if let Some(TagState::Here(f)) = self.tags.pop_front() {
-                self.ready.push(InFlight { at: frame.at, ..f });
-            }
-            self.first = self.first.wrapping_add(1);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(tag: u32, at: u64) -> InFlight {
-        InFlight { at: Time(at), start: Time::ZERO, handle: tag.wrapping_add(100), tag }
-    }
-
-    fn ready(sorter: &mut Sorter) -> Vec<(Handle, u64)> {
-        std::iter::from_fn(|| sorter.pop()).map(|f| (f.handle, f.at.0)).collect()
-    }
-
-    #[test]
-    fn frames_go_up_in_order_and_nobody_waits_for_what_is_discarded() {
-        let mut s = Sorter { first: u32::MAX, ..Sorter::default() };
-        s.take(frame(u32::MAX, 1));
-        assert_eq!(ready(&mut s), [(99, 1)]);
-        s.take(frame(1, 2));
-        s.take(frame(3, 3));
-        assert_eq!(ready(&mut s), []);
-        s.take(frame(0, 4));
-        assert_eq!(ready(&mut s), [(100, 4), (101, 4)]);
-        s.take(InFlight { handle: NOBODY, ..frame(2, 5) });
-        assert_eq!(ready(&mut s), [(103, 5)]);
     }
 }

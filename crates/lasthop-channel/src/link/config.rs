@@ -7,9 +7,9 @@ use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
 use crate::air::token_bucket::TokenBucketConfig;
 use crate::air::trace::Trace;
 use crate::link::arq::ArqConfig;
+use crate::link::impairment::Impairments;
 use crate::queue::QueueConfig;
 use lasthop_core::segment::NodeId;
-use lasthop_core::units::Share;
 
 /// A one-way link.
 #[derive(Clone, Debug)]
@@ -43,12 +43,8 @@ pub struct LinkConfig {
     pub arq: Option<ArqConfig>,
     /// Token bucket that delays the start of frames.
     pub shaper: Option<TokenBucketConfig>,
-    /// Token bucket before the queue that drops frames.
-    pub policer: Option<TokenBucketConfig>,
-    /// Share of the frames that enter the link twice.
-    pub duplicate: Option<Share>,
-    /// Share of the frames that arrive with a bit error that the link layer does not detect.
-    pub corrupt: Option<Share>,
+    /// Policer, copies, bit errors that the link layer does not detect.
+    pub impairments: Impairments,
     /// Position in a cell, if the link is a pair of stations; the cell then has queue, rate and
     /// losses.
     pub cell: Option<Place>,

@@ -120,9 +120,7 @@ impl Drive {
     ///     outages: vec![],
     ///     arq: None,
     ///     shaper: None,
-    ///     policer: None,
-    ///     duplicate: None,
-    ///     corrupt: None,
+    ///     impairments: Default::default(),
     ///     mtu: None,
     ///     cell: None,
     /// };

@@ -16,11 +16,11 @@ pub mod drive;
 mod evented;
 mod flight;
 mod idle;
-mod impairments;
-mod plain;
+pub mod impairment;
+mod reordering;
 mod service;
-mod shared;
 pub mod stats;
+mod steps;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -35,16 +35,16 @@ use lasthop_core::ring::Ring;
 use lasthop_core::segment::{Handle, NodeId, Segment};
 use lasthop_core::units::{Duration, QueueLimit, Rate, Time};
 
-use arq::{Arq, Sorter};
+use arq::Arq;
 use cell::config::Place;
 use config::LinkConfig;
 use damaged::DamagedFrame;
 use evented::Evented;
-pub use flight::HELD_BY_HOST;
-use flight::{HeldByHost, InFlight, Reordering};
+pub use flight::{HELD_BY_HOST, Passage};
+use flight::{HeldByHost, InFlight, is_later};
 use idle::IdleFastPath;
-use impairments::Impairments;
-pub use plain::Passage;
+use impairment::Processes;
+use reordering::{Reordering, Sorter};
 use service::Service;
 use stats::{LinkStats, Measured};
 use waiting::WaitingFrames;
@@ -116,15 +116,8 @@ pub struct Link {
     damaged_frames: VecDeque<DamagedFrame>,
     reports_damaged: bool,
     /// Set if the link polices, duplicates or corrupts frames.
-    impairments: Option<Box<Impairments>>,
+    impairments: Option<Box<Processes>>,
     air: Box<Air>,
-}
-
-/// Compares (time, trigger time). Branches are faster than a comparison of tuples, because equal
-/// times are rare.
-#[inline]
-fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
-    a.0 > b.0 || (a.0 == b.0 && a.1 > b.1)
 }
 
 /// The link's answer to an offered frame.
@@ -186,7 +179,7 @@ impl Link {
         let reordering =
             (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
         let full_frame = mss + 40 + config.overhead;
-        let impairments = Impairments::new(config, name, seed);
+        let impairments = Processes::new(&config.impairments, name, seed);
         // A pair of stations of a cell is evented, but the cell has the queue.
         let evented = (!config.queue.is_drop_tail()
             || config.arq.is_some()

@@ -2,7 +2,7 @@
 //! far apart: at a constant rate, frames of one size that follow each other are one run, however
 //! many they are.
 
-use super::is_later;
+use super::flight::is_later;
 use lasthop_core::ring::Ring;
 use lasthop_core::units::{Duration, Time};
 

@@ -48,8 +48,7 @@ impl Network {
                 &l.rate,
                 RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }
             );
-            let draws = [l.duplicate, l.corrupt].into_iter().flatten();
-            let impaired = draws.into_iter().any(|share| share.0 > 0.0 && share.0 < 1.0);
+            let impaired = l.impairments.is_random();
             l.loss.is_random() || delay || phase || l.queue.is_random() || impaired
         };
         let flow = |f: &Flow| {

@@ -21,6 +21,7 @@ use lasthop_channel::link::cell::config::{CellConfig, Place, StationConfig};
 use lasthop_channel::link::cell::mac::{
     Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName,
 };
+use lasthop_channel::link::impairment::Impairments;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
 
@@ -404,9 +405,7 @@ fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place
         outages: Vec::new(),
         arq: None,
         shaper: None,
-        policer: None,
-        duplicate: None,
-        corrupt: None,
+        impairments: Impairments::default(),
         cell: Some(place),
     }
 }

@@ -19,16 +19,16 @@ use crate::text::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
 use lasthop_channel::air::token_bucket::TokenBucketConfig;
 use lasthop_channel::link::arq::{ArqConfig, ArqKind};
+use lasthop_channel::link::impairment::{self, Fault, Impairments};
 use lasthop_channel::queue::QueueConfig;
-use lasthop_core::units::{Duration, QueueLimit, Rate, Share, Size};
+use lasthop_core::diagnostics::Mistake;
+use lasthop_core::units::{Duration, QueueLimit, Size};
 
 /// Keys of a link that may differ between `forward` and `backward`.
 pub static DIRECTION: LazyLock<Vec<String>> = LazyLock::new(keys_of::<PathSpec>);
 
 /// Smallest MTU of a link for IPv4, bytes (RFC 791).
 const MIN_MTU: u64 = 68;
-/// Largest token bucket, bytes.
-const MAX_BURST: u64 = 1 << 40;
 /// Attempts of a link layer to send a frame.
 const ATTEMPTS: std::ops::RangeInclusive<u32> = 1..=1000;
 /// Fragments of a frame on a link that fragments.
@@ -57,80 +57,85 @@ pub struct LinkSpec {
     pub backward: PathSpec,
 }
 
-/// Properties of one direction of a link.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PathSpec {
-    /// Rate: "1 Mbps", a schedule, or a trace.
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    pub rate: Option<RateConfig>,
-    /// One-way propagation delay. Default: 0 s.
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<DelayForm>")]
-    pub delay: Option<DelayConfig>,
-    /// Queue before the link. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
-    /// packets).
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueSpec>,
-    /// Loss on the air. Default: none.
-    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<LossForm>")]
-    pub loss: Option<LossConfig>,
-    /// Bytes added to every frame. Default: 0 B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overhead: Option<Size>,
-    /// Largest IP packet, `overhead` not counted: bounds the segments of the flows that cross the
-    /// link. Default: any packet fits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<Size>,
-    /// Spans in which the link is down.
-    #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<OutageForm>")]
-    pub outage: Option<Vec<OutageConfig>>,
-    /// Link-layer retransmission. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arq: Option<ArqConfig>,
-    /// Token bucket that delays frames: { rate, burst }. Frames of a burst are sent at the rate of
-    /// the link. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shaper: Option<TokenBucketConfig>,
-    /// Token bucket before the queue that drops what exceeds it: { rate, burst }. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policer: Option<TokenBucketConfig>,
-    /// Share of the frames that enter the link twice. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duplicate: Option<Share>,
-    /// Share of the frames that arrive with a bit error that the link layer does not detect. The
-    /// end point discards them. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub corrupt: Option<Share>,
-}
-
-impl PathSpec {
-    /// True if no key is set.
-    pub fn is_empty(&self) -> bool {
-        *self == PathSpec::default()
-    }
-
-    /// `self`, with missing values taken from `below`.
-    pub fn over(&self, below: &PathSpec) -> PathSpec {
-        PathSpec {
-            rate: self.rate.clone().or_else(|| below.rate.clone()),
-            delay: self.delay.clone().or_else(|| below.delay.clone()),
-            queue: self.queue.clone().or_else(|| below.queue.clone()),
-            loss: self.loss.clone().or_else(|| below.loss.clone()),
-            overhead: self.overhead.or(below.overhead),
-            mtu: self.mtu.or(below.mtu),
-            outage: self.outage.clone().or_else(|| below.outage.clone()),
-            arq: self.arq.clone().or_else(|| below.arq.clone()),
-            shaper: self.shaper.or(below.shaper),
-            policer: self.policer.or(below.policer),
-            duplicate: self.duplicate.or(below.duplicate),
-            corrupt: self.corrupt.or(below.corrupt),
+macro_rules! path_spec {
+    ($($impairment:ident),*) => {
+        /// Properties of one direction of a link.
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct PathSpec {
+            /// Rate: "1 Mbps", a schedule, or a trace.
+            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            pub rate: Option<RateConfig>,
+            /// One-way propagation delay. Default: 0 s.
+            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<DelayForm>")]
+            pub delay: Option<DelayConfig>,
+            /// Queue before the link. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
+            /// packets).
+            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<QueueForm>")]
+            pub queue: Option<QueueSpec>,
+            /// Loss on the air. Default: none.
+            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<LossForm>")]
+            pub loss: Option<LossConfig>,
+            /// Bytes added to every frame. Default: 0 B.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub overhead: Option<Size>,
+            /// Largest IP packet, `overhead` not counted: bounds the segments of the flows that cross the
+            /// link. Default: any packet fits.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub mtu: Option<Size>,
+            /// Spans in which the link is down.
+            #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<OutageForm>")]
+            pub outage: Option<Vec<OutageConfig>>,
+            /// Link-layer retransmission. Default: none.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub arq: Option<ArqConfig>,
+            /// Token bucket that delays frames: { rate, burst }. Frames of a burst are sent at the rate of
+            /// the link. Default: none.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub shaper: Option<TokenBucketConfig>,
+            $(
+                #[doc = concat!("See `", stringify!($impairment), "` in `lasthop_channel::link::impairment`.")]
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                #[schemars(description = impairment::$impairment::DOC)]
+                pub $impairment: Option<impairment::$impairment::Settings>,
+            )*
         }
-    }
+
+        impl PathSpec {
+            /// True if no key is set.
+            pub fn is_empty(&self) -> bool {
+                *self == PathSpec::default()
+            }
+
+            /// `self`, with missing values taken from `below`.
+            pub fn over(&self, below: &PathSpec) -> PathSpec {
+                PathSpec {
+                    rate: self.rate.clone().or_else(|| below.rate.clone()),
+                    delay: self.delay.clone().or_else(|| below.delay.clone()),
+                    queue: self.queue.clone().or_else(|| below.queue.clone()),
+                    loss: self.loss.clone().or_else(|| below.loss.clone()),
+                    overhead: self.overhead.or(below.overhead),
+                    mtu: self.mtu.or(below.mtu),
+                    outage: self.outage.clone().or_else(|| below.outage.clone()),
+                    arq: self.arq.clone().or_else(|| below.arq.clone()),
+                    shaper: self.shaper.or(below.shaper),
+                    $($impairment: self.$impairment.clone().or_else(|| below.$impairment.clone()),)*
+                }
+            }
+
+            /// The impairments of this direction.
+            fn impairments(&self) -> Impairments {
+                Impairments { $($impairment: self.$impairment.clone()),* }
+            }
+        }
+    };
 }
+
+lasthop_channel::impairments!(path_spec);
 
 /// Checks the values of a link.
 pub fn check(link: &LinkSpec, at: &Path, tree: &Tree<'_>) -> Checked {
@@ -172,13 +177,9 @@ pub fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         check_loss(loss).map_err(|e| tree.error(&at.at("loss"), e))?;
     }
     check_queue(path.queue.as_ref(), at, tree)?;
-    for (key, bucket) in [("shaper", path.shaper), ("policer", path.policer)] {
-        let Some(TokenBucketConfig { rate, burst }) = bucket else { continue };
-        if rate == Rate(0) {
-            return Err(tree.wrong(&at.at(key).at("rate"), "a rate must be above 0"));
-        }
-        bytes_within(Some(burst), 1..=MAX_BURST, "burst", &at.at(key), tree)?;
-    }
+    let shaper = path.shaper.map_or(Ok(()), |s| s.check()).map_err(|fault| ("shaper", fault));
+    let impairments = shaper.and_then(|()| path.impairments().check());
+    impairments.map_err(|(key, fault)| impairment_fault(&at.at(key), fault, tree))?;
     if let Some(arq) = path.arq.as_ref().filter(|a| !ATTEMPTS.contains(&a.attempts)) {
         let message =
             format!("a frame is sent 1 to {} times, found {}", ATTEMPTS.end(), arq.attempts);
@@ -196,6 +197,15 @@ pub fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     }
     bytes_within(path.mtu, MIN_MTU..=MAX_PACKET, "mtu", at, tree)?;
     bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
+}
+
+/// A fault of the impairment at `at`.
+fn impairment_fault(at: &Path, (key, mistake): Fault, tree: &Tree<'_>) -> ScenarioError {
+    let here = if key.is_empty() { at.clone() } else { at.at(key) };
+    match mistake {
+        Mistake::Other(words) => tree.wrong(&here, words),
+        mistake => tree.error(&here, mistake),
+    }
 }
 
 /// Fills in the defaults of a link; true if the queue was one of them.
@@ -233,20 +243,9 @@ pub fn add(
     for (own, word, from, to) in
         [(&spec.forward, "forward", from, to), (&spec.backward, "backward", to, from)]
     {
-        let PathSpec {
-            rate,
-            delay,
-            queue,
-            loss,
-            overhead,
-            mtu,
-            outage,
-            arq,
-            shaper,
-            policer,
-            duplicate,
-            corrupt,
-        } = own.over(&spec.both);
+        let path = own.over(&spec.both);
+        let impairments = path.impairments();
+        let PathSpec { rate, delay, queue, loss, overhead, mtu, outage, arq, shaper, .. } = path;
         let (Some(rate), Some(delay)) = (rate, delay) else {
             return Err(tree.missing(&at, "the link has no rate; write rate = \"1 Mbps\""));
         };
@@ -284,9 +283,7 @@ pub fn add(
             outages: outage.unwrap_or_default(),
             arq,
             shaper,
-            policer,
-            duplicate,
-            corrupt,
+            impairments,
             cell: None,
         });
     }
@@ -302,17 +299,16 @@ pub fn check_bursts(network: &Network, tree: &Tree<'_>) -> Result<(), ScenarioEr
         let there = network.path(flow.from, flow.to).into_iter();
         for (l, packet) in there.map(|l| (l, flow.segment + flow.headers)).chain(back) {
             let link = &network.links[l];
-            for (key, bucket) in [("shaper", link.shaper), ("policer", link.policer)] {
-                let frame = u64::from(packet + link.overhead);
-                if let Some(bucket) = bucket.filter(|b| b.burst_bytes() < frame) {
-                    let message = format!(
-                        "the burst of {} B holds no packet of `{}`, which has {frame} B on this \
-                         link",
-                        bucket.burst_bytes(),
-                        flow.name
-                    );
-                    return Err(tree.wrong(&bucket_path(tree, l, key), message));
-                }
+            let frame = u64::from(packet + link.overhead);
+            let shaper = link.shaper.map(|s| ("shaper", s.burst_bytes()));
+            let mut bursts = shaper.into_iter().chain(link.impairments.bursts());
+            if let Some((key, burst)) = bursts.find(|(_, burst)| *burst < frame) {
+                let message = format!(
+                    "the burst of {burst} B holds no packet of `{}`, which has {frame} B on this \
+                     link",
+                    flow.name
+                );
+                return Err(tree.wrong(&bucket_path(tree, l, key), message));
             }
         }
     }

@@ -48,7 +48,7 @@ impl<R: Observer> Builder<'_, R> {
         let stop = flow.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
         let call = match flow.app {
             App::Call { interval, deadline, .. } => {
-                let copies = self.network.links.iter().any(|l| l.duplicate.is_some());
+                let copies = self.network.links.iter().any(|l| l.impairments.duplicate.is_some());
                 let call = CallStats::new(interval, deadline, (self.measure_from, self.end));
                 Some(call.with_duplicates(copies))
             }

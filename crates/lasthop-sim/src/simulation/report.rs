@@ -206,9 +206,9 @@ impl<R: Observer> Simulation<R> {
             collisions: of_cell(link.stats.collisions),
             lost_in_collision: of_cell(link.stats.lost_in_collision),
             dropped_at_queue: link.stats.dropped,
-            dropped_by_policer: config.policer.map(|_| link.stats.policed),
-            duplicated_frames: config.duplicate.map(|_| link.stats.duplicated),
-            corrupted_frames: config.corrupt.map(|_| link.stats.corrupted),
+            dropped_by_policer: config.impairments.policer.map(|_| link.stats.policed),
+            duplicated_frames: config.impairments.duplicate.map(|_| link.stats.duplicated),
+            corrupted_frames: config.impairments.corrupt.map(|_| link.stats.corrupted),
             queue_peak_frames: (!in_cell && network.links[l].queue.limit.is_some())
                 .then_some(link.stats.queue_peak),
             marked_frames: link.stats.marked,

@@ -3,6 +3,7 @@
 
 use crate::support::*;
 use lasthop::air::token_bucket::TokenBucketConfig;
+use lasthop::link::impairment::Impairments;
 use lasthop::scenario::network::{App, Flow, Link, Network, Role};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Rate, Share, Size};
@@ -20,10 +21,10 @@ fn datagrams(link: Link) -> Network {
     network(&[Role::Server, Role::Station], vec![link], vec![flow], Duration::secs(10))
 }
 
-/// A transfer over a last hop whose radio link is changed in both directions.
-fn transfer(change: impl Fn(Link) -> Link) -> Network {
+/// A transfer over a last hop whose links have these impairments.
+fn impaired(impairments: Impairments) -> Network {
     let mut network = last_hop(vec![rfc("newreno", 300)], Duration::secs(60));
-    network.links = network.links.into_iter().map(change).collect();
+    network.links.iter_mut().for_each(|l| l.impairments = impairments.clone());
     network
 }
 
@@ -39,7 +40,8 @@ fn a_shaper_sends_its_burst_at_the_rate_of_the_line() {
 
 #[test]
 fn a_policer_passes_its_burst_and_its_rate() {
-    let link = Link { policer: BUCKET, ..link(0, 1, mbps(100.0), ms(10)) };
+    let impairments = Impairments { policer: BUCKET, ..Impairments::default() };
+    let link = Link { impairments, ..link(0, 1, mbps(100.0), ms(10)) };
     let run = watch(&datagrams(link), 1);
     let link = &run.result.links[0];
     // In 999 ms 999 000 bits arrive besides the 30 000 of the burst: 102 frames of 10 000.
@@ -53,7 +55,8 @@ fn a_policer_passes_its_burst_and_its_rate() {
 
 #[test]
 fn a_link_duplicates_every_frame() {
-    let run = watch(&transfer(|l| Link { duplicate: Some(Share(1.0)), ..l }), 1);
+    let run =
+        watch(&impaired(Impairments { duplicate: Some(Share(1.0)), ..Impairments::default() }), 1);
     for link in &run.result.links {
         let copies = link.duplicated_frames.unwrap();
         assert!(copies > 0 && link.offered_frames == 2 * copies, "{link:?}");
@@ -66,7 +69,8 @@ fn a_link_duplicates_every_frame() {
 
 #[test]
 fn frames_with_bit_errors_arrive_and_are_discarded() {
-    let run = watch(&transfer(|l| Link { corrupt: Some(Share(0.02)), ..l }), 1);
+    let run =
+        watch(&impaired(Impairments { corrupt: Some(Share(0.02)), ..Impairments::default() }), 1);
     let (traffic, links) = (&run.result.traffic_bits, &run.result.links);
     assert!(run.result.flows[0].completed_s.is_some());
     assert!(links.iter().all(|l| l.lost_on_air == 0));
@@ -83,7 +87,7 @@ fn frames_with_bit_errors_arrive_and_are_discarded() {
 fn schemes_have_the_same_draws() {
     let copied = |scheme: &str| {
         let mut network = last_hop(vec![rfc(scheme, 300)], Duration::secs(60));
-        network.links[DOWN].duplicate = Some(Share(0.1));
+        network.links[DOWN].impairments.duplicate = Some(Share(0.1));
         let run = watch(&network, 7);
         let frames = run.log.0.iter().filter(|e| e.link == Some(DOWN as u32));
         let frames = frames.filter(|e| [Kind::Enqueued, Kind::Duplicated].contains(&e.kind));

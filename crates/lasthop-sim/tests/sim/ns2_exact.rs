@@ -93,9 +93,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         outages: vec![],
         arq: None,
         shaper: None,
-        policer: None,
-        duplicate: None,
-        corrupt: None,
+        impairments: Default::default(),
         mtu: None,
         cell: None,
     };

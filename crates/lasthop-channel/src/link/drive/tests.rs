@@ -30,9 +30,7 @@ fn config(
         outages: vec![],
         arq: None,
         shaper: None,
-        policer: None,
-        duplicate: None,
-        corrupt: None,
+        impairments: Default::default(),
         mtu: None,
         cell: None,
     }

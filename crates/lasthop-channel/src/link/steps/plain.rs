@@ -1,14 +1,11 @@
 //! A frame on a plain link that is not stored there: constant rate and delay, DropTail, computed
 //! when it enters the queue.
 
-use super::flight::{HELD_BY_HOST, HeldByHost, InFlight};
-use super::{Link, Offered, is_later};
 use crate::air::loss::Frame as AirFrame;
+use crate::link::flight::{HELD_BY_HOST, HeldByHost, InFlight, Passage, is_later};
+use crate::link::{Link, Offered};
 use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::{Duration, Time};
-
-/// The start of a frame's serialisation, which is the trigger time of its arrival, and the arrival.
-pub type Passage = (Time, Time);
 
 impl Link {
     /// The queue is DropTail, frames do not overtake each other and take one slot each, and
@@ -150,7 +147,11 @@ impl Link {
 
     /// True if errors destroy the next frame, which starts at `last_start`.
     #[inline(always)]
-    pub(super) fn loses_next(&mut self, bytes: u32, segment: impl FnOnce() -> Segment) -> bool {
+    pub(in crate::link) fn loses_next(
+        &mut self,
+        bytes: u32,
+        segment: impl FnOnce() -> Segment,
+    ) -> bool {
         if self.ordinal < self.safe_until {
             self.ordinal += 1;
             return false;
@@ -252,7 +253,7 @@ impl Link {
 
     /// The frames that arrive next are stored by the host.
     #[inline(never)]
-    pub(super) fn hold_next(&mut self) {
+    pub(in crate::link) fn hold_next(&mut self) {
         if let Some(InFlight { at, start, tag: frames, .. }) = self.pipe.pop() {
             self.held = HeldByHost { frames, at, start };
         }

@@ -1,11 +1,11 @@
 //! The link between two stations of a cell: the cell has the queue and the medium, the link has the
 //! counters.
 
-use super::Link;
-use super::cell::config::Place;
-use super::cell::{Attempt, Delivery, End};
 use crate::air::config::RateConfig;
 use crate::air::rate::RateProcess;
+use crate::link::Link;
+use crate::link::cell::config::Place;
+use crate::link::cell::{Attempt, Delivery, End};
 use crate::queue::Frame;
 use lasthop_core::framing::Step;
 use lasthop_core::segment::{Handle, Segment};

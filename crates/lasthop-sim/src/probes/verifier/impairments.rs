@@ -51,7 +51,7 @@ impl Verifier {
     /// connection.
     pub(super) fn arrives(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
         let corrupted = e.kind == Kind::Corrupted;
-        if self.links[l].config.corrupt.is_some()
+        if self.links[l].config.impairments.corrupt.is_some()
             && segment.flags.has(Flags::CORRUPTED)
             && let Some(packet) = self.packets.get_mut(&segment.id)
         {

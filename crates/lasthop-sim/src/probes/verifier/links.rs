@@ -74,7 +74,7 @@ impl LinkModel {
         LinkModel {
             transmitter: Transmitter::new(config),
             delay: DelayBounds::new(&config.delay),
-            policer: config.policer.as_ref().map(Bucket::new),
+            policer: config.impairments.policer.as_ref().map(Bucket::new),
             exceeding: None,
             queue: (!config.queue.is_drop_tail()).then(|| QueueModel::new(&config.queue)),
             lost_at_sending: spans(OutageRule::LostAtSending),

@@ -257,7 +257,7 @@ impl Verifier {
             Kind::Enqueued => self.enters_link(l, e, segment),
             Kind::DroppedAtQueue => self.dropped_at_link(l, e, segment),
             Kind::Duplicated => {
-                self.check(self.links[l].config.duplicate.is_some(), || {
+                self.check(self.links[l].config.impairments.duplicate.is_some(), || {
                     format!("packet {id} is a copy of link {l}, which makes none")
                 });
                 self.counts.injected += 1;

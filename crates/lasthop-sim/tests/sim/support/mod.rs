@@ -47,9 +47,7 @@ pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link
         outages: vec![],
         arq: None,
         shaper: None,
-        policer: None,
-        duplicate: None,
-        corrupt: None,
+        impairments: Default::default(),
         mtu: None,
         cell: None,
     }

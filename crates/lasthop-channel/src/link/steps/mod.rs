@@ -1,0 +1,10 @@
+//! What a link does with frames, by subject. The state is in the files of `link`.
+
+mod arq;
+mod damaged;
+mod evented;
+mod idle;
+mod impairments;
+mod plain;
+mod service;
+mod shared;
