@@ -29,7 +29,7 @@ use serde_json::json;
 
 use crate::batch;
 use crate::cancel::CancelToken;
-use crate::columns::{Columns, ConnectionFlows, KINDS};
+use crate::columns::{Columns, ConnectionFlows, KINDS, series_columns};
 use crate::disk::Disk;
 use crate::foreign::{ForeignScheme, NamedSchemes};
 use crate::foreign_run::{RunContext, Sample};
@@ -575,32 +575,4 @@ impl Scenario {
         }
         network
     }
-}
-
-/// The series that schemes in Python recorded, as columns in order of time; `flow` is the index of
-/// the flow, -1 for a connection that has sent nothing.
-fn series_columns<'py>(
-    py: Python<'py>,
-    samples: Vec<Sample>,
-    flows: &ConnectionFlows,
-) -> PyResult<Bound<'py, PyDict>> {
-    let out = PyDict::new(py);
-    let mut names: Vec<String> = Vec::new();
-    let (mut t, mut flow, mut series, mut value) = (vec![], vec![], vec![], vec![]);
-    for sample in samples {
-        let code = names.iter().position(|n| *n == sample.series).unwrap_or_else(|| {
-            names.push(sample.series);
-            names.len() - 1
-        });
-        t.push(sample.t.0 as i64);
-        flow.push(flows.of(sample.connection).map_or(-1, i64::from));
-        series.push(code as i64);
-        value.push(sample.value);
-    }
-    out.set_item("t_ns", t.into_pyarray(py))?;
-    out.set_item("flow", flow.into_pyarray(py))?;
-    out.set_item("series", series.into_pyarray(py))?;
-    out.set_item("value", value.into_pyarray(py))?;
-    out.set_item("names", names)?;
-    Ok(out)
 }

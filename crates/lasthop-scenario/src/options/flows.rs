@@ -2,6 +2,7 @@
 
 use super::presets;
 use crate::network::FlowRole;
+use crate::parts::checks::MAX_FLOWS;
 use crate::parts::file::File;
 use crate::parts::flow::{FlowSpec, StartTimes};
 use crate::text::errors::{ErrorKind, ScenarioError};
@@ -119,6 +120,10 @@ impl FlowOptions {
         let mut starts = self.starts.iter().map(parse).collect::<Result<Vec<_>, _>>()?.into_iter();
         for i in entries {
             let flow = &mut file.flow[i];
+            if u64::from(flow.count) > MAX_FLOWS {
+                // The checks refuse the file for it.
+                return Ok(());
+            }
             let turns = flow.count.div_ceil(flow.each.max(1)) as usize;
             let own: Vec<Duration> = starts.by_ref().take(turns).collect();
             if own.is_empty() {

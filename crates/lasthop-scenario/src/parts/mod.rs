@@ -4,7 +4,7 @@
 pub mod air;
 pub mod app;
 pub mod cell;
-mod checks;
+pub mod checks;
 pub mod experiment;
 pub mod file;
 pub mod file_paths;

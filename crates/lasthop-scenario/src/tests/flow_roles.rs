@@ -131,6 +131,9 @@ fn options_that_do_not_fit_are_refused() {
     let many = refused(HOP, starts(&["1 s", "2 s"]));
     assert!(many.contains("--start: 2 start times for 1 flow;"), "{many}");
     assert!(refused(HOP, starts(&["1 kB"])).contains("--start"));
+    // Without room for a start of each.
+    let many = refused("[[flow]]\ncount = 4000000000", starts(&["1 s"]));
+    assert!(many.contains("more than 10000 flows"), "{many}");
     let zero = FlowOptions { duration: Some("0 s".into()), ..FlowOptions::default() };
     assert!(refused(HOP, zero).contains("--duration"));
 }

@@ -3,6 +3,7 @@
 mod arrivals;
 mod bounds;
 mod cells;
+mod estimates;
 mod flow_roles;
 mod mistakes;
 mod overriding;

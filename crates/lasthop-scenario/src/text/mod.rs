@@ -1,5 +1,5 @@
 //! The text of a scenario: its values with their places, and what may be wrong with them. Nothing
-//! here knows a key of a scenario.
+//! here knows a type of a file.
 
 pub mod brace_expansion;
 pub mod errors;

@@ -6,7 +6,7 @@ use lasthop_core::units::Share;
 
 /// Documentation of the key.
 pub const DOC: &str = "Share of the frames that arrive with a bit error that the link layer does \
-                       not detect. The end point discards them. Default: none.";
+                       not detect. The\nend point discards them. Default: none.";
 
 /// Value of the key.
 pub type Settings = Share;

@@ -1,4 +1,5 @@
-//! Duplicate ACKs with additions: detection of spurious reductions, and deferred responses.
+//! Duplicate ACKs with additions: detection of spurious reductions, deferred responses, and hints of
+//! the link layer.
 
 use super::{DupackRecovery, LastAction, Response};
 use crate::recovery::spurious::evidence::{Evidence, Verdict};
@@ -10,6 +11,27 @@ use lasthop_core::units::Time;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the additions are a file apart")]
 impl DupackRecovery {
+    /// Retransmits a segment without considering it lost by congestion.
+    pub fn retransmit_notified<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        // What is behind a hole cannot be timed: its ACK waits for the hole.
+        stream.timers_mut().stop_timing_above(seq);
+        stream.retransmit(now, seq, reason, out);
+        if let Some(hints) = &mut self.hints {
+            hints.on_resent(seq, now);
+        }
+        if seq == stream.snd_una() {
+            // The copy has a whole timeout.
+            stream.timers_mut().arm(now);
+        }
+    }
+
     /// An ACK of new data.
     #[inline(never)]
     pub(super) fn on_new_ack_with_additions<W: WindowRule>(

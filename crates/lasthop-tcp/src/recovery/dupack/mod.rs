@@ -581,29 +581,6 @@ impl DupackRecovery {
         stream.congestion_mut().set_inflation(0.0);
         (self.last_action, self.recover) = (LastAction::None, Some(stream.snd_max()));
     }
-
-    // Link hints.
-
-    /// Retransmits a segment without considering it lost by congestion.
-    pub fn retransmit_notified<W: WindowRule>(
-        &mut self,
-        stream: &mut Stream<W>,
-        now: Time,
-        seq: u64,
-        reason: SendReason,
-        out: &mut impl Output,
-    ) {
-        // What is behind a hole cannot be timed: its ACK waits for the hole.
-        stream.timers_mut().stop_timing_above(seq);
-        stream.retransmit(now, seq, reason, out);
-        if let Some(hints) = &mut self.hints {
-            hints.on_resent(seq, now);
-        }
-        if seq == stream.snd_una() {
-            // The copy has a whole timeout.
-            stream.timers_mut().arm(now);
-        }
-    }
 }
 
 /// The segment that a duplicate ACK asks for is held by the link layer.

@@ -1,0 +1,244 @@
+//! Frames of the network in its cells.
+
+use crate::engine::scheduler::NO_LANE;
+use crate::events::Kind;
+use crate::events::probe::{Fate, Probe};
+use crate::network::Net;
+use lasthop::agent::{LinkEvent, Subscriptions};
+use lasthop::framing::Step;
+use lasthop::link::cell::config::Place;
+use lasthop::link::cell::{Attempt, Delivery, End, Report};
+use lasthop::queue::Outcome;
+use lasthop::segment::{Handle, NodeId, Segment};
+use lasthop::units::{Duration, Time};
+
+use super::{CellFrames, drop_reason};
+
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
+impl<P: Probe> Net<P> {
+    /// Queues a frame at a station; it crosses the link `l`.
+    #[inline(never)]
+    pub(crate) fn enter_cell(&mut self, l: usize, place: Place, handle: Handle) {
+        let frame = self.links[l].enter_cell(handle, self.pool.get(handle), self.now);
+        let at = handle as usize;
+        if at >= self.hops.len() {
+            self.hops.resize(self.pool.capacity(), 0);
+        }
+        self.hops[at] = l as u32;
+        let c = place.cell as usize;
+        let Net { cells, pool, links, hops, paths, outcomes, now, .. } = self;
+        let frames = &CellFrames { pool, links, hops, paths };
+        if cells[c].cell.offer(*now, place.from as usize, frame, frames, outcomes) {
+            self.schedule_cell(c);
+        }
+        if !self.outcomes.is_empty() {
+            self.conclude_outcomes();
+        }
+    }
+
+    /// Schedules the next event of a cell.
+    #[inline(always)]
+    fn schedule_cell(&mut self, c: usize) {
+        let host = &mut self.cells[c];
+        let next = host.cell.next_event();
+        if next != host.scheduled {
+            host.scheduled = next;
+            let (source, lane) = (host.source, host.lane);
+            if lane == NO_LANE {
+                return self.schedule(source, next);
+            }
+            self.scheduler.set_lane(lane, next.0.0, next.1.0);
+        }
+    }
+
+    #[inline(never)]
+    fn conclude_outcomes(&mut self) {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            let (Outcome::Marked { handle, .. } | Outcome::Dropped { handle, .. }) = outcome;
+            let l = self.hops[handle as usize] as usize;
+            self.links[l].count_outcome(self.now, matches!(outcome, Outcome::Dropped { .. }));
+            self.carry_out_outcome(l, outcome);
+        }
+        self.outcomes = outcomes;
+    }
+
+    /// Raises the link events of the start of an attempt.
+    #[inline(never)]
+    fn cell_attempt_started(&mut self, attempt: &Attempt) {
+        let handle = attempt.frame.handle;
+        let node = self.links[self.hops[handle as usize] as usize].from;
+        let segment = *self.pool.get(handle);
+        if attempt.number == 1 {
+            self.raise(node, LinkEvent::Dequeued, &segment);
+        }
+        self.raise(node, LinkEvent::AttemptStarted { attempt: attempt.number }, &segment);
+    }
+
+    /// Handles the end of an attempt. Returns the frame that arrives, with its link, if one does.
+    fn cell_attempt_ended(&mut self, attempt: &Attempt, end: &End) -> Option<(usize, Handle)> {
+        let handle = attempt.frame.handle;
+        let l = self.hops[handle as usize] as usize;
+        self.links[l].count_attempt(self.now, attempt, end);
+        let (node, segment) = (self.links[l].from, *self.pool.get(handle));
+        let is_lost = end.loses();
+        let reason = match (end.collided, end.received) {
+            (true, _) => drop_reason::COLLISION,
+            (false, true) => drop_reason::LINK_ACK,
+            (false, false) => drop_reason::AIR,
+        };
+        // Without retransmission a failed attempt is the loss of the frame and no separate event.
+        if !(end.delivered || is_lost && attempt.number <= 1) {
+            self.emit(
+                Kind::AttemptFailed,
+                node,
+                Some(l as u32),
+                &segment,
+                reason,
+                f64::from(attempt.number),
+            );
+        }
+        if is_lost {
+            let reason = match (attempt.number, end.crashed) {
+                (0, _) => drop_reason::CONTENTION,
+                (_, true) => drop_reason::COLLISION,
+                (_, false) => drop_reason::AIR,
+            };
+            self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, reason);
+            let fate = if end.crashed { Fate::Collision } else { Fate::LostOnAir };
+            self.probes.lost(self.now, self.now, &segment, fate);
+        }
+        self.report_attempt(node, attempt, end, &segment);
+        if let Some(event) = end.damaged_frames {
+            self.raise(self.links[l].to, event, &segment);
+        }
+        match (end.arrives, end.last()) {
+            (true, true) => Some((l, handle)),
+            // The station retransmits its copy: the link ACK was lost.
+            (true, false) => {
+                self.probes.copy_retained(u64::from(segment.size));
+                Some((l, self.pool.copy(handle)))
+            }
+            (false, last) => {
+                if last {
+                    if end.arrived {
+                        self.probes.copy_released(u64::from(segment.size));
+                    }
+                    self.pool.free(handle);
+                }
+                None
+            }
+        }
+    }
+
+    /// Raises the link events that the sending station derives from the end of an attempt.
+    fn report_attempt(&mut self, node: NodeId, attempt: &Attempt, end: &End, segment: &Segment) {
+        if !end.delivered && attempt.number > 0 {
+            self.raise(node, LinkEvent::AttemptFailed { attempt: attempt.number }, segment);
+        }
+        match end.step {
+            Step::More => {}
+            Step::Whole => {
+                self.raise(node, LinkEvent::Delivered { attempts: attempt.number }, segment)
+            }
+            Step::Over { .. } => self.raise(node, LinkEvent::Discarded, segment),
+        }
+    }
+
+    /// Lets a cell act at the present instant. Returns the delivery of a frame, if there is one,
+    /// for [`Self::cell_delivery`]; further reports of its stations are in
+    /// [`Self::take_reports`].
+    #[inline]
+    pub(crate) fn fire_cell(&mut self, c: usize) -> Option<Delivery> {
+        let Net { cells, pool, links, hops, paths, outcomes, reports, now, .. } = self;
+        let frames = &CellFrames { pool, links, hops, paths };
+        let delivery = cells[c].cell.fire(*now, frames, reports, outcomes);
+        self.schedule_cell(c);
+        if !self.outcomes.is_empty() {
+            self.conclude_outcomes();
+        }
+        delivery
+    }
+
+    /// The reports of a cell after a delivery, for [`Self::cell_report`] in this order, if there
+    /// are any; the list goes back to [`Self::recycle_reports`].
+    #[inline]
+    pub(crate) fn take_reports(&mut self) -> Option<Vec<Report>> {
+        if self.reports.is_empty() { None } else { Some(std::mem::take(&mut self.reports)) }
+    }
+
+    /// Takes back an empty list of reports.
+    pub(crate) fn recycle_reports(&mut self, reports: Vec<Report>) {
+        self.reports = reports;
+    }
+
+    /// Handles a delivery in a cell. Returns the frame, with its link, if it arrives at this
+    /// instant.
+    #[inline]
+    pub(crate) fn cell_delivery(
+        &mut self,
+        c: usize,
+        delivery: &Delivery,
+    ) -> Option<(usize, Handle)> {
+        let handle = delivery.attempt.frame.handle;
+        let l = self.hops[handle as usize] as usize;
+        let subscriptions = self.paths.subscriptions(self.links[l].from);
+        if P::READS || subscriptions.any(Subscriptions::DELIVERED) {
+            return self.cell_report(c, &delivery.report());
+        }
+        self.links[l].count_delivered_attempt(delivery);
+        self.frame_ended(c, l, handle)
+    }
+
+    /// Handles a report of a cell. Returns the frame that arrives at this instant, with its link,
+    /// if one does.
+    pub(crate) fn cell_report(&mut self, c: usize, report: &Report) -> Option<(usize, Handle)> {
+        match report {
+            Report::Started(attempt) => {
+                self.cell_attempt_started(attempt);
+                None
+            }
+            Report::Ended(attempt, end) => {
+                let (l, handle) = self.cell_attempt_ended(attempt, end)?;
+                self.frame_ended(c, l, handle)
+            }
+        }
+    }
+
+    /// A frame has been received: it arrives now, or after the cell's propagation delay.
+    #[inline(always)]
+    fn frame_ended(&mut self, c: usize, l: usize, handle: Handle) -> Option<(usize, Handle)> {
+        let (now, host) = (self.now, &mut self.cells[c]);
+        self.links[l].passed(now + host.delay);
+        if host.delay == Duration::ZERO {
+            return Some((l, handle));
+        }
+        self.propagate_in_cell(c, l, handle);
+        None
+    }
+
+    /// Puts a frame that has been received in propagation.
+    #[inline(never)]
+    fn propagate_in_cell(&mut self, c: usize, l: usize, handle: Handle) {
+        let (now, host) = (self.now, &mut self.cells[c]);
+        let at = now + host.delay;
+        host.in_transit.push_back((at, l as u32, handle));
+        if host.in_transit.len() == 1 {
+            let source = host.arrivals;
+            self.schedule(source, (at, now));
+        }
+    }
+
+    /// The first frame in propagation arrives. Returns its link and the frame.
+    pub(crate) fn cell_arrival(&mut self, c: usize) -> Option<(usize, Handle)> {
+        let host = &mut self.cells[c];
+        let (source, delay) = (host.arrivals, host.delay);
+        let (_, l, handle) = host.in_transit.pop_front()?;
+        let next = host
+            .in_transit
+            .front()
+            .map_or((Time::NEVER, Time::ZERO), |&(at, ..)| (at, Time(at.0 - delay.0)));
+        self.schedule(source, next);
+        Some((l as usize, handle))
+    }
+}

@@ -1,0 +1,301 @@
+//! Segments and ACKs that take the fast path over the links of the network.
+
+use crate::events::probe::Probe;
+use crate::network::Net;
+use lasthop::queue::drop_reason;
+use lasthop::ring::Ring;
+use lasthop::segment::{NodeId, Segment};
+use lasthop::units::Time;
+use std::sync::Arc;
+
+use super::{Arrival, FastPath, PlainAck, PlainData, ReceivedAck};
+
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
+impl<P: Probe> Net<P> {
+    /// Adds a path from one node to another over links that frames pass in order, if there is none
+    /// yet; `None` if an event is needed at a node between, or for a link.
+    pub(crate) fn add_fast_path(&mut self, from: NodeId, to: NodeId) -> Option<Arc<FastPath>> {
+        let route =
+            |a: NodeId, b: NodeId| &self.routes[usize::from(a) * self.nodes + usize::from(b)];
+        let (data, acks) = (route(from, to), route(to, from));
+        let ((&last, before_last), (&last_of_acks, acks_before)) =
+            (data.split_last()?, acks.split_last()?);
+        let links = &self.links;
+        let in_order = |l: &u32| links[*l as usize].passes_in_order();
+        let plain = |l: &u32| links[*l as usize].is_plain();
+        let ends = links[last as usize].to == to && links[last_of_acks as usize].to == from;
+        if !ends || !data.iter().all(in_order) || !acks.iter().all(in_order) {
+            return None;
+        }
+        let loses = |l: &u32| links[*l as usize].loses_frames();
+        let first_lossy = before_last.iter().position(|l| loses(l) || !plain(l));
+        let first_lossy = first_lossy.or((!plain(&last)).then_some(before_last.len()));
+        let safe = &before_last[..first_lossy.unwrap_or(before_last.len()).min(before_last.len())];
+        let mut path = FastPath {
+            data: safe.into(),
+            lossy: first_lossy.map_or(Box::default(), |i| data[i..].into()),
+            last,
+            to,
+            acks: acks_before.into(),
+            acks_are_safe: !acks.iter().any(loses),
+            acks_are_plain: acks.iter().all(|l| plain(l) && !loses(l)),
+            last_of_acks,
+            ring: self.fast.ring_of_link[last_of_acks as usize],
+        };
+        let same = |p: &&Arc<FastPath>| {
+            (p.last, p.last_of_acks) == (last, last_of_acks)
+                && (&p.data, &p.lossy, &p.acks) == (&path.data, &path.lossy, &path.acks)
+        };
+        if let Some(p) = self.fast.paths.iter().find(same) {
+            return Some(Arc::clone(p));
+        }
+        if path.ring == u32::MAX {
+            path.ring = self.fast.acks.len() as u32;
+            self.fast.acks.push(Ring::default());
+            self.fast.ring_of_link[last_of_acks as usize] = path.ring;
+        }
+        let path = Arc::new(path);
+        self.fast.paths.push(Arc::clone(&path));
+        Some(path)
+    }
+
+    /// True if no frame on the slow path is before a segment that is sent now.
+    #[inline(always)]
+    pub(crate) fn is_fast_path_open(&self) -> bool {
+        self.fast.waiting == 0
+    }
+
+    /// Transmits a segment of new data to the receiver, now, as the next packet. Returns its
+    /// arrival; `None` if that is an event, or if the segment is dropped or lost.
+    #[inline(always)]
+    pub(crate) fn transmit_data(&mut self, path: &FastPath, data: PlainData) -> Option<Arrival> {
+        let (mut at, mut triggered_at) = (self.now, self.triggered_at);
+        for &l in &*path.data {
+            let Some(arrival) = self.links[l as usize].pass(at, triggered_at, data.size) else {
+                self.refuse_data(l, at, &{ data }, path.to);
+                return None;
+            };
+            // As of a link that was idle or not: its last frame is this one.
+            (triggered_at, at) = (self.links[l as usize].last_start(), arrival);
+        }
+        if !path.lossy.is_empty() {
+            let arrival = self.transmit_lossy(path, (at, triggered_at), &{ data });
+            return (arrival.0 != Time::NEVER).then_some(arrival);
+        }
+        let (l, to) = (path.last, path.to);
+        let link = &mut self.links[l as usize];
+        let Some(arrival) = link.pass_busy(at, triggered_at, data.size) else {
+            self.refuse_data(l, at, &{ data }, to);
+            return None;
+        };
+        if link.loses_plain(data.size, || data.segment(self.next_id + 1, to)) {
+            self.lose_data(l, &{ data }, to);
+            return None;
+        }
+        let start = link.last_start();
+        if arrival.0 <= self.event.time || arrival >= self.until.min(self.receivers_due[l as usize])
+        {
+            self.data_arrive_by_event(l, (start, arrival), &{ data }, to);
+            return None;
+        }
+        link.passed(arrival);
+        Some((arrival, start))
+    }
+
+    /// The rest of a path, from the first link on that loses frames, to the arrival; `NEVER` as in
+    /// `transmit_data`.
+    #[inline(never)]
+    fn transmit_lossy(
+        &mut self,
+        path: &FastPath,
+        (mut at, mut triggered_at): Arrival,
+        data: &PlainData,
+    ) -> Arrival {
+        const NONE: Arrival = (Time::NEVER, Time::ZERO);
+        let segment = &data.segment(self.next_packet(), path.to);
+        for &l in &*path.lossy {
+            let link = &mut self.links[l as usize];
+            let Some((passage, lost)) = link.pass_or_lose(at, triggered_at, segment) else {
+                self.refused(l, at, segment);
+                return NONE;
+            };
+            if lost {
+                self.lose(l, passage.0, segment);
+                return NONE;
+            }
+            let arrival = passage.1;
+            let last = l == path.last;
+            let latest = self.until.min(self.receivers_due[l as usize]);
+            if last && (arrival.0 <= self.event.time || arrival >= latest) {
+                self.arrive_by_event(l, passage, segment);
+                return NONE;
+            }
+            link.passed(arrival);
+            (triggered_at, at) = passage;
+        }
+        (at, triggered_at)
+    }
+
+    /// The segment that a plain link has passed last is lost.
+    #[inline(never)]
+    fn lose_data(&mut self, l: u32, data: &PlainData, to: NodeId) {
+        let start = self.links[l as usize].last_start();
+        self.lose(l, start, &data.segment(self.next_packet(), to));
+    }
+
+    fn lose(&mut self, l: u32, start: Time, segment: &Segment) {
+        let handle = self.pool.put(*segment);
+        self.links[l as usize].put_lost_in_flight(start, handle);
+        self.schedule_link(l as usize);
+    }
+
+    /// The arrival of a segment at the receiver has to be an event.
+    #[inline(never)]
+    fn data_arrive_by_event(
+        &mut self,
+        l: u32,
+        passage: (Time, Time),
+        data: &PlainData,
+        to: NodeId,
+    ) {
+        self.arrive_by_event(l, passage, &data.segment(self.next_packet(), to));
+    }
+
+    fn arrive_by_event(&mut self, l: u32, passage: (Time, Time), segment: &Segment) {
+        let handle = self.pool.put(*segment);
+        self.links[l as usize].put_in_flight(passage, handle);
+        self.enter(l);
+    }
+
+    /// The queue of a link refuses a segment that would enter it at `at`.
+    #[inline(never)]
+    fn refuse_data(&mut self, l: u32, at: Time, data: &PlainData, to: NodeId) {
+        self.refused(l, at, &data.segment(self.next_packet(), to));
+    }
+
+    /// The queue of a link refuses a frame that would enter it at `at`.
+    fn refused(&mut self, l: u32, at: Time, segment: &Segment) {
+        let handle = self.pool.put(*segment);
+        self.dropped(l as usize, handle, drop_reason::FULL, at);
+    }
+
+    /// Transmits an ACK of `size` bytes to the sender. Returns false if it has to take the slow
+    /// path; then nothing has changed.
+    #[inline(always)]
+    pub(crate) fn transmit_ack(&mut self, path: &FastPath, size: u32, ack: PlainAck) -> bool {
+        if !path.acks_are_plain {
+            return path.acks_are_safe
+                && self.transmit_ack_over_variable_links(path, size, &{ ack });
+        }
+        let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
+        for &l in &*path.acks {
+            let link = &mut self.links[l as usize];
+            let Some(arrival) = link.pass(at, triggered_at, size) else {
+                return self.refuse_ack(l, at, size, &{ ack });
+            };
+            (triggered_at, at) = (link.last_start(), arrival);
+        }
+        let l = path.last_of_acks;
+        let link = &mut self.links[l as usize];
+        let Some(arrival) = link.pass_last(at, triggered_at, size) else {
+            return self.refuse_ack(l, at, size, &{ ack });
+        };
+        let start = link.last_start();
+        let passage = (start, arrival);
+        self.fast.acks[path.ring as usize].push(PlainAck { passage, ..ack });
+        let lane = link.tag;
+        if link.put_held_in_flight(passage) {
+            self.schedule_arrival(l as usize, lane, (arrival, start));
+        }
+        true
+    }
+
+    /// As `transmit_ack`, where a rate or a delay varies and no link loses frames.
+    #[inline(never)]
+    fn transmit_ack_over_variable_links(
+        &mut self,
+        path: &FastPath,
+        size: u32,
+        ack: &PlainAck,
+    ) -> bool {
+        let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
+        let segment = ack.segment(size);
+        for i in 0.. {
+            let l = path.acks.get(i).copied().unwrap_or(path.last_of_acks);
+            let link = &mut self.links[l as usize];
+            let Some((passage, _)) = link.pass_or_lose(at, triggered_at, &segment) else {
+                return self.refuse_ack(l, at, size, ack);
+            };
+            if i == path.acks.len() {
+                self.fast.acks[path.ring as usize].push(PlainAck { passage, ..*ack });
+                let lane = link.tag;
+                if link.put_held_in_flight(passage) {
+                    self.schedule_arrival(l as usize, lane, (passage.1, passage.0));
+                }
+                return true;
+            }
+            link.passed(passage.1);
+            (triggered_at, at) = passage;
+        }
+        true
+    }
+
+    /// The queue of a link refuses an ACK that would enter it at `at`.
+    #[inline(never)]
+    fn refuse_ack(&mut self, l: u32, at: Time, size: u32, ack: &PlainAck) -> bool {
+        let present = std::mem::replace(&mut self.now, ack.sent_at);
+        self.refused(l, at, &ack.segment(size));
+        self.now = present;
+        true
+    }
+
+    /// An ACK on the fast path arrives at the end of a link now.
+    #[inline(always)]
+    pub(crate) fn has_plain_ack(&self, l: usize) -> bool {
+        self.links[l].holds_next_at_host()
+    }
+
+    /// Where the ACKs on the fast path are stored that arrive at the end of a link.
+    #[inline]
+    pub(crate) fn ring_of_acks(&self, l: usize) -> usize {
+        self.fast.ring_of_link[l] as usize
+    }
+
+    /// The ACK of a link's ring that arrives now; neither is it counted nor the next arrival
+    /// scheduled. `None` if there is none.
+    #[inline(always)]
+    pub(crate) fn take_plain_ack(&mut self, l: usize, ring: usize) -> Option<ReceivedAck> {
+        let acks = self.fast.acks.get_mut(ring)?;
+        let &PlainAck { number, id, connection, .. } = acks.front()?;
+        acks.drop_front();
+        self.links[l].arrive_held(acks.front().map(|a| a.passage));
+        Some(ReceivedAck { number, id, connection })
+    }
+
+    /// True if the next event is also an ACK on the fast path at the end of the link `l`, whose
+    /// horizon the scheduler has; the clock is set to it.
+    #[inline(always)]
+    pub(crate) fn continue_plain_acks(&mut self, l: usize) -> bool {
+        let link = &self.links[l];
+        if !link.holds_next_at_host() {
+            return false;
+        }
+        let (at, triggered_at) = link.next_arrival();
+        let waits = !self.pending.is_empty() || !self.entered.is_empty();
+        if waits || at.0 >= self.scheduler.horizon() {
+            return false;
+        }
+        (self.event.time, self.event.triggered_at) = (at.0, triggered_at.0);
+        (self.now, self.triggered_at) = (at, triggered_at);
+        true
+    }
+
+    /// After this number of ACKs on the fast path: counts them and schedules the next arrival.
+    #[inline]
+    pub(crate) fn end_plain_acks(&mut self, l: usize, acks: u64) {
+        let link = &mut self.links[l];
+        link.count_held(Time(self.event.time), acks);
+        let (lane, next) = (link.tag, link.next_arrival());
+        self.schedule_arrival(l, lane, next);
+    }
+}
