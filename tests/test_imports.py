@@ -158,15 +158,30 @@ def test_the_picture_of_the_architecture_names_the_floors() -> None:
     picture = {(a, b) for a, b in arrows if a in FLOORS and b in FLOORS}
     assert picture, "the picture shows the floors of the simulator"
     graph = imports(SIM)
-    real = {
-        (file.split("/")[0], other.split("/")[0])
-        for file, others in graph.items()
-        for other in others
-    }
+    real = {(floor(file), floor(other)) for file, others in graph.items() for other in others}
     for upper, lower in picture:
         assert FLOORS.index(upper) > FLOORS.index(lower), f"{upper} --> {lower}"
         assert (upper, lower) in real, f"no file of {upper} imports from {lower}"
     assert {f for arrow in picture for f in arrow} == set(FLOORS) - {"lib"}
+
+
+def test_the_architecture_lists_the_stages_of_a_scenario() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    table = text.split("| stage | contents |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == STAGES[:-1]
+
+
+def test_only_the_file_of_an_impairment_names_it() -> None:
+    folder = ROOT / "crates" / "lasthop-channel" / "src" / "link" / "impairment"
+    words = re.search(r"\$receiver! \{ (.*?) \}", (folder / "mod.rs").read_text())
+    assert words is not None
+    listed = words[1].split(", ")
+    assert sorted(listed) == sorted({f.stem for f in folder.glob("*.rs")} - {"mod", "draws"})
+    for above in (SCENARIO / "src", folder.parent):
+        for file in above.rglob("*.rs"):
+            if "tests" not in file.parts and file.stem != "tests" and file.parent != folder:
+                named = [word for word in listed if re.search(rf"\b{word}\b", source(file))]
+                assert named == [], file
 
 
 def test_the_way_of_a_segment_names_few_files() -> None:
