@@ -1,7 +1,6 @@
 //! Estimated numbers of frames.
 
 use super::*;
-use crate::network::Network;
 
 #[test]
 fn frames_are_estimated_from_the_bottleneck() {

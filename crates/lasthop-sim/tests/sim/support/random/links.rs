@@ -8,7 +8,7 @@ use lasthop::air::config::{
 };
 use lasthop::air::series::Series;
 use lasthop::air::token_bucket::TokenBucketConfig;
-use lasthop::link::impairment::Impairments;
+use lasthop::link::impairment;
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::sample::Sample;
 use lasthop::scenario::network::Link;
@@ -232,7 +232,7 @@ pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
             let (shaper, policer, duplicate, corrupt) = impaired;
             let l =
                 Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
-            let impairments = Impairments { policer, duplicate, corrupt };
+            let impairments = impairment::Impairments { policer, duplicate, corrupt };
             let l = Link { shaper, impairments, ..l };
             let Some((gaps, start)) = trace_of else { return l };
             let mut times: Vec<u32> = gaps
