@@ -116,8 +116,8 @@ lint: build ## formatting, lints, docs of the crates, types, licences, sources a
 	$(FORMAT) --check {} +
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-	$(BIN)/ruff format --check python tests tools bench
-	$(BIN)/ruff check python tests tools bench
+	$(BIN)/ruff format --check python fidelity tests tools bench
+	$(BIN)/ruff check python fidelity tests tools bench
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest lasthop._native
 	@cargo deny --version >/dev/null 2>&1 || { echo "make lint: cargo-deny is missing; install it with: cargo install --locked cargo-deny" >&2; exit 2; }
@@ -127,8 +127,8 @@ lint: build ## formatting, lints, docs of the crates, types, licences, sources a
 
 format: build ## format all sources
 	$(FORMAT) {} +
-	$(BIN)/ruff format python tests tools bench
-	$(BIN)/ruff check --fix python tests tools bench
+	$(BIN)/ruff format python fidelity tests tools bench
+	$(BIN)/ruff check --fix python fidelity tests tools bench
 
 fuzz: ## run each fuzz target for SECONDS=60 (needs nightly Rust and cargo-fuzz)
 	tools/fuzz.sh $(SECONDS)
@@ -166,10 +166,10 @@ reproduce: build ## all figures of the papers, into out/
 	$(BIN)/lasthop reproduce --out $(OUT)
 
 fidelity: build ## compare with the reference results of ns-2 and ns-3 and write docs/fidelity*.md
-	$(BIN)/python -m lasthop.validation
+	$(BIN)/python -m fidelity
 
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
-	$(BIN)/python -m lasthop.reproduction.figures $(OUT)
+	$(BIN)/python -m fidelity.expected $(OUT)
 
 docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the profiles' table of docs/scenario.md, the reference of the crates in target/doc
 	$(BIN)/python tools/scheme_pages.py

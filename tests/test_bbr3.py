@@ -1,10 +1,10 @@
-"""BBRv3 beside real Linux: a part of lasthop.validation.bbr3 that takes seconds."""
+"""BBRv3 beside real Linux: a part of fidelity.bbr3 that takes seconds."""
 
 from __future__ import annotations
 
 import pytest
 
-from lasthop.validation import bbr3
+from fidelity import bbr3
 
 SEEDS = 19
 SINGLE = {bbr3.key(c): c for c in bbr3.cells("single")}

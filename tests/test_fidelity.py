@@ -7,9 +7,9 @@ import json
 import ns2_more
 import pytest
 
-from lasthop.validation import pages, quick, references
-from lasthop.validation.agreement import Cell, Table
-from lasthop.validation.measuring import Measured
+from fidelity import pages, quick, references
+from fidelity.agreement import Cell, Table
+from fidelity.measuring import Measured
 
 PAGES = {suite.page: name for name, suite in pages.SUITES.items()}
 RECORD = json.loads(quick.RECORD.read_text(encoding="utf-8"))
@@ -18,7 +18,7 @@ RECORD = json.loads(quick.RECORD.read_text(encoding="utf-8"))
 @pytest.mark.parametrize("page", list(RECORD["pages"]))
 def test_the_verdicts_of_a_page_still_hold(page: str) -> None:
     assert quick.check(page) == [], (
-        f"`python -m lasthop.validation {PAGES[page]}` writes docs/{page}.md; look at its verdicts"
+        f"`python -m fidelity {PAGES[page]}` writes docs/{page}.md; look at its verdicts"
     )
 
 
@@ -29,7 +29,7 @@ def test_the_pages_are_of_these_reference_tables() -> None:
 @pytest.mark.parametrize("page", list(PAGES))
 def test_a_page_that_names_its_commit_is_recorded(page: str) -> None:
     assert (", commit " in quick.page_text(page)) == (page in RECORD["pages"]), (
-        f"`python -m lasthop.validation {PAGES[page]}`"
+        f"`python -m fidelity {PAGES[page]}`"
     )
 
 

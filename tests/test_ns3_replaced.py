@@ -10,9 +10,9 @@ import ns3_replaced as tool
 import ns3_silent as silent
 import pytest
 
-from lasthop.validation import ns3
-from lasthop.validation.agreement import Cell, Table
-from lasthop.validation.references import NS3, read
+from fidelity import ns3
+from fidelity.agreement import Cell, Table
+from fidelity.references import NS3, read
 
 
 def rows() -> list[dict[str, str]]:

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from lasthop.validation import measuring, pages, quick, references
-from lasthop.validation.agreement import Table
-from lasthop.validation.suite import Columns, Comparison, Reference, Suite
+from fidelity import measuring, pages, quick, references
+from fidelity.agreement import Table
+from fidelity.suite import Columns, Comparison, Reference, Suite
 
 ROW = {"variant": "Reno", "runs": "3", "goodput_bps_mean": "900000", "ci95_half": "5000"}
 COUNTS = {"retrans": "12.5", "timeouts": "1.5"}
@@ -102,14 +102,14 @@ def test_a_page_is_written_as_recorded(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(quick, "RECORD", tmp_path / "record.json")
     monkeypatch.setattr(quick, "page_text", lambda p: (tmp_path / f"{p}.md").read_text())
     monkeypatch.setattr(pages, "commit", lambda: "abc1234")
-    monkeypatch.setattr("lasthop.reproduction.evidence.update", found.__setitem__)
+    monkeypatch.setattr("fidelity.evidence.update", found.__setitem__)
     assert pages.compare("mine", 3, write=False) == [
         f"one: {text}" for text, good in table.verdicts() if not good
     ]
     assert list(tmp_path.iterdir()) == []
     pages.compare("mine", 3, write=True)
     text = (tmp_path / "mine.md").read_text()
-    assert text.startswith("# Mine\n\nMade by `python -m lasthop.validation mine --seeds 3`")
+    assert text.startswith("# Mine\n\nMade by `python -m fidelity mine --seeds 3`")
     assert "commit abc1234;" in text
     assert "| Reno | 900.0 |" in text
     assert quick.check("mine") == []

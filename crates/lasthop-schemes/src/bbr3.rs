@@ -57,7 +57,7 @@
 //!
 //! # Comparison with Linux
 //!
-//! `python -m lasthop.validation.bbr3` repeats the published cells of `tests/reference/linux`. The
+//! `python -m fidelity.bbr3` repeats the published cells of `tests/reference/linux`. The
 //! source left segmentation offload on at the end hosts, so that what Linux sends together, two
 //! segments at 10 Mbit/s and two to four at 50, passes the emulator as one frame: lost as one and
 //! acknowledged as one. With `segmentation_offload` 20 of 21 cells end to end are within 10 % of

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lasthop.validation import ns2_traces
-from lasthop.validation.agreement import Table
-from lasthop.validation.ns2_traces import SCHEMES
-from lasthop.validation.references import Row, ns2_rows
-from lasthop.validation.suite import Columns, Comparison, Reference, Suite, known_scheme
+from fidelity import ns2_traces
+from fidelity.agreement import Table
+from fidelity.ns2_traces import SCHEMES
+from fidelity.references import Row, ns2_rows
+from fidelity.suite import Columns, Comparison, Reference, Suite, known_scheme
 
 BULK = """
 duration = "200 s"

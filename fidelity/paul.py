@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from fidelity.agreement import Cell, Table
+from fidelity.measuring import CORES
+from fidelity.ns2_traces import SCHEMES
+from fidelity.references import NS2, Row, ns2_rows, read
+from fidelity.suite import Comparison, Suite
 from lasthop import _native
-from lasthop.validation.agreement import Cell, Table
-from lasthop.validation.measuring import CORES
-from lasthop.validation.ns2_traces import SCHEMES
-from lasthop.validation.references import NS2, Row, ns2_rows, read
-from lasthop.validation.suite import Comparison, Suite
 
 NETWORK = """
 duration = "100 s"

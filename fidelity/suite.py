@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from fidelity.agreement import Cell, Table
+from fidelity.measuring import FIRST_FLOW, Measured, Quantity, measure
+from fidelity.references import Row
 from lasthop import CongestionControl, _native
-from lasthop.validation.agreement import Cell, Table
-from lasthop.validation.measuring import FIRST_FLOW, Measured, Quantity, measure
-from lasthop.validation.references import Row
 
 #: Minimum number of seeds of a cell; a reference with more runs sets a larger number.
 SEEDS = 40

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lasthop.validation import ns2, ns3_mimics
-from lasthop.validation.agreement import Cell, Table
-from lasthop.validation.measuring import Measured
-from lasthop.validation.ns3_variants import VARIANTS, Variant
-from lasthop.validation.references import NS3, Row, read
-from lasthop.validation.suite import Comparison, Reference, Suite, known_scheme
+from fidelity import ns2, ns3_mimics
+from fidelity.agreement import Cell, Table
+from fidelity.measuring import Measured
+from fidelity.ns3_variants import VARIANTS, Variant
+from fidelity.references import NS3, Row, read
+from fidelity.suite import Comparison, Reference, Suite, known_scheme
 
 REFERENCE = NS3 / "goodput.csv"
 #: The same with rules of ns-3 replaced by those here (tools/ns3_replaced.py).
@@ -178,7 +178,7 @@ def mimic(variant: Variant) -> Table | None:
     )
     rows = [row for row in rows_of(variant) if float(row["loss"]) > 0]
     about = (
-        "The prediction of ns-3's rules (`python/lasthop/validation/ns3_mimics.py`), which are read"
+        "The prediction of ns-3's rules (`fidelity/ns3_mimics.py`), which are read"
         f" from its sources and fitted to no cell; {MIMIC_SEEDS} seeds."
     )
     cells = with_rule.cells(rows, MIMIC_SEEDS)

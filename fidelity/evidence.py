@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lasthop import catalogue, quantities
-from lasthop.experiments import experiment
 from lasthop.experiments.store import write_whole
+from lasthop.scenarios import experiment
 
 #: Start of `paper` in a claim that is the project's and not a paper's.
 OWN_CLAIM_PREFIX = "(ours"

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from fidelity import ns3, ns3_mimics
+from fidelity.agreement import Table
+from fidelity.measuring import ALL_FLOWS, Measured, Run, measure
+from fidelity.references import NS3, Row, ns2_rows, read
+from fidelity.suite import Columns, Comparison, Reference, Suite
 from lasthop import CongestionControl
-from lasthop.validation import ns3, ns3_mimics
-from lasthop.validation.agreement import Table
-from lasthop.validation.measuring import ALL_FLOWS, Measured, Run, measure
-from lasthop.validation.references import NS3, Row, ns2_rows, read
-from lasthop.validation.suite import Columns, Comparison, Reference, Suite
 
 #: What ns-2 does, switch by switch.
 NS2_RULES = 'overhead = "34 B"\naccess = "ns-2"\nbackoff_includes_cw = false'

@@ -15,10 +15,10 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
+from fidelity.agreement import BIAS, WORST, Cell, Table
+from fidelity.measuring import QUANTITIES, simulate
+from fidelity.references import ROOT, digests
 from lasthop.experiments.store import write_whole
-from lasthop.validation.agreement import BIAS, WORST, Cell, Table
-from lasthop.validation.measuring import QUANTITIES, simulate
-from lasthop.validation.references import ROOT, digests
 
 RECORD = ROOT / "tests/fidelity.json"
 #: Seeds of a cell, and cells of a table.

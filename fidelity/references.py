@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 #: The clone of the repository; a wheel has no reference tables.
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[1]
 REFERENCES = ROOT / "tests/reference"
 NS2, NS3, LINUX = (REFERENCES / name for name in ("ns2", "ns3", "linux"))
 

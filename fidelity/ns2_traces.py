@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from fidelity.references import ROOT, ns2_rows
 from lasthop import _native
-from lasthop.validation.references import ROOT, ns2_rows
 
 FIXTURES = ROOT / "crates/lasthop-sim/tests/fixtures/ns2"
 #: Folders with settings or agents that the tables' scenarios do not have; tests/sim/ns2_exact.rs

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lasthop.validation.agreement import Cell, Table
-from lasthop.validation.measuring import DOWNLOAD, Measured, measured, simulate
-from lasthop.validation.ns2_traces import SCHEMES
-from lasthop.validation.references import NS2, Row, read
-from lasthop.validation.suite import Comparison, Reference, Suite
+from fidelity.agreement import Cell, Table
+from fidelity.measuring import DOWNLOAD, Measured, measured, simulate
+from fidelity.ns2_traces import SCHEMES
+from fidelity.references import NS2, Row, read
+from fidelity.suite import Comparison, Reference, Suite
 
 #: These count apart in the catalogue's evidence.
 KIND = "ns-2 outages"

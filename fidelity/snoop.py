@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from lasthop.validation import wlan
-from lasthop.validation.agreement import Cell, Table
-from lasthop.validation.measuring import ALL_FLOWS, FIRST_FLOW, Measured, measure
-from lasthop.validation.ns2_traces import SCHEMES
-from lasthop.validation.references import Row, ns2_rows
-from lasthop.validation.suite import Columns, Comparison, Suite
+from fidelity import wlan
+from fidelity.agreement import Cell, Table
+from fidelity.measuring import ALL_FLOWS, FIRST_FLOW, Measured, measure
+from fidelity.ns2_traces import SCHEMES
+from fidelity.references import Row, ns2_rows
+from fidelity.suite import Columns, Comparison, Suite
 
 #: A frame reaches the far end of ns-2's LAN `delay` after it begins, here after its end: what its
 #: air time takes is taken off.

@@ -3,7 +3,7 @@
 Writes docs/fidelity*.md, the record of the quick form (tests/fidelity.json) and the evidence in the
 catalogue.
 
-    python -m lasthop.validation [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N]
+    python -m fidelity [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N]
         [--check | --quick]
 
 Exact: every recovery trace of the fixtures, segment by segment and ACK by ACK, within a
@@ -20,10 +20,8 @@ from __future__ import annotations
 import argparse
 import subprocess
 
-from lasthop import __version__
-from lasthop.experiments.store import write_whole
-from lasthop.reproduction import evidence
-from lasthop.validation import (
+from fidelity import (
+    evidence,
     janevski,
     noor,
     ns2,
@@ -34,9 +32,11 @@ from lasthop.validation import (
     snoop,
     wlan,
 )
-from lasthop.validation.agreement import Table
-from lasthop.validation.references import REFERENCES, ROOT
-from lasthop.validation.suite import SEEDS, Suite
+from fidelity.agreement import Table
+from fidelity.references import REFERENCES, ROOT
+from fidelity.suite import SEEDS, Suite
+from lasthop import __version__
+from lasthop.experiments.store import write_whole
 
 SUITES: dict[str, Suite] = {
     "dupack": ns2.DUPACK_SUITE,
@@ -105,7 +105,7 @@ def commit() -> str:
 def head(name: str, seeds: int, made_of: str) -> str:
     """The title of a page, and of what it is made."""
     return (
-        f"# {SUITES[name].title}\n\nMade by `python -m lasthop.validation {name} --seeds {seeds}`"
+        f"# {SUITES[name].title}\n\nMade by `python -m fidelity {name} --seeds {seeds}`"
         f" with lasthop {__version__}, commit {made_of}; do not edit. The rule of agreement is in"
         " [numbers.md](numbers.md#agreement-with-a-reference).\n\n"
     )
@@ -139,9 +139,9 @@ def compare(name: str, seeds: int, write: bool) -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of `python -m lasthop.validation`."""
+    """The options of `python -m fidelity`."""
     made = argparse.ArgumentParser(
-        prog="python -m lasthop.validation",
+        prog="python -m fidelity",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

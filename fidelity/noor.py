@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lasthop.validation.agreement import COUNTS, Table
-from lasthop.validation.measuring import DELIVERED, Run
-from lasthop.validation.references import NS2, Row, ns2_rows, read
-from lasthop.validation.suite import Columns, Comparison, Suite
+from fidelity.agreement import COUNTS, Table
+from fidelity.measuring import DELIVERED, Run
+from fidelity.references import NS2, Row, ns2_rows, read
+from fidelity.suite import Columns, Comparison, Suite
 
 SECONDS = 40
 HEADERS, PAYLOAD = 40, 76

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from fidelity.measuring import Measured
 from lasthop.analysis.statistics import t_quantile
-from lasthop.validation.measuring import Measured
 
 #: No cell may differ by more than WORST standard errors, and at most SHARE of the cells by more
 #: than FAR.

@@ -1,7 +1,7 @@
 """BBRv3 beside real Linux (google/bbr v3): tests/reference/linux/bbr3_*.csv, whose README says how
 they were measured.
 
-    python -m lasthop.validation.bbr3 [single|split …] [--seeds N] [--cells 40-4-10,…] [--by-frame]
+    python -m fidelity.bbr3 [single|split …] [--seeds N] [--cells 40-4-10,…] [--by-frame]
         [--check]
 
 A cell is a transfer of 10 s × the smaller rate; its figure is size / (completion + 2 RTT for TLS),
@@ -26,9 +26,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from fidelity.measuring import CORES
+from fidelity.references import LINUX
 from lasthop import _native
-from lasthop.validation.measuring import CORES
-from lasthop.validation.references import LINUX
 
 #: The source's own neighbours are twice as fast.
 OUTLIER = (1.0, 0.0, 30.0)
