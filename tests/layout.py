@@ -15,7 +15,21 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from lasthop.experiments.chart_spec import Chart
+from lasthop.experiments.comparison import Comparison
+from lasthop.plotting import charts
+
 SLACK = 0.5  # pixels by which boxes may touch
+
+
+def default_figure(comparison: Comparison) -> Figure:
+    """The figure that a comparison has without further words."""
+    return charts.draw(comparison, Chart())
+
+
+def scatter(comparison: Comparison) -> Figure:
+    """Goodput against delay."""
+    return charts.draw(comparison, Chart("scatter", ("goodput_bps",), x="one_way_delay_s_p95"))
 
 
 def faults(figure: Figure, zoomed: bool = False) -> list[str]:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from fidelity import evidence
 from lasthop import catalogue
-from lasthop.experiments import experiment
-from lasthop.reproduction import evidence, figures
+from lasthop.experiments.figure_result import read_expected
+from lasthop.scenarios import experiment
 
 
 def entry(name: str, family: str, group: str | None = None) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def test_unsafe_schemes_are_marked() -> None:
 
 
 def test_the_recorded_verdicts_are_evidence() -> None:
-    found = evidence.from_figures(figures.read_expected(experiment.FOLDER))
+    found = evidence.from_figures(read_expected(experiment.FOLDER))
     known = {
         s: [e for e in entries if e["kind"] == catalogue.FIGURE_EVIDENCE]
         for s, entries in catalogue.evidence().items()

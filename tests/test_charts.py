@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from lasthop.errors import InputError
-from lasthop.experiments import plan
+from lasthop.experiments import chart_spec, plan
+from lasthop.experiments.chart_spec import Chart
 from lasthop.experiments.comparison import Comparison, compare
-from lasthop.plotting import chart_spec, charts, kinds, points, styles
-from lasthop.plotting.chart_spec import Chart
+from lasthop.plotting import charts, kinds, points, styles
 
 GOODPUT, DELAY = "goodput_bps", "one_way_delay_s_p95"
 NAMES = [GOODPUT, DELAY, "radio_capacity_bps", "utilisation"]

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from fakes import FakeLoader, Randomness
 
+from lasthop.analysis import claim_text
 from lasthop.errors import InputError
-from lasthop.experiments import experiment, plan
+from lasthop.experiments import plan
 from lasthop.experiments.comparison import Comparison, compare
-from lasthop.experiments.experiment import Claim
-from lasthop.reproduction import claim_text, claims
+from lasthop.reproduction import claims
+from lasthop.scenarios import experiment
+from lasthop.scenarios.experiment import Claim
 
 
 def measured(

@@ -10,10 +10,11 @@ from fakes import FakeLoader, FakeScenario, classified, run_json
 
 import lasthop
 from lasthop import _native
-from lasthop.analysis import metrics, run_text
+from lasthop.analysis import metrics
 from lasthop.errors import InputError
 from lasthop.experiments import plan
 from lasthop.experiments.comparison import compare
+from lasthop.tables import run_text
 
 COUNTS = [
     "wireless_as_wireless",

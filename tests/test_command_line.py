@@ -15,7 +15,7 @@ from busy import PATIENCE, children_cpu_seconds, cpu_seconds
 from processes import rows_of, wait_for
 
 from lasthop import _native
-from lasthop.cli import arguments, command_tree
+from lasthop.cli import arguments
 from lasthop.cli.main import main
 
 HEAVY = ["polars", "numpy", "scipy", "matplotlib", "rich"]
@@ -338,7 +338,7 @@ def test_an_option_of_another_command_is_refused_with_a_hint(
 
 
 def test_no_command_takes_an_abbreviation(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in command_tree.commands():
+    for command in arguments.tree():
         for option in command.options():
             name = option.flags[-1] if option.flags else ""
             taken = {flag for o in command.options() for flag in o.flags}
@@ -358,7 +358,7 @@ FORMS = {"N|A..B": "N", "SCHEMES": "S1,S2,…", "S,…": "S1,S2,…"}
 
 def test_an_option_takes_the_same_value_in_all_commands() -> None:
     values: dict[str, set[str]] = {}
-    for command in command_tree.commands():
+    for command in arguments.tree():
         for option in command.options():
             for flag in option.flags:
                 values.setdefault(flag, set()).add(FORMS.get(option.value, option.value))

@@ -23,10 +23,11 @@ from pages import PAGES, ROOT, SCENARIO_PAGE, Block, all_of, blocks, commands, i
 from lasthop import _native, own_schemes, quantities
 from lasthop.cli import arguments
 from lasthop.cli.main import main
-from lasthop.experiments import experiment, plan, sweep_table
+from lasthop.experiments import chart_spec, plan, sweep_table
 from lasthop.live import link as live
-from lasthop.plotting import chart_spec, styles
+from lasthop.plotting import styles
 from lasthop.reproduction import figures
+from lasthop.scenarios import experiment
 
 KINDS = {"python", "rust", "sh", "toml", "text", "mermaid", "yaml"}
 

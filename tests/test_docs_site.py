@@ -21,7 +21,7 @@ from browser import opened
 
 import lasthop
 from lasthop.analysis import schemas
-from lasthop.cli import command_tree
+from lasthop.cli import arguments
 
 
 @functools.cache
@@ -41,7 +41,7 @@ def pages() -> dict[str, str]:
 
 def test_every_command_and_option_has_a_place() -> None:
     found = reference_pages.command_pages()
-    for command in command_tree.commands():
+    for command in arguments.tree():
         text = found[command.name or "lasthop"].replace("\\|", "|")
         for option in command.options():
             for flag in option.flags or (option.value,):

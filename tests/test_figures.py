@@ -10,8 +10,8 @@ import lasthop
 from lasthop.analysis import series
 from lasthop.cli.main import main
 from lasthop.errors import InputError
-from lasthop.experiments import experiment
-from lasthop.reproduction import figures
+from lasthop.experiments.figure_result import FigureResult, read_expected
+from lasthop.scenarios import experiment
 
 # What the dossier of zeng2006 asks for, and its future work, with the number of claims.
 ZENG = {
@@ -82,7 +82,7 @@ OWN_LENGTH = ("fig04", "fig16", "fig16b")
 DRAWN = ["yun2009/fig04", "yun2009/fig13b", "yun2009/table1", "noor/fig02", "related/split"]
 
 
-def reproduced(figure: str, out: Path | None) -> figures.FigureResult:
+def reproduced(figure: str, out: Path | None) -> FigureResult:
     paper, name = figure.split("/")
     seeds, duration = SHORT[paper]
     own = paper == "yun2009" and name in OWN_LENGTH
@@ -118,7 +118,7 @@ def test_figure_files_are_complete(figure: experiment.Figure) -> None:
     for claim in figure.claims:
         assert claim.text
         assert claim.paper is not None
-    recorded = figures.read_expected(experiment.FOLDER).get(figure.id, {})
+    recorded = read_expected(experiment.FOLDER).get(figure.id, {})
     assert set(recorded) == {c.id for c in figure.claims}
 
 
@@ -131,7 +131,7 @@ def test_a_least_effect_is_written(figure: str) -> None:
 
 
 def test_recorded_verdicts_name_known_figures() -> None:
-    assert set(figures.read_expected(experiment.FOLDER)) <= set(experiment.all_ids())
+    assert set(read_expected(experiment.FOLDER)) <= set(experiment.all_ids())
 
 
 def test_verdicts_of_zeng2006_are_as_recorded() -> None:

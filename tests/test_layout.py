@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes import CATALOGUE, FakeLoader, run_json
-from layout import faults
+from layout import default_figure, faults, scatter
 from matplotlib.text import Text
 
 import lasthop
 from lasthop import _native
-from lasthop.experiments import experiment, plan
+from lasthop.experiments import plan
 from lasthop.experiments.comparison import Comparison, compare
-from lasthop.plotting import plots
+from lasthop.experiments.figure_result import FigureResult
+from lasthop.experiments.recorder import Recorder
+from lasthop.plotting import paper_figure, plots
 from lasthop.reproduction import figures
-from lasthop.reproduction.figures import FigureResult, Options
-from lasthop.reproduction.recorder import Recorder
+from lasthop.reproduction.figures import Options
+from lasthop.scenarios import experiment
 
 SCALE = {"_bps": 1e6, "_s": 1.0, "_share": 1.0, "_ratio": 1.0, "jain": 1.0, "accuracy": 1.0}
 
@@ -97,7 +99,7 @@ def one_of_each_kind() -> list[Any]:
 
 @pytest.mark.parametrize("figure", one_of_each_kind())
 def test_every_shipped_figure_has_a_valid_layout(figure: experiment.Figure) -> None:
-    drawing = figures.draw(with_made_up_values(figure))
+    drawing = paper_figure.draw(with_made_up_values(figure))
     assert drawing is not None
     assert faults(drawing, zoomed=figure.plot is not None and figure.plot.kind == "series") == []
 
@@ -106,7 +108,7 @@ def test_every_shipped_figure_has_a_valid_layout(figure: experiment.Figure) -> N
 @pytest.mark.parametrize("name", experiment.all_ids())
 def test_shipped_figures_have_a_valid_layout_with_measured_values(name: str) -> None:
     figure = lasthop.reproduce(name, quick=True).figures[0]
-    drawing = figures.draw(figure)
+    drawing = paper_figure.draw(figure)
     assert drawing is not None
     assert (
         faults(
@@ -164,7 +166,7 @@ def compared(
 )
 def test_default_plots_have_a_valid_layout(name: str, schemes: list[str]) -> None:
     vary = VARIED[name]
-    drawing = plots.default_figure(compared(vary, schemes))
+    drawing = default_figure(compared(vary, schemes))
     assert faults(drawing) == []
     assert drawing.get_size_inches()[0] == plots.WIDTH_IN
 
@@ -178,7 +180,7 @@ def test_labels_of_close_points_do_not_overlap(spread: float) -> None:
             else 0.1 + spread * made_up(job, metric)
         )
 
-    figure = plots.scatter(compared({}, SCHEMES, near))
+    figure = scatter(compared({}, SCHEMES, near))
     assert faults(figure) == []
     named = [t.get_text() for t in figure.axes[0].texts]
     assert set(SCHEMES) <= set(named)
@@ -190,13 +192,13 @@ def test_shared_limits_include_all_columns() -> None:
     def rising(job: plan.Job, metric: str) -> float:
         return float(job.case.set.get("last_hop.rate", "1 Mbps").split()[0]) * made_up(job, metric)
 
-    figure = plots.default_figure(compared(LOSS | RATE, SCHEMES[:2], rising))
+    figure = default_figure(compared(LOSS | RATE, SCHEMES[:2], rising))
     assert faults(figure) == []
     assert len({a.get_ylim() for a in figure.axes}) == 1
 
 
 def test_panels_are_wrapped_into_rows_and_columns() -> None:
-    figure = plots.default_figure(compared(LOSS | RATE | QUEUE, SCHEMES[:2]))
+    figure = default_figure(compared(LOSS | RATE | QUEUE, SCHEMES[:2]))
     places = sorted(
         {(round(a.get_position().y0, 3), round(a.get_position().x0, 3)) for a in figure.axes}
     )
@@ -215,20 +217,20 @@ def _words(text: Text) -> str:
 
 
 def test_no_line_joins_categories() -> None:
-    figure = plots.default_figure(compared(QUEUE, SCHEMES[:2], seeds=12))
+    figure = default_figure(compared(QUEUE, SCHEMES[:2], seeds=12))
     assert {str(line.get_linestyle()) for line in figure.axes[0].get_lines()} == {"None"}
     assert [_words(t) for t in figure.axes[0].get_xticklabels()] == [
         "250 packets",
         "codel",
         "fq-codel, packets 1000",
     ]
-    joined = plots.default_figure(compared(LOSS, SCHEMES[:2]))
+    joined = default_figure(compared(LOSS, SCHEMES[:2]))
     assert "None" not in {str(line.get_linestyle()) for line in joined.axes[0].get_lines()}
 
 
 def test_the_caption_explains_the_intervals() -> None:
     for vary in ({}, LOSS):
-        figure = plots.default_figure(compared(vary, SCHEMES[:3], seeds=12))
+        figure = default_figure(compared(vary, SCHEMES[:3], seeds=12))
         assert "mean and 95 % CI, n = 12 runs" in [t.get_text() for t in figure.findobj(Text)]
 
 
@@ -241,7 +243,7 @@ def test_intervals_are_clipped_to_possible_values() -> None:
     def skewed(job: plan.Job, _: str) -> float:
         return 1e6 if job.seed == 1 else 1.0
 
-    figure = plots.default_figure(compared(LOSS, SCHEMES[:2], skewed, seeds=12))
+    figure = default_figure(compared(LOSS, SCHEMES[:2], skewed, seeds=12))
     lows = [
         np.asarray(p.vertices, dtype=float)[:, 1].min()
         for c in figure.axes[0].collections

@@ -6,7 +6,9 @@ import pytest
 from fakes import run_json
 
 import lasthop
-from lasthop.analysis import limits, metrics, run_text
+from lasthop import limits
+from lasthop.analysis import metrics
+from lasthop.tables import run_text
 
 NONE = dict.fromkeys(limits.NAMES, 0.0)
 BUFFER = {"limited_by": "relay_buffer", "setting": "i-tcp:buffer", "value": "64000 B"}

@@ -10,16 +10,17 @@ import pytest
 from fakes import CATALOGUE, SECTIONS, FakeLoader
 from hypothesis import given
 from hypothesis import strategies as st
+from layout import default_figure, scatter
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from lasthop.analysis import summary
 from lasthop.experiments import plan
 from lasthop.experiments.comparison import Comparison, compare
 from lasthop.plotting import many_scheme_plots, plots
+from lasthop.tables import summary
 
 LONG = "packet-control:dupack_threshold=12:sender=(reno:recovery=newreno)"
 EVERYBODY = [*CATALOGUE, LONG, "MyOwnRule"]
@@ -145,7 +146,7 @@ QUICK = ("scatter, all alike", "loss", "many values", "long words")
 def test_one_panel_per_group_without_overlapping_names(
     value: Callable[[str, int, str], float], vary: dict[str, list[str]]
 ) -> None:
-    figure = plots.default_figure(compared(value, vary))
+    figure = default_figure(compared(value, vary))
     check(figure, len(SECTIONS) + 1)
     assert (
         figure.get_size_inches()[1] < 13.5
@@ -175,7 +176,7 @@ def test_one_panel_per_group_without_overlapping_names(
 
 
 def test_reno_is_grey_in_every_panel() -> None:
-    for axes in plots.default_figure(compared(scattered, LOSS)).axes:
+    for axes in default_figure(compared(scattered, LOSS)).axes:
         grey = [line for line in axes.get_lines() if line.get_label() == "reno"]
         assert [to_hex(str(line.get_color())) for line in grey] == [plots.GREY]
         assert "reno" in [text for text, _ in names(axes)]
@@ -184,12 +185,12 @@ def test_reno_is_grey_in_every_panel() -> None:
 def test_without_reno_the_first_scheme_is_the_reference() -> None:
     result = compared(scattered, LOSS, [x for x in EVERYBODY if x != "reno"])
     assert result.plan.reference == "tahoe"
-    assert all("tahoe" in [text for text, _ in names(a)] for a in plots.default_figure(result).axes)
+    assert all("tahoe" in [text for text, _ in names(a)] for a in default_figure(result).axes)
 
 
 def test_large_groups_are_split() -> None:
     result = compared(scattered, LOSS, ["reno", *(f"Mine{i}" for i in range(20))])
-    figure = plots.default_figure(result)
+    figure = default_figure(result)
     check(figure, 3)
     assert [a.get_title(loc="left") for a in figure.axes] == [
         f"own schemes ({i} of 3)" for i in (1, 2, 3)
@@ -200,7 +201,7 @@ def test_large_groups_are_split() -> None:
     "vary", [{**LOSS, **WORDS}, pytest.param({**WORDS, **LONG_KEY}, marks=pytest.mark.long)]
 )
 def test_each_combination_of_other_keys_has_panels(vary: dict[str, list[str]]) -> None:
-    figure = plots.default_figure(compared(scattered, vary))
+    figure = default_figure(compared(scattered, vary))
     check(figure, 2 * (len(SECTIONS) + 1))
     if vary == {**LOSS, **WORDS}:
         assert figure.axes[0].get_title(loc="left") == "loss recovery\nprofile: rfc"
@@ -209,8 +210,8 @@ def test_each_combination_of_other_keys_has_panels(vary: dict[str, list[str]]) -
 def test_few_schemes_share_one_panel() -> None:
     few = EVERYBODY[: plan.MAX_UNGROUPED]
     assert len(plots.COLOURS) == plan.MAX_UNGROUPED
-    assert len(plots.default_figure(compared(scattered, LOSS, few)).axes) == 1
-    assert len(plots.default_figure(compared(scattered, {}, few)).axes) == 1
+    assert len(default_figure(compared(scattered, LOSS, few)).axes) == 1
+    assert len(default_figure(compared(scattered, {}, few)).axes) == 1
 
 
 # A dozen schemes in the quick tests, all of them in the long ones.
@@ -280,7 +281,7 @@ def test_one_very_long_delay_makes_the_axis_logarithmic(schemes: list[str]) -> N
     def wide(label: str, seed: int, at: str) -> float:
         return 1e10 if label == slow else scattered(label, seed, at)
 
-    figure = plots.scatter(compared(wide, schemes=schemes))
+    figure = scatter(compared(wide, schemes=schemes))
     assert {a.get_xscale() for a in figure.axes} == {"log"}
-    figure = plots.scatter(compared(scattered, schemes=schemes))
+    figure = scatter(compared(scattered, schemes=schemes))
     assert {a.get_xscale() for a in figure.axes} == {"linear"}

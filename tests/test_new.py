@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from busy import PATIENCE
 
-from lasthop import scaffold
+from lasthop.cli import scaffold
 from lasthop.cli.main import main
 from lasthop.errors import InputError
 

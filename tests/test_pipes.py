@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lasthop.experiments import pipes
+from lasthop.scenarios import pipes
 
 TRACE = "1\n2\n"
 HOP = ["--rtt", "40ms", "--set", "duration=1s"]

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import lasthop
 from lasthop import InputError
-from lasthop.experiments import plan, python_values
+from lasthop.experiments import plan
+from lasthop.scenarios import python_values
 
 TEXTS = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}
 NUMBERS = {"rate": 2e6, "rtt": 0.04, "loss": 0.01}

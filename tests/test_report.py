@@ -14,11 +14,11 @@ import browser
 import pytest
 
 import lasthop
-from lasthop.analysis import summary
 from lasthop.analysis.series import measure_label
 from lasthop.cli.main import main
 from lasthop.reporting import bill, chart_data, page, sources
 from lasthop.reporting.study import SchemeUse, Study
+from lasthop.tables import summary
 
 HOSTILE = "<script>document.title=1</script>&amp;"
 #: `compare` refuses markup in labels; the files of a folder may have it nevertheless.

@@ -135,7 +135,7 @@ def test_an_interrupt_while_tables_are_written_names_the_saved_runs(
             " write" in capsys.readouterr().err
         )
     with monkeypatch.context() as patched:
-        patched.setattr("lasthop.analysis.summary.comparison", interrupt)
+        patched.setattr("lasthop.tables.summary.comparison", interrupt)
         assert main(words) == 130
         assert "6 of 6 runs are finished but not saved; use --out" in capsys.readouterr().err
     assert main([*words, "--out", str(tmp_path)]) == 0

@@ -10,7 +10,7 @@ import pytest
 from documents import validate
 
 from lasthop.analysis import schemas
-from lasthop.cli import command_tree
+from lasthop.cli import arguments
 from lasthop.cli import schema as command
 from lasthop.cli.main import main
 
@@ -117,7 +117,7 @@ def test_other_commands(
 
 
 def test_every_command_with_json_has_a_schema() -> None:
-    tree = command_tree.commands()
+    tree = arguments.tree()
     with_json = {c.name for c in tree if any("--json" in o.flags for o in c.options())}
     # `merge` prints the document of a sweep.
     assert with_json - {"merge"} == set(schemas.NAMES) - {"baseline", "scenario"}

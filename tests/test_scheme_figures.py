@@ -4,7 +4,7 @@ import scheme_figures
 import scheme_pages
 
 from lasthop import catalogue
-from lasthop.experiments import experiment
+from lasthop.scenarios import experiment
 
 ENTRIES = catalogue.entries()
 

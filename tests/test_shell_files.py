@@ -13,9 +13,10 @@ import shell_files
 from optional import needs
 from pages import ROOT, of
 
-from lasthop.cli import command_tree, completion
+from lasthop.cli import arguments, completion
 from lasthop.cli.main import main
-from lasthop.plotting import chart_spec, styles
+from lasthop.experiments import chart_spec
+from lasthop.plotting import styles
 
 #: Typed words, and completions; a word that ends in "…" is the start of the list.
 CASES = {
@@ -92,7 +93,7 @@ def test_values_that_the_scripts_repeat() -> None:
 def test_the_manual_page_has_every_option(tmp_path: Path) -> None:
     text = {f.name: f for f in shell_files.write(tmp_path)}["lasthop.1"].read_text(encoding="ascii")
     plain = text.replace("\\-", "-")
-    for command in command_tree.commands():
+    for command in arguments.tree():
         section = plain.split(f'.SS "lasthop {command.name}"')[-1].split(".SS")[0]
         for option in command.options():
             for flag in set(option.flags) - {"-h", "--help"}:

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lasthop.cli import arguments as full
-from lasthop.cli import command_tree, commands, json_text, plain_reader
+from lasthop.cli import arguments, commands, json_text, plain_reader
 from lasthop.cli.main import main
 from lasthop.errors import InputError
 
@@ -34,13 +33,13 @@ OWN = {
     "lasthop.cli.run",
     "lasthop.congestion",
     "lasthop.errors",
-    "lasthop.experiments",
-    "lasthop.experiments.interrupts",
-    "lasthop.experiments.scenario_source",
+    "lasthop.interrupts",
     "lasthop.quantities",
+    "lasthop.scenarios",
+    "lasthop.scenarios.scenario_source",
     "lasthop.single_run",
 }
-AS_TEXT = OWN | {"lasthop.analysis", "lasthop.analysis.limits", "lasthop.analysis.run_text"}
+AS_TEXT = OWN | {"lasthop.limits", "lasthop.tables", "lasthop.tables.run_text"}
 AS_JSON = OWN | {"lasthop.cli.json_text"}
 #: Modules of the standard library that would take a tenth of the time of a short run or more.
 SLOW = {
@@ -91,7 +90,7 @@ def test_a_run_over_a_last_hop_with_a_scheme_imports_no_reader_of_values() -> No
 
 EXAMPLES = [
     shlex.split(line, comments=True)[1:]
-    for command in command_tree.commands()
+    for command in arguments.tree()
     for line in command.examples
 ]
 
@@ -99,7 +98,7 @@ EXAMPLES = [
 def parsed(words: list[str]) -> dict[str, Any] | str:
     """The options as argparse reads them, or its message."""
     try:
-        return vars(full.parse(words))
+        return vars(arguments.parse(words))
     except InputError as error:
         return str(error)
     except SystemExit:
@@ -142,9 +141,9 @@ def test_what_is_read_without_argparse_is_as_argparse_reads_it(words: list[str])
 def test_the_parser_of_one_command_refuses_as_the_parser_of_all() -> None:
     for words in (["run", "--sede", "3"], ["compare", "--seeds", "x"], ["run", "a", "b"]):
         with pytest.raises(InputError) as alone:
-            full.parse(words)
+            arguments.parse(words)
         with pytest.raises(InputError) as of_all:
-            full.parser().parse_args(words)
+            arguments.parser().parse_args(words)
         assert str(alone.value) == str(of_all.value)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import zeng2006_modern as modern
 
-from lasthop.experiments import experiment, plan
+from lasthop.experiments import plan
+from lasthop.scenarios import experiment
 
 RADIO = 2
 KINDS = ["enqueued", "dropped_at_queue", "arrived", "lost_on_air"]

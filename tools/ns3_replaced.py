@@ -16,10 +16,10 @@ import statistics
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+from fidelity.measuring import CORES
+from fidelity.references import ROOT
 from lasthop.analysis.statistics import t_quantile
 from lasthop.experiments.store import write_whole
-from lasthop.validation.measuring import CORES
-from lasthop.validation.references import ROOT
 
 REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
 REPLACED = ROOT / "tests/reference/ns3/replaced.csv"

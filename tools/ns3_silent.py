@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ns3_replaced import mean_and_half
 
+from fidelity.measuring import CORES
+from fidelity.references import NS3, Row, read
 from lasthop.experiments.store import write_whole
-from lasthop.validation.measuring import CORES
-from lasthop.validation.references import NS3, Row, read
 
 SILENT = NS3 / "wifi_silent.csv"
 #: Of a row of wifi.csv: what says which cell it is.

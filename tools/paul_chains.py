@@ -17,8 +17,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fidelity.paul import frozen_rows, min_rto_of
 from lasthop import _native
-from lasthop.validation.paul import frozen_rows, min_rto_of
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 

@@ -15,7 +15,8 @@ import profile_table
 
 import lasthop
 from lasthop.analysis import schemas
-from lasthop.cli.command_tree import Command, Group, Option, commands
+from lasthop.cli import arguments
+from lasthop.cli.command_tree import Command, Group, Option
 
 Schema = Mapping[str, Any]
 
@@ -45,7 +46,7 @@ def _plain(text: str) -> str:
 
 def command_pages() -> dict[str, str]:
     """A page per command, by name; the page of `lasthop` alone has the name "lasthop"."""
-    return {command.name or "lasthop": _command_page(command) for command in commands()}
+    return {command.name or "lasthop": _command_page(command) for command in arguments.tree()}
 
 
 def _command_page(command: Command) -> str:

@@ -12,8 +12,8 @@ import scheme_pages
 
 from lasthop import catalogue, quantities
 from lasthop.catalogue import Entry
-from lasthop.experiments import experiment, table_reader
 from lasthop.experiments.store import write_whole
+from lasthop.scenarios import experiment, table_reader
 
 FILE = scheme_pages.ROOT / "docs/scheme-figures.md"
 PAPERS = ("zeng2006", "yun2009", "paul2005", "noor", "janevski2009")

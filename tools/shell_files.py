@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lasthop import _native
-from lasthop.cli import completion, main
+from lasthop.cli import arguments, completion, main
 from lasthop.cli.arguments import DESCRIPTION, SHELLS
-from lasthop.cli.command_tree import Command, Option, commands
+from lasthop.cli.command_tree import Command, Option
 from lasthop.experiments.store import write_whole
 
 FOLDER = Path(__file__).parents[1] / "packaging/data/share"
@@ -91,7 +91,7 @@ def manual(tree: Sequence[Command], version: str) -> str:
 def write(folder: Path) -> list[Path]:
     """Write all files below a folder `share`."""
     texts = {COMPLETIONS[shell]: completion.script(shell) for shell in SHELLS}
-    texts[MANUAL] = manual(commands(), _native.version())
+    texts[MANUAL] = manual(arguments.tree(), _native.version())
     written = []
     for name, text in texts.items():
         file = folder / name

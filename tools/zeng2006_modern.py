@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 
 import lasthop
-from lasthop.analysis import metrics, statistics, summary
-from lasthop.experiments import experiment, plan
+from lasthop.analysis import metrics, statistics
+from lasthop.experiments import plan
 from lasthop.experiments.comparison import Comparison, compare
 from lasthop.experiments.plan import Job, Source
 from lasthop.experiments.pool import Cancel
 from lasthop.experiments.store import Metrics, write_whole
+from lasthop.scenarios import experiment
+from lasthop.tables import summary
 
 PAGE = Path(__file__).parents[1] / "docs/zeng2006-modern.md"
 MARKS = ("<!-- written by hand -->", "<!-- end -->")

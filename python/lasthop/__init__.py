@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     )
     from lasthop.batches import compare, reproduce, sweep
     from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.figure_result import Reproduction
+    from lasthop.experiments.run_result import RunResult
     from lasthop.experiments.sweep_result import SweepResult
     from lasthop.inspection.inspection import Inspection
     from lasthop.own_schemes import configure
-    from lasthop.reproduction.figures import Reproduction
-    from lasthop.run_result import RunResult
     from lasthop.runs import explain, inspect, replay, run
 
 # Imported at first use, so that `lasthop --help` answers at once.
@@ -56,12 +56,12 @@ _LAZY = {
     "compare": "batches",
     "sweep": "batches",
     "reproduce": "batches",
-    "RunResult": "run_result",
+    "RunResult": "experiments.run_result",
     "SweepResult": "experiments.sweep_result",
     "configure": "own_schemes",
     "Inspection": "inspection.inspection",
     "Comparison": "experiments.comparison",
-    "Reproduction": "reproduction.figures",
+    "Reproduction": "experiments.figure_result",
 }
 
 

@@ -4,7 +4,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lasthop.own_schemes import SchemeClass
+# A subclass of lasthop.CongestionControl or lasthop.Agent.
+SchemeClass = type[Any]
 
 __all__ = [
     "Ack",

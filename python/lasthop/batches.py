@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import extras, quantities
 from lasthop.errors import Abandoned, InputError
-from lasthop.experiments import experiment, plan, pool
-from lasthop.experiments.experiment import Figure
+from lasthop.experiments import plan, pool
 from lasthop.experiments.plan import Scheme
-from lasthop.experiments.python_values import (
+from lasthop.scenarios import experiment
+from lasthop.scenarios.experiment import Figure
+from lasthop.scenarios.python_values import (
     ScenarioDict,
     Settings,
     axis_texts,
@@ -24,11 +25,12 @@ from lasthop.experiments.python_values import (
 )
 
 if TYPE_CHECKING:
+    from lasthop.experiments.chart_spec import Chart
     from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.figure_result import FigureResult, Reproduction
     from lasthop.experiments.sweep import Runs
     from lasthop.experiments.sweep_result import SweepResult
-    from lasthop.plotting.chart_spec import Chart
-    from lasthop.reproduction.figures import FigureResult, Options, Reproduction
+    from lasthop.reproduction.figures import Options
 
 #: Most processes of a sweep; more are taken for a mistake.
 MAX_JOBS = 10_000
@@ -204,10 +206,11 @@ def sweep(
     last_hop, flows = with_options(last_hop, flows, options)
     import time
 
-    from lasthop.cli.progress import SweepProgress
-    from lasthop.experiments import outputs, pipes, store, sweep_run, sweep_setup
+    from lasthop.experiments import store, sweep_run, sweep_setup
     from lasthop.experiments import sweep as sweeps
     from lasthop.experiments.sweep_result import SweepResult, document
+    from lasthop.progress import SweepProgress
+    from lasthop.scenarios import outputs, pipes
 
     if progress not in ("auto", "json", "none"):
         raise InputError(f'progress must be "auto", "json" or "none", found {progress!r}')
@@ -323,10 +326,11 @@ def reproduce(
     """
     extras.require("tables", "plots")
     from lasthop import _native
-    from lasthop.analysis import report
     from lasthop.experiments import store
+    from lasthop.experiments.figure_result import Reproduction
     from lasthop.plotting import styles
     from lasthop.reproduction import figures as engine
+    from lasthop.reproduction import report
 
     version = _native.version()
     if seeds is not None:
@@ -350,7 +354,7 @@ def reproduce(
         done, interrupted = _reproduced(chosen, options, version, limit_s, finish)
         if folder is not None and done:
             report.index(done, folder)
-    return engine.Reproduction(done, version, interrupted)
+    return Reproduction(done, version, interrupted)
 
 
 def _reproduced(

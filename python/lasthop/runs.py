@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import own_schemes, quantities, single_run
 from lasthop.errors import InputError
-from lasthop.experiments import outputs, plan
+from lasthop.experiments import plan
 from lasthop.experiments.plan import Scheme
-from lasthop.experiments.python_values import ScenarioDict, Settings, setting_pairs, with_options
-from lasthop.run_result import RunResult
+from lasthop.experiments.run_result import RunResult
+from lasthop.scenarios import outputs
+from lasthop.scenarios.python_values import ScenarioDict, Settings, setting_pairs, with_options
 
 if TYPE_CHECKING:
     from lasthop.inspection.inspection import Inspection
@@ -182,6 +183,12 @@ def inspect_scenarios(
         command=command,
         inputs=inputs,
     )
+
+
+def inspect_result(result: RunResult, flow: str | None, shortest: str | None) -> Inspection:
+    """Look inside the run of a result; see `RunResult.inspect`."""
+    seed: int = result.data["seed"]
+    return inspect_scenarios([result.scenario], seed, flow, shortest, result.inputs())
 
 
 def _recorded(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lasthop import quantities
-from lasthop.experiments import interrupts, scenario_source
+from lasthop import interrupts, quantities
+from lasthop.scenarios import scenario_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lasthop import _native
-    from lasthop.experiments.scenario import Scenario
-    from lasthop.experiments.scenario_source import Source
     from lasthop.own_schemes import Scheme
+    from lasthop.scenarios.scenario import Scenario
+    from lasthop.scenarios.scenario_source import Source
 
 # Version of the JSON document of a run, see `lasthop schema run`.
 RUN_SCHEMA_VERSION = 1
@@ -35,7 +35,7 @@ def simulate(
     quantities.whole_number(seed, "--seed", most=quantities.MAX_SEED)
     scenario: Any = scenario_source.load(source, scheme)
     if events is not None or pcap is not None:
-        from lasthop.experiments import outputs
+        from lasthop.scenarios import outputs
 
         table = [] if events is None else outputs.in_folder("--events", events, ["events.parquet"])
         outputs.check(

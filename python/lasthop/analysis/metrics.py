@@ -10,7 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lasthop.analysis import experience, limits
+from lasthop import limits
+from lasthop.analysis import experience
 
 if TYPE_CHECKING:
     from lasthop._native import Run

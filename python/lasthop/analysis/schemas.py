@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lasthop.analysis import limits, metrics, paired
+from lasthop import limits
+from lasthop.analysis import metrics, paired
 
 #: Version of the documents. Keys may be added to a version; none is removed or changes its meaning.
 VERSION = 1
@@ -549,9 +550,9 @@ NAMES = (*_OUTPUTS, "scenario")
 def schema(name: str) -> Schema:
     """The JSON Schema of a document: one of `NAMES`."""
     if name == "scenario":
-        import lasthop
+        from lasthop import _native
 
-        found: Schema = lasthop.schema()
+        found: Schema = _native.schema()
         return found
     command = "check --update" if name == "baseline" else name
     return {

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from lasthop import quantities
+from lasthop.errors import InputError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lasthop.experiments.experiment import Claim
+    from lasthop.scenarios.experiment import Claim
 
 if TYPE_CHECKING:
     Steps = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -543,3 +546,18 @@ def distribution(
     values = np.sort(np.concatenate(samples))
     share = np.linspace(0, 1, points)
     return np.quantile(values, share), share
+
+
+def check_names(names: Sequence[str], where: str = "show") -> None:
+    """Raise `InputError` for a name that is not a series; `where` names the option."""
+    if isinstance(names, str):
+        raise InputError(f"{where} must be a list of series such as ['cwnd'], found {names!r}")
+    allowed = list(SERIES)
+    if not names:
+        raise InputError(f"{where} names no series; there are {', '.join(allowed)}")
+    for name in names:
+        if name not in allowed:
+            raise InputError(
+                f"{where}: no series {name!r}{quantities.did_you_mean(name, allowed)}; there are"
+                f" {', '.join(allowed)}"
+            )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lasthop.cli import commands, link
 from lasthop.cli import options as common
 from lasthop.cli.options import Options
 from lasthop.errors import InputError
+
+if TYPE_CHECKING:
+    from lasthop.cli.command_tree import Command
 
 DESCRIPTION = (
     "TCP over a wireless last hop: simulate, compare and replay the schemes that researchers"
@@ -33,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             from lasthop.cli import option_hints
 
-            raise InputError(option_hints.unknown(found.command or "", unknown))
+            raise InputError(option_hints.unknown(found.command or "", unknown, tree()))
         return found
 
     def error(self, message: str) -> NoReturn:
@@ -63,6 +66,13 @@ def parser(only: str | None = None) -> Parser:
     for name in commands.NAMES if only is None else (only,):
         commands.add_parser(name, below)
     return top
+
+
+def tree() -> list[Command]:
+    """`lasthop` and its commands as values."""
+    from lasthop.cli import command_tree
+
+    return command_tree.of(parser())
 
 
 def parse(words: Sequence[str]) -> Options:

@@ -89,8 +89,9 @@ def check(options: Options, words: list[str]) -> int:
 
 def _check(options: Options, words: list[str]) -> int:
     from lasthop import _native
-    from lasthop.analysis import summary
-    from lasthop.experiments import baseline, outputs, store
+    from lasthop.experiments import baseline, store
+    from lasthop.scenarios import outputs
+    from lasthop.tables import summary
 
     start, path = time.monotonic(), Path(options.baseline)
     document = baseline.read(path)
@@ -153,7 +154,8 @@ def _would_draw(what: Setup, version: str) -> bool:
 
 def _update(options: Options, words: list[str], given: bool) -> int:
     from lasthop import _native
-    from lasthop.experiments import baseline, outputs
+    from lasthop.experiments import baseline
+    from lasthop.scenarios import outputs
 
     path = Path(options.baseline)
     old = baseline.read(path) if not given else None

@@ -9,8 +9,6 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lasthop.cli import arguments
-
 
 @dataclass(frozen=True)
 class Option:
@@ -65,10 +63,9 @@ class Command:
             yield from group.options
 
 
-def commands() -> list[Command]:
+def of(top: argparse.ArgumentParser) -> list[Command]:
     """`lasthop` without a command, then all commands in the order of `lasthop --help`."""
-    top = arguments.parser()
-    found = [_command("", arguments.DESCRIPTION, top)]
+    found = [_command("", top.description or "", top)]
     for action in top._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {a.dest: a.help or "" for a in action._choices_actions}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lasthop.cli.options import Options
-    from lasthop.plotting.chart_spec import Chart
+    from lasthop.experiments.chart_spec import Chart
 
 
 def add_parser(commands: Any) -> None:
@@ -108,13 +108,13 @@ def _add_chart_options(parser: Any) -> None:
 
 def compare(options: Options, words: list[str]) -> int:
     """`lasthop compare`."""
-    from lasthop import api
+    from lasthop import batches
     from lasthop.plotting import matplotlib_import
 
     matplotlib_import.with_help_texts = False
     if options.no_figure and options.out is None:
         raise InputError("--no-figure needs --out DIR, the folder for the tables")
-    result = api.compare(
+    result = batches.compare(
         options.file,
         schemes=common.schemes(options.schemes, "--schemes"),
         also=common.schemes(options.also, "--also") or (),
@@ -132,7 +132,7 @@ def compare(options: Options, words: list[str]) -> int:
         formats=common.split_list(options.format, "--format"),
         series=options.series,
     )
-    with api.tables_of(result, options.out):
+    with batches.tables_of(result, options.out):
         if options.json:
             common.print_document(result.to_dict(), options, words)
         elif result.rows and not options.quiet:
@@ -168,7 +168,7 @@ def _vary(options: Options) -> dict[str, list[str]]:
 
 def _chart(options: Options) -> Chart | None:
     """The chart of the options of `compare`; `None` without any."""
-    from lasthop.plotting import chart_spec
+    from lasthop.experiments import chart_spec
 
     names = ("plot", "x", "y", "rows", "columns")
     given = [f"--{n}" for n in names if getattr(options, n)] + ["--metric"] * bool(options.metric)

@@ -10,7 +10,8 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lasthop.cli.command_tree import Command, Option, commands
+from lasthop.cli import arguments
+from lasthop.cli.command_tree import Command, Option
 
 #: Values of options, as the modules in `plotting` define them, which import matplotlib.
 PLOTS = ("line", "bars", "scatter", "box", "cdf", "heatmap")
@@ -31,12 +32,12 @@ class Values:
 
 def script(shell: str) -> str:
     """The completion script of a shell: one of `SHELLS`."""
-    return _SHELLS[shell](commands(), _names())
+    return _SHELLS[shell](arguments.tree(), _names())
 
 
 def _names() -> dict[str, tuple[str, ...]]:
     from lasthop import catalogue
-    from lasthop.experiments import experiment
+    from lasthop.scenarios import experiment
 
     ids = experiment.all_ids()
     papers = dict.fromkeys(i.split("/")[0] for i in ids)

@@ -77,7 +77,7 @@ def add_parser(commands: Any) -> None:
 
 def inspect(options: Options, words: list[str]) -> int:
     """`lasthop inspect`."""
-    from lasthop import api
+    from lasthop import runs
 
     if not (options.out or options.qlog or options.pcap or options.json):
         raise InputError("inspect writes nothing: give --out FILE.html, --qlog, --pcap or --json")
@@ -85,7 +85,7 @@ def inspect(options: Options, words: list[str]) -> int:
         raise InputError("--snaplen needs --pcap DIR")
     schemes = _schemes(options)
     try:
-        result = api.inspect(
+        result = runs.inspect(
             options.file,
             schemes=schemes,
             seed=options.seed,

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lasthop import progress
 from lasthop.cli import options as common
-from lasthop.cli import progress
 from lasthop.cli.options import Options
 from lasthop.errors import CheckFailed, InputError
 

@@ -124,7 +124,7 @@ def _call(options: Options, words: list[str]) -> int:
     try:
         if not hasattr(options, "progress"):
             return commands.call(options, words)
-        from lasthop.cli import progress
+        from lasthop import progress
 
         with progress.shown(options.progress, options.quiet):
             return commands.call(options, words)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from lasthop.cli import options as common
-from lasthop.cli.progress import SweepProgress
+from lasthop.progress import SweepProgress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def add_parser(commands: Any) -> None:
 def merge(options: Options, _: list[str]) -> int:
     """`lasthop merge`."""
     from lasthop.experiments import store, sweep, sweep_result, sweep_run
+    from lasthop.tables import sweep_text
 
     start, out = time.monotonic(), Path(options.out)
     progress = SweepProgress("none" if options.quiet else options.progress, options.quiet)
@@ -45,7 +46,7 @@ def merge(options: Options, _: list[str]) -> int:
     if options.json:
         common.print_json(found)
     elif not options.quiet:
-        print(sweep_result.text(found, out, [f.name for f in files]))
+        print(sweep_text.text(found, out, [f.name for f in files]))
     if missing:
         print(
             f"lasthop: {missing} runs are missing; do the other shards, or repeat the command of"

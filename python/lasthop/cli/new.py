@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lasthop import scaffold
 from lasthop.cli import options as common
+from lasthop.cli import scaffold
 from lasthop.cli.options import Options
 
 _COMPARE = "lasthop compare --rate 2Mbps --rtt 100ms --loss 1% --schemes"

@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 
 from lasthop import quantities
-from lasthop.cli import command_tree
 from lasthop.cli.command_tree import Command, Option
 
 
-def unknown(name: str, words: Sequence[str]) -> str:
-    """What is wrong with words that the command `name` does not take.
+def unknown(name: str, words: Sequence[str], commands: Sequence[Command]) -> str:
+    """What is wrong with words that the command `name`, one of `commands`, does not take.
 
     Names the options of the command that were probably meant, and the commands that have the option
     that was given.
@@ -20,7 +19,6 @@ def unknown(name: str, words: Sequence[str]) -> str:
     given = next((w.partition("=")[0] for w in words if w.startswith("--")), None)
     if given is None:
         return f"unrecognized arguments: {' '.join(words)} (see {program} --help)"
-    commands = command_tree.commands()
     own = [c for c in commands if c.name == name]
     parts = [f"{name or 'lasthop'} has no option {given}"]
     others = [c for c in commands if c.name != name for o in c.options() if given in o.flags]

@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
 
 def replay(options: Options, words: list[str]) -> int:
     """`lasthop replay`."""
-    from lasthop import _native, api, own_schemes
+    from lasthop import _native, own_schemes, runs
     from lasthop.congestion import CongestionControl
 
     scheme = own_schemes.load_scheme(options.scheme)
@@ -57,7 +57,7 @@ def replay(options: Options, words: list[str]) -> int:
         raise InputError(
             f"--scheme {options.scheme} is a window rule; replay needs a scheme with an agent"
         )
-    text, counts = api.replay(
+    text, counts = runs.replay(
         options.capture,
         mobile=options.mobile,
         scheme=scheme,

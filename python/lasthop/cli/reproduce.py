@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lasthop.cli.options import Options
-    from lasthop.reproduction.figures import FigureResult
+    from lasthop.experiments.figure_result import FigureResult
 
 
 def add_parser(commands: Any) -> None:
@@ -70,11 +70,10 @@ def add_parser(commands: Any) -> None:
 
 def reproduce(options: Options, words: list[str]) -> int:
     """`lasthop reproduce`."""
-    from lasthop import api
-    from lasthop.analysis import report as figure_text
-    from lasthop.cli import progress
-    from lasthop.experiments import experiment
+    from lasthop import batches, progress
     from lasthop.plotting import matplotlib_import
+    from lasthop.reproduction import report as figure_text
+    from lasthop.scenarios import experiment
 
     matplotlib_import.with_help_texts = False
     if options.all and options.figures:
@@ -87,7 +86,7 @@ def reproduce(options: Options, words: list[str]) -> int:
         progress.clear_line()
         print(figure_text.text(figure), flush=True)
 
-    result = api.reproduce(
+    result = batches.reproduce(
         *options.figures,
         also=common.schemes(options.also, "--also") or (),
         seeds=options.seeds,

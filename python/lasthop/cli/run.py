@@ -60,7 +60,7 @@ def add_parser(commands: Any) -> None:
 def run(options: Options, words: list[str]) -> int:
     """`lasthop run`."""
     from lasthop import single_run
-    from lasthop.experiments import scenario_source
+    from lasthop.scenarios import scenario_source
 
     scheme: Scheme | None = None
     if options.scheme is not None:
@@ -88,7 +88,7 @@ def run(options: Options, words: list[str]) -> int:
         # Without the elapsed time: the same command prints the same bytes.
         common.print_json({**result, "command": shlex.join(words)})
     else:
-        from lasthop.analysis import run_text
+        from lasthop.tables import run_text
 
         print(run_text.run(result, scenario.slots, scenario.assumed))
     return 0
@@ -96,10 +96,10 @@ def run(options: Options, words: list[str]) -> int:
 
 def _explain(options: Options, scheme: Scheme | None) -> None:
     """`lasthop run --explain`."""
-    from lasthop import api
-    from lasthop.analysis import run_text
+    from lasthop import runs
+    from lasthop.tables import run_text
 
-    explained = api.explain(
+    explained = runs.explain(
         options.file,
         scheme=scheme,
         settings=common.settings(options),

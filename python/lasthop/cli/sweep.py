@@ -90,12 +90,12 @@ def add_parser(commands: Any) -> None:
 
 def sweep(options: Options, words: list[str]) -> int:
     """`lasthop sweep`."""
-    from lasthop import api
+    from lasthop import batches
     from lasthop.experiments import sweep_table
 
     if options.status:
         return _status(Path(options.out), options)
-    result = api.sweep(
+    result = batches.sweep(
         options.file,
         schemes=common.split_list(options.schemes, "--schemes") if options.schemes else (),
         vary=sweep_table.read_options(options.vary, options.zip),

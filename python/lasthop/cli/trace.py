@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lasthop import extras
+from lasthop import extras, progress
 from lasthop.cli import options as common
-from lasthop.cli import progress
 from lasthop.cli.options import Options
 from lasthop.errors import InputError
 from lasthop.quantities import count, format_number, seconds
@@ -132,7 +131,7 @@ def _check_options(options: Options) -> None:
 
 def _read(options: Options) -> Any:
     """The measurement in the files of the command line."""
-    from lasthop.experiments.scenario_source import trace_path
+    from lasthop.scenarios.scenario_source import trace_path
     from lasthop.traces import formats, table
     from lasthop.traces.source import ReadOptions
 
@@ -154,8 +153,8 @@ def _read(options: Options) -> Any:
 
 def _write(found: Any, options: Options) -> list[Path]:
     """Write the files of the command line; their contents are made before the first is written."""
-    from lasthop.experiments import outputs
     from lasthop.experiments.store import write_whole
+    from lasthop.scenarios import outputs
     from lasthop.traces import outputs as texts
 
     if options.action == "plot":

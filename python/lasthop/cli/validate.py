@@ -6,8 +6,8 @@ from typing import Any
 
 from lasthop.cli import options as common
 from lasthop.cli.options import Options
-from lasthop.cli.progress import Progress
 from lasthop.errors import InputError
+from lasthop.progress import Progress
 
 
 def add_parser(commands: Any) -> None:

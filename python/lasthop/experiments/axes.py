@@ -78,7 +78,7 @@ def _spaced(kind: str, parts: Sequence[str], where: str) -> list[str]:
 
 def values(given: Any, where: str) -> list[str]:
     """The values of an axis: a text as on the command line, or a list of values and ranges."""
-    from lasthop.experiments.table_reader import value_text
+    from lasthop.scenarios.table_reader import value_text
 
     parts = quantities.split(given) if isinstance(given, str) else given
     if not isinstance(parts, list) or not parts:

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import own_schemes, quantities
-from lasthop.analysis import metrics, statistics, summary
+from lasthop.analysis import metrics, statistics
 from lasthop.errors import InputError
-from lasthop.experiments import comparison, experiment, pipes, plan, provenance, store
+from lasthop.experiments import comparison, plan, provenance, store
+from lasthop.experiments.plan import NOTHING_DRAWN
+from lasthop.scenarios import experiment, pipes
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
@@ -299,7 +301,7 @@ def text(result: Result) -> str:
     what = {OK: "ok", WORSE: "WORSE", UNDECIDED: "NOT SHOWN"}[result.verdict]
     runs = f"n = {result.runs}"
     if result.deterministic and result.runs == 1:
-        runs = summary.NOTHING_DRAWN
+        runs = NOTHING_DRAWN
     return f"{what}  {result.scheme}{at}: {result.gate}: {', '.join(x for x in (why, runs) if x)}"
 
 

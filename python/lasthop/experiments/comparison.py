@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,22 +14,22 @@ import numpy as np
 
 from lasthop import extras
 from lasthop.analysis import metrics, paired
-from lasthop.cli.progress import Progress, note
 from lasthop.errors import Abandoned, InputError, traceback_outside
-from lasthop.experiments import blocks, description, observing, outputs, parts, pipes, pool
+from lasthop.experiments import blocks, observing, parts, pool
 from lasthop.experiments.blocks import Block
-from lasthop.experiments.observing import Finished
+from lasthop.experiments.observing import Finished, Observe
 from lasthop.experiments.plan import Case, Job, Plan
 from lasthop.experiments.pool import Cancel, Outcome
 from lasthop.experiments.store import (
-    Metrics,
     Place,
     Row,
     Store,
     row_texts,
     table,
-    write_whole,
 )
+from lasthop.progress import Progress
+from lasthop.renderers import renderer
+from lasthop.scenarios import outputs
 
 if TYPE_CHECKING:
     import pandas
@@ -39,17 +38,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from lasthop.plotting.chart_spec import Chart
-    from lasthop.reproduction.claims import Verdict
-    from lasthop.reproduction.figures import FigureResult
-
-# Does one run and returns its metrics.
-Observe = Callable[[Job, Cancel | None], Metrics]
+    from lasthop.analysis.verdict import Verdict
+    from lasthop.experiments.chart_spec import Chart
+    from lasthop.experiments.figure_result import FigureResult
 
 # The files of a comparison in the folder of `--out`.
 FILES = [
     *("runs.csv", "runs.previous.csv", "runs.parquet", "table.csv", "scenario.toml"),
-    *("command.txt", description.FILE, "figure.txt", "figure.svg", "figure.png", "figure.pdf"),
+    *("command.txt", "comparison.json", "figure.txt", "figure.svg", "figure.png", "figure.pdf"),
 ]
 
 # Version of the JSON document, see `lasthop schema compare`.
@@ -320,31 +316,10 @@ class Comparison:
         (.svg, .png or .pdf), if given, is written. Raises `InputError` for unknown words.
         """
         extras.require("plots")
-        from lasthop.plotting import chart_spec, charts, styles
-
-        if file is not None:
-            outputs.check([("plot:", file)], self.plan.inputs)
         names = [metrics] if isinstance(metrics, str) else list(metrics)
-        chart = chart_spec.of_words(kind, names, x, y=y, rows=rows, columns=columns)
-        with styles.use(style):
-            if chart == chart_spec.Chart():
-                figure = self._draw(ax)
-            else:
-                figure = charts.draw(self, chart, ax=ax, where="")
-            if file is not None:
-                styles.save(figure, [Path(file)])
+        words = {"kind": kind, "metrics": names, "x": x, "y": y, "rows": rows, "columns": columns}
+        figure: Figure = renderer("comparison: figure")(self, file, words, style=style, ax=ax)
         return figure
-
-    def _draw(self, ax: Any = None) -> Figure:
-        """Draw the chosen chart, or the figure of the file."""
-        from lasthop.plotting import charts
-        from lasthop.reproduction import figures
-
-        if self.chart is None and self.figure is not None:
-            drawing = figures.draw(self.figure, ax)
-            if drawing is not None:
-                return drawing
-        return charts.draw(self, self.chart or charts.Chart(), ax=ax)
 
     def write(
         self,
@@ -361,48 +336,10 @@ class Comparison:
         Without `figure`, only tables are written. `style` names a preset, whose formats are
         written unless `formats` is given.
         """
-        out = Path(folder)
-        check_folder(out, self.plan)
-        # `runs.csv` is written only if a run is new; both tables follow from it and from the code.
-        made_from = [out / "runs.csv", *Path(__file__).parents[1].glob("*/*.py")]
-        if not _is_later(out / "table.csv", made_from):
-            write_whole(out / "table.csv", self.table_csv())
-        described = description.document(self, command)
-        write_whole(out / description.FILE, description.text(described))
-        write_whole(out / "scenario.toml", pipes.kept_text(self.plan.filled, out))
-        write_whole(out / "command.txt", shlex.join(command) + "\n")
-        names = ["runs.csv", "table.csv", "scenario.toml", "command.txt", description.FILE]
-        if extras.is_installed("tables"):
-            if not _is_later(out / "runs.parquet", made_from):
-                parts.write_parquet(self.runs, out / "runs.parquet")
-            names.append("runs.parquet")
-        files = [out / name for name in names]
-        figure = figure and any(seeds for seeds, _ in self._table.values())
-        if figure and extras.is_installed("plots"):
-            files += self._write_figure(out, command, style, formats)
-        more = {"tables": "runs.parquet", **({"plots": "the figure"} if figure else {})}
-        if text := extras.not_written(more):
-            note(text)
+        files: list[Path] = renderer("comparison: files")(
+            self, folder, command, figure=figure, style=style, formats=formats
+        )
         return files
-
-    def _write_figure(
-        self, out: Path, command: Sequence[str], style: str, formats: Sequence[str]
-    ) -> list[Path]:
-        """Write the figure in each format, and its caption."""
-        from lasthop.plotting import captions, plot_text, styles
-        from lasthop.reproduction import figures
-
-        with styles.use(style) as preset:
-            pictures = [out / f"figure.{f}" for f in formats or preset.formats]
-            styles.save(self._draw(), pictures)
-        kind = "line" if self.plan.vary else "points"
-        if self.chart is not None:
-            kind = self.chart.kind or kind
-        elif self.figure is not None:
-            kind = figures.chart_of(self.figure.figure.plot).kind or "line"
-        caption = captions.text(self, plot_text.caption(self, kind=kind), command)
-        write_whole(out / "figure.txt", caption)
-        return [*pictures, out / "figure.txt"]
 
     def __repr__(self) -> str:
         title = self.plan.title if len(self.plan.title) < 60 else f"{self.plan.title[:59]}…"
@@ -412,14 +349,12 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        from lasthop.analysis import html
-
-        return html.comparison(self)
+        shown: str = renderer("comparison: notebook")(self)
+        return shown
 
     def __str__(self) -> str:
-        from lasthop.analysis import summary
-
-        return summary.comparison(self)
+        text: str = renderer("comparison: text")(self)
+        return text
 
 
 def check_folder(folder: Path, plan: Plan) -> None:
@@ -500,15 +435,6 @@ def compare(
     if store is not None:
         store.finish(ordered)
     return Comparison(plan, ordered, version, names, interrupted=not complete)
-
-
-def _is_later(file: Path, others: Sequence[Path]) -> bool:
-    """True if all files exist and the first one was written after the others."""
-    try:
-        written = file.stat().st_mtime_ns
-        return all(written > other.stat().st_mtime_ns for other in others)
-    except FileNotFoundError:
-        return False
 
 
 def _failed(case: Case, seed: int, error: BaseException, report: Callable[[str], None]) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from lasthop.analysis.verdict import Verdict
     from lasthop.experiments.comparison import Comparison
-    from lasthop.reproduction.claims import Verdict
 
 SCHEMA_VERSION: Final = 1
 #: File in the folder of a comparison.
@@ -50,7 +50,7 @@ def document(comparison: Comparison, command: Sequence[str]) -> dict[str, Any]:
 
 def claims(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """The verdicts, with the metric and with the number of the paper as text."""
-    from lasthop.reproduction import claim_text
+    from lasthop.analysis import claim_text
 
     return [
         {**v.to_dict(), "metric": v.claim.metric, "paper_text": claim_text.paper(v.claim)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,18 @@ import numpy as np
 
 from lasthop.analysis import metrics
 from lasthop.errors import InputError, Interrupted
+from lasthop.experiments.plan import Job, Plan
+from lasthop.experiments.pool import Cancel
+from lasthop.experiments.store import Metrics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lasthop._native import Run
-    from lasthop.experiments.plan import Plan, Scenario
-    from lasthop.experiments.store import Metrics
+    from lasthop.scenarios.scenario import Scenario
+
+# Does one run and returns its metrics.
+Observe = Callable[[Job, Cancel | None], Metrics]
 
 
 def names_of(the_plan: Plan, *, series: bool = False) -> list[str]:

@@ -13,17 +13,13 @@ from typing import Any
 
 from lasthop import catalogue, quantities
 from lasthop.errors import InputError
-from lasthop.experiments import outputs, pipes, provenance
+from lasthop.experiments import provenance
 from lasthop.experiments.pool import Cancel
-from lasthop.experiments.scenario import Loader, Origin, Scenario
-from lasthop.experiments.scenario_source import (
-    JOINT_SEPARATOR,
-    Source,
-    load,
-    source,
-    trace_paths,
-)
 from lasthop.own_schemes import Scheme, SchemeClass
+from lasthop.scenarios import outputs, pipes
+from lasthop.scenarios.origin import Loader, Origin
+from lasthop.scenarios.scenario import Scenario
+from lasthop.scenarios.scenario_source import JOINT_SEPARATOR, Source, load, source, trace_paths
 
 # With more schemes than the palette has colours, figures and tables are split by group.
 MAX_UNGROUPED = 7
@@ -38,6 +34,9 @@ PYTHON_FRAMES_PER_SECOND = 2e6
 FIGURE_TABLE = re.compile(r"\[\[?(?:experiment|plot|claim)[].]")
 # Default limit of the estimated run time, in seconds.
 DEFAULT_LIMIT_S = 24 * 3600.0
+
+#: What a table says of a case whose result is the same for every seed, in place of an interval.
+NOTHING_DRAWN = "one run, nothing drawn"
 
 
 @dataclass(frozen=True)
@@ -497,7 +496,7 @@ def _check_scheme_settings(wanted: Source, sources: Sequence[Source]) -> None:
 
 def check_run_time(the_plan: Plan, workers: int, limit_s: float) -> None:
     """Raise `InputError` if the estimated run time exceeds `limit_s` (seconds)."""
-    from lasthop.cli.progress import duration
+    from lasthop.progress import duration
 
     estimate = the_plan.estimated_seconds(workers)
     if estimate > limit_s:

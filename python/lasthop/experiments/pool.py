@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
 from lasthop.errors import Abandoned, Interrupted
-from lasthop.experiments.interrupts import SLOW_STOP_S, OnInterrupt, print_slow_stop
+from lasthop.interrupts import SLOW_STOP_S, OnInterrupt, print_slow_stop
 
 J = TypeVar("J")
 R = TypeVar("R")

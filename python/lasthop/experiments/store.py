@@ -19,9 +19,9 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from lasthop.cli.progress import note
 from lasthop.errors import InputError
 from lasthop.experiments.plan import Case, Job, Plan
+from lasthop.progress import note
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import parts, pool, store, sweep
 from lasthop.experiments.chunks import Chunk, Finished
-from lasthop.experiments.interrupts import OnInterrupt
 from lasthop.experiments.sweep import Cutter, Run, Runs
 from lasthop.experiments.workers import Processes, Threads, Workers
+from lasthop.interrupts import OnInterrupt
 
 if TYPE_CHECKING:
     from lasthop.experiments.sweep_setup import Prepared

@@ -11,12 +11,13 @@ from typing import Any
 
 from lasthop import own_schemes, quantities
 from lasthop.errors import InputError
-from lasthop.experiments import axes, experiment, plan, provenance, stop_rule, sweep
+from lasthop.experiments import axes, plan, provenance, stop_rule, sweep
 from lasthop.experiments import sweep_table as table
 from lasthop.experiments.plan import Plan, Scheme, Source
-from lasthop.experiments.python_values import axis_texts
 from lasthop.experiments.sweep import Sweep
 from lasthop.experiments.sweep_table import Wanted
+from lasthop.scenarios import experiment
+from lasthop.scenarios.python_values import axis_texts
 
 # With more cases, and more assumptions about some cases, they are counted instead of described.
 MAX_DESCRIBED = 200

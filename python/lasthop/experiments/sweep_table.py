@@ -10,9 +10,9 @@ from typing import Any
 from lasthop import quantities
 from lasthop.errors import InputError
 from lasthop.experiments import axes
-from lasthop.experiments.experiment import Experiment
 from lasthop.experiments.plan import JOINT_SEPARATOR
-from lasthop.experiments.table_reader import TableReader, scheme_text
+from lasthop.scenarios.experiment import Experiment
+from lasthop.scenarios.table_reader import TableReader, scheme_text
 
 DEFAULT_SEEDS = 20
 

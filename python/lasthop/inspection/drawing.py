@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lasthop.analysis import limits
+from lasthop import limits
 from lasthop.inspection import downsample, series
 
 if TYPE_CHECKING:

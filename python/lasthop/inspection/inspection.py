@@ -17,6 +17,7 @@ from lasthop.inspection import series
 from lasthop.inspection import stalls as find_stalls
 from lasthop.inspection.record import Connection, Record, Records
 from lasthop.inspection.stalls import Stall
+from lasthop.renderers import renderer
 
 if TYPE_CHECKING:
     from lasthop import _native
@@ -219,13 +220,13 @@ class Inspection:
     @cached_property
     def html(self) -> str:
         """The page: one HTML file without references to other files."""
-        from lasthop.inspection import page
-
-        return page.render(self)
+        page: str = renderer("inspection: page")(self)
+        return page
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file and return its path."""
-        from lasthop.experiments import outputs, store
+        from lasthop.experiments import store
+        from lasthop.scenarios import outputs
 
         outputs.check([("--out", path)], self.inputs)
         with store.partial(Path(path)) as temporary:
@@ -234,12 +235,13 @@ class Inspection:
 
     def save_qlog(self, path: str | Path) -> Path:
         """Write the events of the senders as qlog (JSON-SEQ) and return the path."""
-        from lasthop.experiments import outputs, store
-        from lasthop.inspection import qlog
+        from lasthop.experiments import store
+        from lasthop.scenarios import outputs
 
         outputs.check([("--qlog", path)], self.inputs)
         with store.partial(Path(path)) as temporary, open(temporary, "wb") as out:
-            for line in qlog.records(self, temporary.parent if temporary.is_file() else None):
+            folder = temporary.parent if temporary.is_file() else None
+            for line in renderer("inspection: qlog")(self, folder):
                 out.write(line)
         return Path(path)
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lasthop import pages
-from lasthop.analysis import limits
+from lasthop import limits, pages
 from lasthop.inspection import drawing
 from lasthop.inspection.sentences import duration
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from lasthop.inspection.gap import Gap
 from lasthop.inspection.record import Connection
-from lasthop.inspection.stalls import Gap
 
 #: Duplicate ACKs that start a fast retransmit (RFC 5681, section 3.2).
 DUPACK_THRESHOLD: Final = 3

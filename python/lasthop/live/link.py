@@ -13,7 +13,8 @@ from typing import Any
 
 from lasthop import _native, quantities
 from lasthop.errors import InputError
-from lasthop.experiments import outputs, plan
+from lasthop.experiments import plan
+from lasthop.scenarios import outputs
 
 #: The default bound of the lateness: the larger of this time (s) and this share of the delay.
 BOUND_S, BOUND_SHARE = 1e-3, 0.02

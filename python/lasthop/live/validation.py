@@ -16,11 +16,12 @@ from typing import IO, Any
 from lasthop import _native, quantities
 from lasthop.analysis import statistics
 from lasthop.errors import InputError
-from lasthop.experiments import pipes, plan
-from lasthop.experiments.scenario_source import STDIN
+from lasthop.experiments import plan
 from lasthop.live import link, windows
 from lasthop.live.transfer import REPORT
 from lasthop.live.windows import Comparison, Windows
+from lasthop.scenarios import pipes
+from lasthop.scenarios.scenario_source import STDIN
 
 #: Largest deviation of the ratio real / simulated from 1 that counts as agreement.
 MARGIN, MARGIN_BBR = 0.05, 0.10

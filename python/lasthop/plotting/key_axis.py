@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from lasthop.experiments.comparison import Comparison
-    from lasthop.experiments.experiment import Reference
     from lasthop.plotting.styles import SchemeStyle
+    from lasthop.scenarios.experiment import Reference
 
 MAX_TICKS = 6  # values of the key that each get a tick
 

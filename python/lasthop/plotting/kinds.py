@@ -10,8 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from lasthop import quantities
 from lasthop.analysis import metrics
+from lasthop.experiments.chart_spec import SCHEME
 from lasthop.plotting import plot_text, points, styles
-from lasthop.plotting.chart_spec import SCHEME
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

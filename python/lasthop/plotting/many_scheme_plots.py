@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lasthop.experiments.comparison import Comparison
-    from lasthop.experiments.experiment import Reference
     from lasthop.plotting.key_axis import KeyAxis
     from lasthop.plotting.styles import SchemeStyle
+    from lasthop.scenarios.experiment import Reference
 
 PER_PANEL = 8  # schemes, without the reference
 COLUMNS = 2

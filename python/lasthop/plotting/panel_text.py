@@ -7,14 +7,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from lasthop.analysis import metrics
+from lasthop.experiments.chart_spec import SCHEME
 from lasthop.plotting import kinds, label_placement, plot_text, points, styles
-from lasthop.plotting.chart_spec import SCHEME
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lasthop.plotting.charts import Drawing, Slot
+    from lasthop.plotting.drawing import Drawing, Slot
 
 Place = tuple[int, int]
 GAP = 4.0  # pixels between tick labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from lasthop.experiments.comparison import Comparison
-    from lasthop.experiments.experiment import Reference
 
 WIDTH_IN = styles.PRESETS[styles.DEFAULT].width_in  # text width of an A4 page, inches
 
@@ -66,44 +64,6 @@ class Panel:
     x_range: tuple[float, float] | None = None
     #: Times to mark (seconds), with their labels.
     marks: Sequence[tuple[float, str]] = field(default_factory=tuple)
-
-
-def default_figure(comparison: Comparison) -> Figure:
-    """Goodput against delay with one point per scheme; with varied keys, goodput against the
-    first.
-    """
-    from lasthop.plotting import charts
-
-    return charts.draw(comparison, charts.Chart())
-
-
-def scatter(
-    comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "goodput_bps", title: str = ""
-) -> Figure:
-    """One point per scheme with 95 % confidence intervals in both directions."""
-    from lasthop.plotting import charts
-
-    return charts.draw(comparison, charts.Chart("scatter", (y,), x=x), title=title)
-
-
-def against_key(
-    comparison: Comparison,
-    names: Sequence[str],
-    title: str = "",
-    x_label: str = "",
-    references: Sequence[Reference] = (),
-    labels: Mapping[str, str] | None = None,
-) -> Figure:
-    """Metrics against the first varied key; the other keys have rows and columns of panels.
-
-    `labels` replaces keys, values and metrics by other text.
-    """
-    from lasthop.plotting import charts
-
-    chart = charts.Chart(
-        "line", tuple(names), x_label=x_label, labels=labels or {}, references=tuple(references)
-    )
-    return charts.draw(comparison, chart, title=title)
 
 
 def panels(
@@ -266,14 +226,11 @@ __all__ = [
     "Panel",
     "SchemeStyle",
     "add_title_and_legend",
-    "against_key",
     "answers",
     "clip_to_bounds",
-    "default_figure",
     "new_figure",
     "panels",
     "save",
-    "scatter",
     "scheme_styles",
     "style",
 ]

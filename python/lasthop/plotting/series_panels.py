@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lasthop import quantities
 from lasthop.analysis import series
-from lasthop.errors import InputError
 from lasthop.plotting.plots import Line, Panel
 from lasthop.plotting.styles import MIN_RUNS_FOR_INTERVAL
 
@@ -17,21 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lasthop.analysis.series import Events
-
-
-def check(names: Sequence[str], where: str = "show") -> None:
-    """Raise `InputError` for a name that is not a series; `where` names the option."""
-    if isinstance(names, str):
-        raise InputError(f"{where} must be a list of series such as ['cwnd'], found {names!r}")
-    allowed = list(series.SERIES)
-    if not names:
-        raise InputError(f"{where} names no series; there are {', '.join(allowed)}")
-    for name in names:
-        if name not in allowed:
-            raise InputError(
-                f"{where}: no series {name!r}{quantities.did_you_mean(name, allowed)}; there are"
-                f" {', '.join(allowed)}"
-            )
 
 
 def panel(
@@ -126,7 +109,6 @@ def of_delays(samples: Sequence[NDArray[np.float64]], label: str) -> Line:
 __all__ = [
     "MIN_RUNS_FOR_INTERVAL",
     "REDUCTIONS",
-    "check",
     "of_delays",
     "of_flows",
     "of_run",

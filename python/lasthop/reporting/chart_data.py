@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from lasthop import quantities
-from lasthop.analysis import metrics, summary
+from lasthop.analysis import metrics
+from lasthop.experiments import chart_spec
 from lasthop.experiments.plan import JOINT_SEPARATOR
-from lasthop.plotting import chart_spec, plot_text, styles
+from lasthop.plotting import plot_text, styles
 from lasthop.reporting.study import Cell, Study, Table
+from lasthop.tables import summary
 
 #: Cells of a study in a page; with more, the last metrics are left out.
 MAX_CELLS: Final = 60_000

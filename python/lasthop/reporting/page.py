@@ -14,13 +14,14 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from lasthop import pages
-from lasthop.analysis import metrics, summary
+from lasthop.analysis import metrics
 from lasthop.errors import InputError
 from lasthop.experiments.store import write_whole
 from lasthop.plotting import plot_text
 from lasthop.reporting import bill, chart_data
 from lasthop.reporting.sources import Results
 from lasthop.reporting.study import Study, Table
+from lasthop.tables import summary
 
 #: Rows of a table of numbers; further rows are counted, and are in the file.
 MAX_ROWS: Final = 400

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lasthop import quantities
 from lasthop.analysis import metrics
-from lasthop.errors import InputError
-from lasthop.experiments import description, experiment, observing, outputs, plan
-from lasthop.experiments.comparison import Comparison, Observe, compare
-from lasthop.experiments.experiment import DEFAULT_SEEDS, Figure
+from lasthop.experiments import chart_spec, description, observing, plan, pool
+from lasthop.experiments.chart_spec import Chart
+from lasthop.experiments.comparison import Comparison, compare
+from lasthop.experiments.figure_result import FigureResult, inputs_of
+from lasthop.experiments.observing import Observe
 from lasthop.experiments.plan import Case, Loader, Plan, Scheme, Source
 from lasthop.experiments.pool import Cancel
+from lasthop.experiments.recorder import Record, Recorder, record
 from lasthop.experiments.store import Row, write_whole, writing
 from lasthop.reproduction import claims
-from lasthop.reproduction.recorder import Record, Recorder, record
-
-if TYPE_CHECKING:
-    import polars
-    from matplotlib.figure import Figure as Drawing
-
-    from lasthop.plotting.chart_spec import Chart
+from lasthop.scenarios import experiment, outputs
+from lasthop.scenarios.experiment import DEFAULT_SEEDS, Figure
 
 QUICK_SEEDS = 3
-#: Changes that the title of a modified figure names.
-MAX_CHANGES = 3
 #: End of the name of a figure's table of statistics.
 TABLE = ".table.csv"
 
@@ -56,177 +51,6 @@ class Options:
         """What differs: "KEY = VALUE" for each setting, and "also SCHEME"."""
         names = [x if isinstance(x, str) else x.__name__ for x in self.also]
         return [*(f"{k} = {v}" for k, v in self.settings), *(f"also {name}" for name in names)]
-
-
-@dataclass(repr=False)
-class FigureResult:
-    """A reproduced figure."""
-
-    figure: Figure
-    comparison: Comparison
-    verdicts: list[claims.Verdict]
-    modified: bool
-    recorder: Recorder = field(repr=False)
-    files: list[str] = field(default_factory=list)
-    answers: list[tuple[str, list[str]]] = field(default_factory=list)
-    #: What was changed: "KEY = VALUE", and "also SCHEME".
-    changes: Sequence[str] = ()
-
-    @property
-    def id(self) -> str:
-        """PAPER/FIGURE."""
-        return self.figure.id
-
-    @property
-    def title(self) -> str:
-        """The title; that of a modified figure ends with "(modified: KEY = VALUE)"."""
-        if not self.modified:
-            return self.figure.title
-        shown = [*self.changes[:MAX_CHANGES], *(["…"] if self.changes[MAX_CHANGES:] else [])]
-        what = f": {', '.join(shown)}" if shown else ""
-        return f"{self.figure.title} (modified{what})"
-
-    @property
-    def runs(self) -> polars.DataFrame:
-        """One row per run."""
-        return self.comparison.runs
-
-    @property
-    def is_shipped(self) -> bool:
-        """True for a figure of a paper that lasthop ships."""
-        return self.figure.path.is_relative_to(experiment.FOLDER)
-
-    def plot(self, file: str | Path | None = None, *, style: str = "", ax: Any = None) -> Drawing:
-        """Draw the figure.
-
-        `file` (.svg, .png or .pdf), if given, is written. `style` names a preset of
-        `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each panel. Raises
-        `InputError` if there is nothing to draw.
-        """
-        from lasthop.plotting import styles
-
-        if file is not None:
-            outputs.check([("plot:", file)], inputs_of(self.figure, self.comparison.plan))
-        with styles.use(style):
-            drawing = draw(self, ax=ax)
-            if drawing is None:
-                raise InputError(f"{self.id}: there are no runs to draw")
-            if file is not None:
-                styles.save(drawing, [Path(file)])
-        return drawing
-
-    def __repr__(self) -> str:
-        return (
-            f"<FigureResult {self.id}: {len(self.comparison.rows)} runs, {_tally(self.verdicts)}>"
-        )
-
-    def _repr_html_(self) -> str:
-        from lasthop.analysis import html
-
-        return html.figure(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object that `lasthop reproduce --json` prints for the figure."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "modified": self.modified,
-            "runs": len(self.comparison.rows),
-            "claims": [v.to_dict() for v in self.verdicts],
-            "assumed": [f"{at}: {x}" if at else x for at, x in self.comparison.plan.assumed],
-            "failed": [
-                {"point": r.case.point, "scheme": r.case.label, "seed": r.seed, "error": r.error}
-                for r in self.comparison.failed
-            ],
-            "files": self.files,
-        }
-
-
-@dataclass(repr=False)
-class Reproduction:
-    """Reproduced figures."""
-
-    figures: list[FigureResult]
-    version: str
-    interrupted: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object that `lasthop reproduce --json` prints."""
-        return {
-            "schema_version": 1,
-            "lasthop": self.version,
-            "figures": [f.to_dict() for f in self.figures],
-        }
-
-    def plot(
-        self, file: str | Path | None = None, *, figure: str = "", style: str = "", ax: Any = None
-    ) -> Drawing:
-        """Draw the figure with the id `figure`, or the only one; see `FigureResult.plot`."""
-        found = [
-            f for f in self.figures if f.id == figure or (not figure and len(self.figures) == 1)
-        ]
-        if not found:
-            raise InputError(f"figure: there are {', '.join(f.id for f in self.figures) or 'none'}")
-        return found[0].plot(file, style=style, ax=ax)
-
-    def __repr__(self) -> str:
-        count = len(self.figures)
-        verdicts = [v for f in self.figures for v in f.verdicts]
-        return f"<Reproduction: {count} figure{'s' * (count != 1)}, {_tally(verdicts)}>"
-
-    def _repr_html_(self) -> str:
-        return "\n".join(f._repr_html_() for f in self.figures)
-
-    def surprises(self, folder: Path = experiment.FOLDER) -> list[str]:
-        """Verdicts that differ from the recorded ones (`expected.toml`), one line each."""
-        expected = read_expected(folder)
-        lines = []
-        for figure in self.figures:
-            recorded = expected.get(figure.id, {})
-            for v in figure.verdicts:
-                wanted = recorded.get(v.claim.id)
-                if wanted is None:
-                    lines.append(f"{figure.id}: claim {v.claim.id} has no recorded verdict")
-                elif wanted != v.verdict:
-                    lines.append(
-                        f"{figure.id}: claim {v.claim.id}: verdict {v.verdict}, recorded verdict"
-                        f" {wanted}: {v.why}"
-                    )
-        return lines
-
-
-def _tally(verdicts: Sequence[claims.Verdict]) -> str:
-    counts = {w: sum(v.verdict == w for v in verdicts) for w in ("holds", "differs", "undecided")}
-    shown = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
-    return f"claims: {shown}" if shown else "no claims"
-
-
-def read_expected(folder: Path) -> dict[str, dict[str, str]]:
-    """The recorded verdicts: figure -> claim -> verdict."""
-    try:
-        table = tomllib.loads((folder / "expected.toml").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return {figure: dict(verdicts) for figure, verdicts in table.items()}
-
-
-def expected_text(figures: Sequence[FigureResult]) -> str:
-    """Format the verdicts as `expected.toml`."""
-    lines = [
-        (
-            "# Verdicts of a full run of `lasthop reproduce`, compared by `--expect`. Written by"
-            " `make expected`."
-        ),
-        "",
-    ]
-    for figure in figures:
-        if figure.verdicts:
-            lines += [
-                f'["{figure.id}"]',
-                *(f'{v.claim.id} = "{v.verdict}"' for v in figure.verdicts),
-                "",
-            ]
-    return "\n".join(lines)
 
 
 def figure_plan(
@@ -258,51 +82,6 @@ def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) ->
     return Plan(base.title, "", base.filled, {}, [1], cases, random=False)
 
 
-def chart_of(spec: experiment.Plot | None) -> Chart:
-    """The chart of `[plot]`; the default chart without one."""
-    from lasthop.plotting.chart_spec import Chart
-
-    if spec is None or spec.kind not in experiment.CHARTS:
-        return Chart()
-    return Chart(
-        experiment.CHARTS[spec.kind],
-        spec.show,
-        spec.x,
-        spec.y,
-        spec.rows,
-        spec.columns,
-        spec.x_label,
-        spec.labels,
-        spec.references,
-        spec.schemes,
-    )
-
-
-def draws_chart(figure: Figure) -> bool:
-    """True if the figure is a chart of a comparison, and not of series or vectors."""
-    return figure.plot is None or figure.plot.kind in experiment.CHARTS
-
-
-def draw(result: FigureResult, ax: Any = None) -> Drawing | None:
-    """Plot the figure according to `[plot]`; `None` without runs.
-
-    `ax` are axes of the caller, one for each panel.
-    """
-    from lasthop.plotting import charts, plots
-
-    spec, comparison = result.figure.plot, result.comparison
-    if not comparison.rows and not result.answers:
-        return None
-    if spec is not None and spec.kind == "vectors":
-        _refuse(ax, spec)
-        return plots.answers(result.answers, result.title, "packet number at the agent")
-    if draws_chart(result.figure):
-        chart = chart_of(spec)
-        return charts.draw(comparison, chart, title=result.title, ax=ax, where="[plot] ")
-    assert spec is not None
-    return _draw_series(result, spec, ax)
-
-
 class InComparison:
     """The `[plot]` and the `[[claim]]` of the scenario file of a comparison.
 
@@ -320,8 +99,6 @@ class InComparison:
         *,
         series: bool = False,
     ) -> None:
-        from lasthop.plotting import chart_spec
-
         self.chart = chart
         self.modified = modified
         drawn = figure.plot
@@ -344,8 +121,8 @@ class InComparison:
         names = observing.names_of(the_plan, series=series)
         self.names = list(dict.fromkeys([*names, *self.recorder.names]))
         option = "--" if chart is not None else "[plot] "
-        if draws_chart(self.figure):
-            chosen = chart or chart_of(self.figure.plot)
+        if chart_spec.draws_chart(self.figure):
+            chosen = chart or chart_spec.of_plot(self.figure.plot)
             chart_spec.resolve(chosen, the_plan, self.names, option)
 
     @property
@@ -358,7 +135,7 @@ class InComparison:
         comparison.chart = self.chart
         if self.figure.plot is None and not self.figure.claims:
             return
-        self.recorder.add_samples(comparison, cancel)
+        self.recorder.add_samples(comparison.rows, cancel)
         verdicts = [claims.judge(c, comparison) for c in self.figure.claims]
         comparison.figure = FigureResult(
             self.figure, comparison, verdicts, self.modified, self.recorder
@@ -382,53 +159,6 @@ def _without_missing(spec: experiment.Plot, the_plan: Plan) -> experiment.Plot |
     return replace(spec, schemes=shown, references=())
 
 
-def _refuse(ax: Any, spec: experiment.Plot) -> None:
-    if ax is not None:
-        raise InputError(f"ax: a figure of kind {spec.kind} has its own axes")
-
-
-def _draw_series(result: FigureResult, spec: experiment.Plot, ax: Any) -> Drawing:
-    from lasthop.plotting import plot_text, plots, series_panels
-
-    comparison, recorder = result.comparison, result.recorder
-    n = len(comparison.plan.seeds)
-    if spec.kind == "distribution":
-        line = series_panels.of_delays([s["delay"] for s in recorder.samples.values()], "all runs")
-        caption = f"packets of all n = {n} runs{_which_flow(comparison.plan)}"
-        return plots.panels(
-            [series_panels.panel("delay", [line], recorder.range)],
-            result.title,
-            caption=caption,
-            ax=ax,
-        )
-    drawn = [
-        series_panels.panel(
-            s, recorder.lines(comparison, s, spec.schemes), recorder.range, spec.marks
-        )
-        for s in spec.show
-    ]
-    if spec.seed is not None:
-        caption = f"one run, seed {spec.seed}"
-    elif spec.show == ("sequence",):
-        caption = "one run, seed 1"
-    else:
-        caption = plot_text.caption(
-            comparison, single_runs=1 < n < series_panels.MIN_RUNS_FOR_INTERVAL
-        )
-    # The queue is that of all flows.
-    if set(spec.show) != {"queue"}:
-        caption += _which_flow(comparison.plan)
-    shown = plot_text.point_name(comparison.plan.points[0], spec.labels, ", ")
-    caption = f"{shown}; {caption}" if shown else caption
-    return plots.panels(drawn, result.title, caption=caption, ax=ax)
-
-
-def _which_flow(the_plan: Plan) -> str:
-    """What a caption of series says of runs with several flows: the series are of the first one."""
-    flows = max(sum(count for _, count in case.scenario.groups) for case in the_plan.cases)
-    return f"; flow 1 of {flows} flows" if flows > 1 else ""
-
-
 def reproduce_figure(
     figure: Figure,
     options: Options,
@@ -443,14 +173,13 @@ def reproduce_figure(
     report: Callable[[str], None] = lambda _: None,
 ) -> FigureResult:
     """Reproduce one figure: do its runs and judge its claims."""
-    from lasthop.experiments.pool import cores
-    from lasthop.plotting import chart_spec
+    from lasthop.experiments import chart_spec
 
     the_plan = figure_plan(figure, options, version=version, loader=loader)
-    plan.check_run_time(the_plan, workers or cores(), limit_s)
+    plan.check_run_time(the_plan, workers or pool.cores(), limit_s)
     recorder = Recorder(figure, duration(the_plan), record)
-    if draws_chart(figure):
-        chart_spec.resolve(chart_of(figure.plot), the_plan, recorder.names, "[plot] ")
+    if chart_spec.draws_chart(figure):
+        chart_spec.resolve(chart_spec.of_plot(figure.plot), the_plan, recorder.names, "[plot] ")
     answers: list[tuple[str, list[str]]] = []
     if figure.plot is not None and figure.plot.vectors:
         answers = [(v.id, (answer or _answer)(v.scheme, v.packets)) for v in figure.plot.vectors]
@@ -496,11 +225,6 @@ def duration(the_plan: Plan) -> float:
     return quantities.seconds(tomllib.loads(the_plan.filled).get("duration"), "duration")
 
 
-def inputs_of(figure: Figure, the_plan: Plan) -> list[str | Path]:
-    """The files that the runs of a figure are read from."""
-    return [*the_plan.inputs, figure.path]
-
-
 def check_outputs(figure: Figure, options: Options, version: str, out: Path) -> None:
     """Raise `InputError` if a file that `write` writes is an input of the figure.
 
@@ -528,15 +252,15 @@ def write(
 
     `style` names a preset, whose formats are written unless `formats` is given.
     """
-    from lasthop.analysis import report
-    from lasthop.plotting import captions, plot_text, styles
+    from lasthop.plotting import captions, paper_figure, plot_text, styles
+    from lasthop.reproduction import report
 
     base = out / result.id
     with writing(base.parent):
         base.parent.mkdir(parents=True, exist_ok=True)
     files = []
     with styles.use(style) as preset:
-        drawing = draw(result)
+        drawing = paper_figure.draw(result)
         if drawing is not None:
             pictures = [base.with_suffix(f".{f}") for f in formats or preset.formats]
             styles.save(drawing, pictures)
@@ -545,7 +269,11 @@ def write(
         write_whole(base.with_suffix(".csv"), result.comparison.runs.write_csv())
         write_whole(base.with_suffix(TABLE), result.comparison.table_csv())
         files += [base.with_suffix(".csv"), base.with_suffix(TABLE)]
-        kind = chart_of(result.figure.plot).kind if draws_chart(result.figure) else "line"
+        kind = (
+            chart_spec.of_plot(result.figure.plot).kind
+            if chart_spec.draws_chart(result.figure)
+            else "line"
+        )
         drawn = plot_text.caption(result.comparison, kind=kind or "line")
         caption = captions.text(result.comparison, drawn, command, title=result.title)
         write_whole(base.with_suffix(".txt"), caption)
@@ -559,7 +287,7 @@ def write(
 def _described(result: FigureResult, command: Sequence[str]) -> dict[str, Any]:
     """What FIGURE.json says: the comparison, what the figure shows, and its claims."""
     spec = result.figure.plot
-    chart = chart_of(spec)
+    chart = chart_spec.of_plot(spec)
     return {
         **description.document(result.comparison, command),
         "id": result.id,
@@ -572,28 +300,3 @@ def _described(result: FigureResult, command: Sequence[str]) -> dict[str, Any]:
         "claims": description.claims(result.verdicts),
         "files": result.files,
     }
-
-
-def record_expected() -> None:
-    """Reproduce all figures and record their verdicts.
-
-    `python -m lasthop.reproduction.figures OUT`
-    """
-    import sys
-
-    from lasthop import api
-    from lasthop.analysis import report
-    from lasthop.reproduction import evidence
-
-    done = api.reproduce(
-        out=sys.argv[1], told=lambda figure: print(report.text(figure), flush=True)
-    )
-    if done.interrupted:
-        raise SystemExit(130)
-    write_whole(experiment.FOLDER / "expected.toml", expected_text(done.figures))
-    evidence.update(evidence.FIGURES, evidence.from_figures(read_expected(experiment.FOLDER)))
-    print(report.tally(done.figures))
-
-
-if __name__ == "__main__":
-    record_expected()

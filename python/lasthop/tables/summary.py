@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import quantities
-from lasthop.analysis import limits, metrics
-from lasthop.analysis.run_text import columns
+from lasthop import limits, quantities
+from lasthop.analysis import metrics
+from lasthop.experiments.plan import NOTHING_DRAWN
 from lasthop.quantities import count
+from lasthop.tables.run_text import columns
+from lasthop.tables.verdict_text import claim_lines
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
@@ -38,10 +40,6 @@ def percent(ratio: Mapping[str, Any]) -> str:
         if ratio["ci95"]
         else text
     )
-
-
-#: What a table says of a case whose result is the same for every seed, in place of an interval.
-NOTHING_DRAWN = "one run, nothing drawn"
 
 
 def runs_text(runs: int, deterministic: bool) -> str:
@@ -376,9 +374,7 @@ def comparison(result: Comparison) -> str:
     out += assumptions(plan)
     out += _deterministic_cases(plan)
     if result.verdicts:
-        from lasthop.analysis import report
-
-        out += ["", "claims:", *(line for v in result.verdicts for line in report.claim_lines(v))]
+        out += ["", "claims:", *(line for v in result.verdicts for line in claim_lines(v))]
     if result.failed:
         out.append(
             f"{count(len(result.failed), 'run')} failed and"

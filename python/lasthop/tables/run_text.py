@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from lasthop import quantities
-from lasthop.analysis import limits
+from lasthop import limits, quantities
 from lasthop.quantities import count
 
 TYPE_CHECKING = False

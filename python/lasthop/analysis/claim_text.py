@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lasthop.analysis import metrics
-from lasthop.experiments.experiment import Claim
 from lasthop.quantities import format_number
+from lasthop.scenarios.experiment import Claim
 
 Interval = tuple[float, float]
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import extras
 from lasthop.analysis import metrics
-from lasthop.errors import InputError
-from lasthop.experiments.scenario import Origin
+from lasthop.renderers import renderer
+from lasthop.scenarios import outputs
+from lasthop.scenarios.origin import Origin
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import xarray
     from matplotlib.figure import Figure
-
-    from lasthop.inspection.inspection import Inspection
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,48 +118,8 @@ class RunResult:
         `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each series.
         """
         extras.require("plots")
-        from lasthop.analysis import series
-        from lasthop.experiments import outputs
-        from lasthop.plotting import plots, series_panels, styles
-
-        series_panels.check(show)
-        if file is not None:
-            outputs.check([("plot:", file)], self._inputs())
-        kinds = sorted({*series.events_needed(show, []), *series_panels.REDUCTIONS})
-        _, columns = self.scenario.run_series(self.data["seed"], kinds)
-        span = (0.0, self.data["duration_s"])
-        labels = self._labels(flow)
-        flows = [(label, series.Events.of(kinds, columns, i)) for i, label in labels.items()]
-        parts = []
-        for name in show:
-            lines = series_panels.of_flows(flows, name, span)
-            if name == "cwnd" and len(flows) <= series_panels.MAX_LINES:
-                lines += series_panels.reductions([events for _, events in flows])
-            parts.append(series_panels.panel(name, lines, span))
-        title = f"{self.data['scenario']}: {self.data['scheme']}"
-        caption = f"one run, seed {self.data['seed']}"
-        if len(self.data["flows"]) > 1:
-            which = "all" if flow is None else f"flow {flow} of"
-            caption += f", {which} {len(self.data['flows'])} flows"
-        with styles.use(style):
-            figure = plots.panels(parts, title, caption=caption, ax=ax)
-            if file is not None:
-                plots.save(figure, [Path(file)])
+        figure: Figure = renderer("run: figure")(self, file, show, flow=flow, style=style, ax=ax)
         return figure
-
-    def _labels(self, wanted: str | None) -> dict[int, str]:
-        """Index and label of the flows to draw: the scheme, with several flows after the id."""
-        ids = [str(f["id"]) for f in self.data["flows"]]
-        if wanted is not None and wanted not in ids:
-            raise InputError(f"flow: there is no flow {wanted!r}; flows are {', '.join(ids[:20])}")
-        if len(ids) == 1:
-            return {0: str(self.data["scheme"])}
-        schemes = [str(f.get("scheme") or "") for f in self.data["flows"]]
-        return {
-            i: f"{name}: {scheme}" if scheme else name
-            for i, (name, scheme) in enumerate(zip(ids, schemes, strict=True))
-            if wanted in (None, name)
-        }
 
     def __repr__(self) -> str:
         scenario, scheme = (str(self.data[k]) for k in ("scenario", "scheme"))
@@ -171,21 +130,18 @@ class RunResult:
         )
 
     def _repr_html_(self) -> str:
-        from lasthop.analysis import html
+        shown: str = renderer("run: notebook")(self)
+        return shown
 
-        return html.run(self)
+    def inspect(self, flow: str | None = None, shortest: str | None = None) -> Any:
+        """Look inside this run: an `Inspection`, see `lasthop.inspect`.
 
-    def inspect(self, flow: str | None = None, shortest: str | None = None) -> Inspection:
-        """Look inside this run; see `lasthop.inspect`. The run is repeated to record its events."""
-        from lasthop import runs
+        The run is repeated to record its events.
+        """
+        return renderer("run: inspection")(self, flow, shortest)
 
-        return runs.inspect_scenarios(
-            [self.scenario], self.data["seed"], flow, shortest, self._inputs()
-        )
-
-    def _inputs(self) -> list[str]:
-        from lasthop.experiments import outputs
-
+    def inputs(self) -> list[str]:
+        """The files that the run was read from, which no output may replace."""
         return outputs.inputs_of(self.origin.source, self.scenario)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -195,9 +151,8 @@ class RunResult:
         self.__dict__.update(state, scenario=state["origin"].load())
 
     def __str__(self) -> str:
-        from lasthop.analysis import run_text
-
-        return run_text.run(self.data, self.slots, self.assumed)
+        text: str = renderer("run: text")(self.data, self.slots, self.assumed)
+        return text
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def interruptible(work: Callable[[], Any], cancel: Callable[[], object]) -> Any:
 
 def print_slow_stop() -> None:
     """Print how to exit immediately, if a stop is slow."""
-    from lasthop.cli.progress import clear_line
+    from lasthop.progress import clear_line
 
     clear_line()
     print(

@@ -6,13 +6,15 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop.analysis import metrics, run_text, summary
+from lasthop.analysis import metrics
+from lasthop.experiments.plan import NOTHING_DRAWN
+from lasthop.tables import run_text, summary
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.figure_result import FigureResult
+    from lasthop.experiments.run_result import RunResult
     from lasthop.experiments.sweep_result import SweepResult
-    from lasthop.reproduction.figures import FigureResult
-    from lasthop.run_result import RunResult
 
 MAX_ROWS = 200  # rows of a table; the rest is counted
 
@@ -86,7 +88,7 @@ def comparison(result: Comparison) -> str:
                 ),
             ]
         )
-    intervals = "mean ± half-width of the 95 % CI" if plan.random else summary.NOTHING_DRAWN
+    intervals = "mean ± half-width of the 95 % CI" if plan.random else NOTHING_DRAWN
     title = f"{plan.title}: {intervals}; {summary.GOODPUT}"
     return f"<p><b>{html.escape(title)}</b></p>{table(header, rows)}{claims(result.verdicts)}"
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from lasthop.experiments.python_values import ScenarioDict
-    from lasthop.experiments.scenario import Scenario
     from lasthop.own_schemes import Scheme
+    from lasthop.scenarios.python_values import ScenarioDict
+    from lasthop.scenarios.scenario import Scenario
 
 # Prefix of the keys of the settings of the scheme in `[tcp]`.
 SCHEME_KEY = "tcp.scheme."
@@ -127,7 +127,7 @@ def trace_path(trace: str) -> str:
         return str(shipped)
     if here.is_file() and not str(here).startswith("/dev/"):
         return str(here)
-    from lasthop.experiments import pipes
+    from lasthop.scenarios import pipes
 
     return pipes.regular(str(here))
 
@@ -158,7 +158,7 @@ def source(
     hop = tuple(trace_paths(_last_hop_texts(last_hop or {})).items())
     about_flows = tuple(_flow_options(flows or {}).items())
     if file is not None and not isinstance(file, (str, os.PathLike)):
-        from lasthop.experiments import python_values
+        from lasthop.scenarios import python_values
 
         text, file = python_values.scenario_text(file), None
     if text is not None:
@@ -200,7 +200,7 @@ def _last_hop_texts(given: Mapping[str, object]) -> dict[str, str]:
     texts = {key: value for key, value in given.items() if isinstance(value, str)}
     if len(texts) == sum(value is not None for value in given.values()):
         return texts
-    from lasthop.experiments import python_values
+    from lasthop.scenarios import python_values
 
     return python_values.last_hop_texts(given)
 
@@ -209,7 +209,7 @@ def _flow_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options about flows, if there are any."""
     if not given:
         return {}
-    from lasthop.experiments import python_values
+    from lasthop.scenarios import python_values
 
     return python_values.flow_options(given)
 

@@ -10,10 +10,11 @@ from lasthop import quantities
 from lasthop.analysis import metrics as known_metrics
 from lasthop.errors import InputError
 from lasthop.experiments.plan import MAX_UNGROUPED
+from lasthop.scenarios.experiment import CHARTS
 
 if TYPE_CHECKING:
-    from lasthop.experiments.experiment import Reference
     from lasthop.experiments.plan import Plan
+    from lasthop.scenarios.experiment import Figure, Plot, Reference
 
 #: Kind of a figure -> what it shows.
 KINDS: Final[dict[str, str]] = {
@@ -185,6 +186,29 @@ def _facets(chart: Chart, plan: Plan, where: str) -> Chart:
             rows = free.pop()
     held = {k: plan.vary[k][0] for k in free}
     return replace(chart, rows=rows, columns=columns, held=held)
+
+
+def of_plot(spec: Plot | None) -> Chart:
+    """The chart of `[plot]`; the default chart without one."""
+    if spec is None or spec.kind not in CHARTS:
+        return Chart()
+    return Chart(
+        CHARTS[spec.kind],
+        spec.show,
+        spec.x,
+        spec.y,
+        spec.rows,
+        spec.columns,
+        spec.x_label,
+        spec.labels,
+        spec.references,
+        spec.schemes,
+    )
+
+
+def draws_chart(figure: Figure) -> bool:
+    """True if the figure is a chart of a comparison, and not of series or vectors."""
+    return figure.plot is None or figure.plot.kind in CHARTS
 
 
 __all__ = [

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from lasthop import quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
-from lasthop.experiments import experiment, observing, pool
-from lasthop.experiments.comparison import Comparison, Observe
-from lasthop.experiments.experiment import Figure
+from lasthop.experiments import observing, pool
+from lasthop.experiments.observing import Observe
 from lasthop.experiments.plan import Job
 from lasthop.experiments.pool import Cancel, Outcome
-from lasthop.experiments.store import Metrics
+from lasthop.experiments.store import Metrics, Row
+from lasthop.scenarios import experiment
+from lasthop.scenarios.experiment import Figure
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lasthop._native import Run
-    from lasthop.plotting.plots import Line
 
 # Does one run and records these kinds of events; returns the result of the run and the columns.
 Record = Callable[[Job, Sequence[str], Cancel | None], "tuple[Run, dict[str, Any]]"]
@@ -55,7 +55,6 @@ class Recorder:
         import numpy as np
 
         from lasthop.analysis import series, transients
-        from lasthop.plotting import series_panels
 
         self.figure = figure
         self.record = record
@@ -67,7 +66,7 @@ class Recorder:
         if figure.plot is not None and figure.plot.kind == "distribution":
             shown = ("delay",)
         if shown:
-            series_panels.check(shown, f"{figure.path}: [plot] show")
+            series.check_names(shown, f"{figure.path}: [plot] show")
         for claim in figure.claims:
             known = [*metrics.METRICS, *series.MEASURES, "agreement"]
             if claim.metric not in known and not metrics.is_part(claim.metric):
@@ -144,15 +143,15 @@ class Recorder:
         """Does one run; `None` if no events of a run are needed."""
         return self if self.kinds else None
 
-    def add_samples(self, comparison: Comparison, cancel: Cancel | None = None) -> None:
-        """Repeat the stored runs whose series are drawn; their metrics are known already."""
+    def add_samples(self, rows: Sequence[Row], cancel: Cancel | None = None) -> None:
+        """Repeat the stored runs `rows` whose series are drawn; their metrics are known already."""
         spec = self.figure.plot
         if spec is None or not self.shown:
             return
         seed = 1 if spec.show == ("sequence",) else spec.seed
         todo = [
             Job(r.case, r.seed)
-            for r in comparison.rows
+            for r in rows
             if not r.error
             and (r.seed == seed or not r.case.random or seed is None)
             and (r.case.point, r.case.label, r.seed) not in self.samples
@@ -165,28 +164,3 @@ class Recorder:
 
         if not pool.run_jobs(todo, lambda job: self(job, cancel), done, cancel=cancel):
             raise KeyboardInterrupt
-
-    def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
-        """The lines of one panel: the mean of all runs with its 95 % CI, or the run of `seed`."""
-        from lasthop.plotting import series_panels
-
-        lines: list[Line] = []
-        for label in (x for x in comparison.plan.labels if not only or x in only):
-            events = self.raw.get((0, label))
-            if name == "sequence" or (
-                self.figure.plot is not None and self.figure.plot.seed is not None
-            ):
-                lines += (
-                    series_panels.of_run(events, name, label, self.range)
-                    if events is not None
-                    else []
-                )
-                continue
-            found = [
-                self.samples[(0, label, s)][name]
-                for s in comparison.plan.seeds
-                if (0, label, s) in self.samples
-            ]
-            if found:
-                lines.append(series_panels.of_runs(found, self.grid, label))
-        return lines

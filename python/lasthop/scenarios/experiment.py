@@ -11,8 +11,8 @@ from typing import Any
 
 from lasthop import quantities
 from lasthop.errors import InputError
-from lasthop.experiments.python_values import ScenarioDict, scenario_text
-from lasthop.experiments.table_reader import TableReader, scheme_text, value_text
+from lasthop.scenarios.python_values import ScenarioDict, scenario_text
+from lasthop.scenarios.table_reader import TableReader, scheme_text, value_text
 
 DEFAULT_SEEDS = 20
 FOLDER = Path(__file__).parents[1] / "papers"

@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from lasthop.analysis import metrics, summary
+from lasthop.analysis import claim_text, metrics
+from lasthop.experiments.figure_result import FigureResult
 from lasthop.experiments.store import write_whole
 from lasthop.quantities import count
-from lasthop.reproduction import claim_text
-from lasthop.reproduction.claims import Verdict
-from lasthop.reproduction.figures import FigureResult
-
-VERDICT_TEXT = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"}
+from lasthop.tables import summary
+from lasthop.tables.verdict_text import VERDICT_TEXT, claim_lines
 
 
 def tally(figures: Sequence[FigureResult]) -> str:
@@ -37,16 +35,6 @@ def text(result: FigureResult) -> str:
     if not result.verdicts:
         lines.append("  (no claims)")
     return "\n".join(lines)
-
-
-def claim_lines(v: Verdict) -> list[str]:
-    """Format a claim for the terminal: verdict, text, number of the paper, measured number."""
-    paper = claim_text.paper(v.claim)
-    lines = [
-        f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text};"
-        f" {f'paper: {paper}; ' if paper else ''}measured: {v.display}"
-    ]
-    return lines if v.verdict == "holds" else [*lines, f"             {v.why}"]
 
 
 def _claims(result: FigureResult) -> list[str]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from lasthop.experiments.scenario import Scenario
-    from lasthop.experiments.scenario_source import Source
+    from lasthop.scenarios.scenario import Scenario
+    from lasthop.scenarios.scenario_source import Source
 
     # An option, or the name of an argument in Python, and a file that it writes.
     Output = tuple[str, str | Path]

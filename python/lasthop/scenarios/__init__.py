@@ -1,0 +1,1 @@
+"""What scenarios are: files and values of Python, read and checked."""
