@@ -97,4 +97,9 @@ def render(
     )
 
 
-__all__ = ["UPLOT", "asset", "json_for_script", "render", "source_hash"]
+def fragment(template: str, **values: Any) -> str:
+    """Render a template that has no scripts and no style of pages: a part of another page."""
+    return _environment().get_template(template).render(**values)
+
+
+__all__ = ["UPLOT", "asset", "fragment", "json_for_script", "render", "source_hash"]

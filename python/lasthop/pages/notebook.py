@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
+from lasthop import pages
 from lasthop.analysis import metrics
 from lasthop.experiments.plan import NOTHING_DRAWN
 from lasthop.tables import run_text, summary
 
 if TYPE_CHECKING:
+    from lasthop.analysis.verdict import Verdict
     from lasthop.experiments.comparison import Comparison
     from lasthop.experiments.figure_result import FigureResult
     from lasthop.experiments.run_result import RunResult
@@ -19,16 +22,13 @@ if TYPE_CHECKING:
 MAX_ROWS = 200  # rows of a table; the rest is counted
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """An HTML table."""
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>"
-        for row in rows[:MAX_ROWS]
-    )
-    more = len(rows) - MAX_ROWS
-    left = f"<p>… and {more} more rows</p>" if more > 0 else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{left}"
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def _shown(title: str, *tables: Table, note: str = "") -> str:
+    """A heading, tables with header and rows, and a note."""
+    found = [(header, rows[:MAX_ROWS], max(0, len(rows) - MAX_ROWS)) for header, rows in tables]
+    return pages.fragment("notebook.html", title=title, tables=found, note=note)
 
 
 def run(result: RunResult) -> str:
@@ -60,7 +60,7 @@ def run(result: RunResult) -> str:
         f"{data['scenario']}: {data['scheme']}, seed {data['seed']},"
         f" {run_text.time(data['duration_s'])}"
     )
-    return f"<p><b>{html.escape(title)}</b></p>{table(header, rows)}"
+    return _shown(title, (header, rows))
 
 
 def comparison(result: Comparison) -> str:
@@ -90,13 +90,13 @@ def comparison(result: Comparison) -> str:
         )
     intervals = "mean ± half-width of the 95 % CI" if plan.random else NOTHING_DRAWN
     title = f"{plan.title}: {intervals}; {summary.GOODPUT}"
-    return f"<p><b>{html.escape(title)}</b></p>{table(header, rows)}{claims(result.verdicts)}"
+    return _shown(title, (header, rows), *_claims(result.verdicts))
 
 
 def sweep(result: SweepResult) -> str:
     """Means with the half-width of their 95 % CI, a row per point and scheme; or the summary."""
     if result.interrupted:
-        return f"<pre>{html.escape(str(result))}</pre>"
+        return str(Markup("<pre>{}</pre>").format(str(result)))
     rows: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
     table_rows = result.table.rows(named=True)
     names = list(table_rows[0]) if table_rows else []
@@ -117,7 +117,7 @@ def sweep(result: SweepResult) -> str:
         for at, found in rows.items()
     ]
     title = f"{result.data['scenario']}: mean ± half-width of the 95 % CI"
-    return f"<p><b>{html.escape(title)}</b></p>{table(header, body)}"
+    return _shown(title, (header, body))
 
 
 def _interval(row: Mapping[str, Any] | None, metric: str) -> str:
@@ -129,18 +129,16 @@ def _interval(row: Mapping[str, Any] | None, metric: str) -> str:
     return summary.interval(found, metrics.factor(metric))
 
 
-def claims(verdicts: Sequence[Any]) -> str:
-    """The verdicts about claims."""
-    if not verdicts:
-        return ""
+def _claims(verdicts: Sequence[Verdict]) -> list[Table]:
+    """The table of verdicts, if there are claims."""
     rows = [[v.claim.text, v.display, v.verdict, v.why] for v in verdicts]
-    return table(["claim", "measured", "verdict", "why"], rows)
+    return [(["claim", "measured", "verdict", "why"], rows)] if rows else []
 
 
 def figure(result: FigureResult) -> str:
     """A reproduced figure: title and claims."""
-    title = f"<p><b>{html.escape(f'{result.id}: {result.title}')}</b></p>"
-    return title + (claims(result.verdicts) or "<p>no claims</p>")
+    found = _claims(result.verdicts)
+    return _shown(f"{result.id}: {result.title}", *found, note="" if found else "no claims")
 
 
-__all__ = ["claims", "comparison", "figure", "run", "sweep", "table"]
+__all__ = ["comparison", "figure", "run", "sweep"]

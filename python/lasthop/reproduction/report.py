@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from lasthop import pages
 from lasthop.analysis import claim_text, metrics
 from lasthop.experiments.figure_result import FigureResult
 from lasthop.experiments.store import write_whole
@@ -159,43 +160,26 @@ def index(figures: Sequence[FigureResult], out: Path) -> list[Path]:
     files = [out / "index.md", out / "index.html"]
     write_whole(files[0], "\n".join(markdown) + "\n")
     write_whole(
-        files[1],
-        _HTML.replace("TALLY", html.escape(tally(figures))).replace("PARTS", "\n".join(parts)),
+        files[1], pages.fragment("figures.html", tally=tally(figures), figures=parts) + "\n"
     )
     return files
 
 
-def _section(result: FigureResult) -> str:
-    e = html.escape
-    rows = "".join(
-        f"<tr class={v.verdict}><td>{e(v.claim.text)}<td>{e(claim_text.paper(v.claim) or '–')}"
-        f"<td>{e(v.display)}<td>{v.verdict}<td>{e(v.why)}"
-        for v in result.verdicts
-    )
-    claims = (
-        f"<table><tr><th>claim<th>paper<th>measured<th>verdict<th>why{rows}</table>"
-        if rows
-        else "<p>No claims.</p>"
-    )
-    about = result.figure.plot.about if result.figure.plot is not None else ""
-    picture = "".join(f'<img src="{e(f)}" alt="{e(result.title)}">' for f in _pictures(result)[:1])
-    return (
-        f"<section><h2>{e(result.id)}:"
-        f" {e(result.title)}</h2><p>{e(about)}</p>{picture}{claims}</section>"
-    )
-
-
-_HTML = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Reproduced figures</title><style>
-body { font: 15px/1.45 system-ui, sans-serif; color: #222;
-  max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; width: 100%; font-size: 13px }
-th, td { text-align: left; vertical-align: top;
-  padding: .3rem .5rem; border-bottom: 1px solid #ddd }
-tr.holds td:nth-child(4) { color: #00734d }
-tr.differs td:nth-child(4) { color: #b33f00; font-weight: bold }
-img { max-width: 100% }
-</style></head><body><h1>Reproduced figures</h1><p>TALLY</p>
-PARTS
-</body></html>
-"""
+def _section(result: FigureResult) -> dict[str, Any]:
+    """What the page of all figures shows of one."""
+    return {
+        "id": result.id,
+        "title": result.title,
+        "about": result.figure.plot.about if result.figure.plot is not None else "",
+        "picture": next(iter(_pictures(result)), ""),
+        "claims": [
+            {
+                "text": v.claim.text,
+                "paper": claim_text.paper(v.claim) or "–",
+                "display": v.display,
+                "verdict": v.verdict,
+                "why": v.why,
+            }
+            for v in result.verdicts
+        ],
+    }
