@@ -49,6 +49,7 @@ _ASSUMED = {**_TEXTS, "description": "assumptions for what the scenario does not
 _COMMAND = {**_TEXT, "description": "the command that was called"}
 _ELAPSED = {**_POSITIVE, "description": "wall-clock time of the command, in seconds"}
 _VERSION: Schema = {"const": VERSION, "description": "version of this schema"}
+_LIMITED_BY = _object({key: {**_POSITIVE, "maximum": 1} for key in limits.NAMES}, about="shares")
 #: What every document ends with.
 _ABOUT: Schema = {"command": _COMMAND, "elapsed_s": _ELAPSED}
 
@@ -68,9 +69,7 @@ def _flow() -> Schema:
         "fast_retransmits": _counts("total", "spurious"),
         "cwnd_reductions": _COUNT,
         "burst_segments": _or_null(_COUNT),
-        "limited_by": _or_null(
-            _object({key: {**_POSITIVE, "maximum": 1} for key in limits.NAMES}, about="shares")
-        ),
+        "limited_by": _or_null(_LIMITED_BY),
         "rtt_s": _SPREAD,
         "one_way_delay_s": _SPREAD,
     }
@@ -148,7 +147,7 @@ def _run() -> Schema:
         "warnings": _TEXTS,
         "flows": _list(_flow()),
         "links": _list(_link(), "one-way links"),
-        "agents": _list(_object(agent)),
+        "agents": _list(_object(agent, {"limited_by": _or_null(_LIMITED_BY)})),
         "traffic_bits": _object(
             dict.fromkeys(traffic, _COUNT),
             dict.fromkeys(("duplicated_by_link", "corrupted", "discarded"), _COUNT),
@@ -162,6 +161,10 @@ def _run() -> Schema:
 
 def _metric(name: str) -> Schema:
     label, _, meaning = (metrics.METRICS | metrics.SERIES_METRICS)[name]
+    return _metric_of(f"{label}: {meaning}")
+
+
+def _metric_of(about: str) -> Schema:
     quantile = _object({"value": _or_null(_NUMBER), "ci95": _INTERVAL})
     mean = {"mean": _or_null(_NUMBER), "ci95": _INTERVAL}
     difference = {
@@ -179,7 +182,7 @@ def _metric(name: str) -> Schema:
             "difference_to_first": _object(difference),
             "correlation_to_first": _or_null({"type": "number", "minimum": -1, "maximum": 1}),
         },
-        about=f"{label}: {meaning}",
+        about=about,
     )
 
 
@@ -210,6 +213,7 @@ def _compare() -> Schema:
             _object(
                 scheme, {"needs": {"type": "object"}, "groups": groups, "roles": roles, **measures}
             )
+            | {"patternProperties": {r"^agents\.": _metric_of("counter of an agent or a relay")}}
         ),
     }
     return _object(
@@ -222,7 +226,8 @@ def _compare() -> Schema:
             "points": _list(_object(point)),
             "failed": _ERROR,
             "elapsed_s": _ELAPSED,
-        }
+        },
+        {"claims": _list(_claim(), "of the scenario file")},
     )
 
 
@@ -274,14 +279,26 @@ def _check() -> Schema:
     )
 
 
+def _claim() -> Schema:
+    numbers = _or_null({"anyOf": [_NUMBER, _list(_or_null(_NUMBER))]})
+    found: Schema = {
+        **dict.fromkeys(("id", "text", "why", "unit", "display"), _TEXT),
+        "kind": {"enum": ["order", "about", "bound", "shape"]},
+        "paper": {**_or_null({"anyOf": [_NUMBER, _TEXT]}), "description": "number or words"},
+        "measured": numbers,
+        "ci95": {"anyOf": [_INTERVAL, _list(_INTERVAL)]},
+        "verdict": {"enum": ["holds", "differs", "undecided"]},
+        "n": {**_COUNT, "description": "runs, or pairs of runs"},
+    }
+    return _object(found)
+
+
 def _reproduce() -> Schema:
-    claim = {"id": _TEXT, "kind": _TEXT, "text": _TEXT}
-    claim["verdict"] = {"enum": ["holds", "differs", "undecided"]}
     figure = {
         **dict.fromkeys(("id", "title"), _TEXT),
         "modified": _FLAG,
         "runs": _COUNT,
-        "claims": _list({"type": "object", "properties": claim}),
+        "claims": _list(_claim()),
         "assumed": _ASSUMED,
         "failed": _ERROR,
         "files": _TEXTS,
@@ -324,6 +341,7 @@ def _inspect() -> Schema:
     return _object(
         {
             "schema_version": _VERSION,
+            "json_version": {**_VERSION, "description": "the same as schema_version"},
             **dict.fromkeys(("lasthop", "scenario", "flow"), _TEXT),
             "seed": _COUNT,
             "duration_s": _POSITIVE,
