@@ -14,7 +14,7 @@ from lasthop.errors import InputError
 
 #: Kind -> suffix of its file.
 KINDS: Final = {"window": ".py", "agent": ".py", "figure": ".toml"}
-_TEMPLATES = Path(__file__).parent / "data" / "new"
+_TEMPLATES = Path(__file__).parents[1] / "data" / "new"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
