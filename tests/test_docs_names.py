@@ -77,6 +77,7 @@ def sources() -> str:
         *ROOT.glob("crates/*/src/**/*.rs"),
         *ROOT.glob("crates/*/tests/**/*.rs"),
         *ROOT.glob("python/**/*.py"),
+        *ROOT.glob("fidelity/*.py"),
         *ROOT.glob("python/**/*.pyi"),
     ]
     return "\n".join(file.read_text(encoding="utf-8") for file in sorted(files))

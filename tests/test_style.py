@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 COLUMNS = 100
 #: Built files, recorded data, and inputs of the fuzz targets.
 SKIPPED = {"target", "corpus", "corpus-seed", "artifacts", "reference", "__pycache__"}
-FOLDERS = ("bench", "crates", "docs", "fuzz", "python", "tests", "tools")
+FOLDERS = ("bench", "crates", "docs", "fidelity", "fuzz", "python", "tests", "tools")
 SUFFIXES = {".cc", ".md", ".py", ".pyi", ".rs", ".sh", ".tcl", ".toml"}
 #: In a page with this line, the rest is generated.
 BY_HAND = "<!-- written by hand -->"
