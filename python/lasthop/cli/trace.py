@@ -10,16 +10,15 @@ from lasthop import extras, progress
 from lasthop.cli import options as common
 from lasthop.cli.options import Options
 from lasthop.errors import InputError
-from lasthop.quantities import count, format_number, seconds
+from lasthop.quantities import count, format_number, quantity, seconds
 
-ACTIONS = ("info", "import", "export", "plot")
+ACTIONS = ("info", "import", "cut", "scale", "export", "plot")
+# Actions that write traces.
+_TRACES = ("import", "cut", "scale")
 #: Options that write something, and the actions that have them.
-_OUTPUTS = {
-    "out": ("import", "export", "plot"),
-    "out_delay": ("import",),
-    "out_loss": ("import",),
-}
-#: Lines that the text of `info` names of each reason.
+_OUTPUTS = {"out": (*_TRACES, "export", "plot"), "out_delay": _TRACES, "out_loss": _TRACES}
+# Options of one action.
+_OWN = {"from": "cut", "to": "cut", "rate": "scale", "delay": "scale"}
 _FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -29,16 +28,20 @@ def add_parser(commands: Any) -> None:
         "trace",
         help="read a measurement file, and make traces of a link from it",
         description=(
-            "Read files that other programs measured: iperf3 --json, ping, fping, tables (CSV) and"
-            " mahimahi traces, told by\ntheir content. info prints what they say, import writes"
-            " traces for --down, --up and link files, export writes a\ntable by the second, plot a"
-            " figure. Several files are one measurement. See docs/traces.md."
+            "Read files that other programs measured: captures (pcap), iperf3 --json, ping, irtt,"
+            " Flent, ss, tables (CSV),\ntraces of mahimahi and others, told by their content. info"
+            " prints what they say, import writes traces for\n--down, --up and link files, cut"
+            " writes those of a part, scale those of a faster or slower link, export writes\na"
+            " table by the second, plot a figure. Several files are one measurement. See"
+            " docs/traces.md."
         ),
         **common.examples(
             "lasthop trace info iperf3.json",
             "lasthop trace import drive.csv --out my.down",
             "lasthop trace import log.csv --column rate --unit kbit/s --out my.down",
             "lasthop trace import ping.txt --out-delay my.delay --out-loss my.loss",
+            "lasthop trace cut drive.csv --from 60s --to 3min --out tunnel.down",
+            "lasthop trace scale my.down --rate 5Mbps --out slow.down",
             "lasthop trace export my.down --out my.csv",
             "lasthop trace plot iperf3.json ping.txt --out my.png",
         ),
@@ -50,24 +53,56 @@ def add_parser(commands: Any) -> None:
         "--out",
         metavar="FILE",
         help=(
-            "import: trace to write, NAME.down or NAME.up; NAME.down also writes NAME.up if both"
-            " directions were measured. export: table (CSV). plot: figure (png, svg, pdf)"
+            "import, cut, scale: trace to write, NAME.down or NAME.up; NAME.down also writes NAME.up"
+            " if both directions were measured. export: table (CSV). plot: figure (png, svg, pdf)"
         ),
     )
     write.add_argument(
         "--out-delay",
         metavar="FILE",
-        help="import: delay trace to write, half of the round-trip times",
+        help="import, cut, scale: delay trace to write, half of the round-trip times",
     )
-    write.add_argument("--out-loss", metavar="FILE", help="import: loss trace to write")
+    write.add_argument(
+        "--out-loss", metavar="FILE", help="import, cut, scale: loss trace to write"
+    )
     write.add_argument(
         "--gaps",
         choices=("join", "zero"),
         default="join",
-        help="import: times without measurement are left out (join) or carry nothing (zero)",
+        help=(
+            "import, cut, scale: times without measurement are left out (join) or carry nothing"
+            " (zero)"
+        ),
     )
+    _add_editing(trace)
     _add_reading(trace)
     common.add_output(trace)
+
+
+def _add_editing(trace: Any) -> None:
+    """Add the options of cut and scale."""
+    group = trace.add_argument_group("editing", "which part, and how fast a link")
+    group.add_argument(
+        "--from",
+        metavar="T",
+        help='cut: first time, from the first row with gaps, such as "60s" (default: the start)',
+    )
+    group.add_argument(
+        "--to", metavar="T", help="cut: end of the part (default: the end)"
+    )
+    group.add_argument(
+        "--rate",
+        metavar="X",
+        help=(
+            'scale: factor of all rates, such as 0.5, or the mean that the downlink gets, such as'
+            ' "5Mbps"'
+        ),
+    )
+    group.add_argument(
+        "--delay",
+        metavar="X",
+        help='scale: factor of all delays, or their mean, one way, such as "30ms"',
+    )
 
 
 def _add_reading(trace: Any) -> None:
@@ -84,7 +119,8 @@ def _add_reading(trace: Any) -> None:
         ("rtt-unit", "UNIT", "unit of the round-trip times: ms, s or us"),
         ("loss-column", "COLUMN", "column of the losses"),
         ("loss-unit", "UNIT", "unit of the losses: %% or share"),
-        ("interval", "T", 'time between two pings, for a log without times, such as "0.2s"'),
+        ("interval", "T", 'time between two rows, for a log without times, such as "0.2s"'),
+        ("mobile", "ADDRESS", "address or network of the mobile end of a capture"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=text)
     group.add_argument(
@@ -97,7 +133,7 @@ def _add_reading(trace: Any) -> None:
 def trace(options: Options, words: list[str]) -> int:
     """`lasthop trace`."""
     _check_options(options)
-    found = _read(options)
+    found = _edited(_read(options), options)
     if options.action == "info":
         return _info(found, options, words)
     written = _write(found, options)
@@ -116,9 +152,16 @@ def _check_options(options: Options) -> None:
     for name in given:
         if action not in _OUTPUTS[name]:
             raise InputError(f"--{name.replace('_', '-')} does not go with lasthop trace {action}")
-    if action == "import" and not given:
+    for name, own in _OWN.items():
+        if getattr(options, name) is not None and action != own:
+            raise InputError(f"--{name} does not go with lasthop trace {action}")
+    if action == "cut" and getattr(options, "from") is None and options.to is None:
+        raise InputError("lasthop trace cut needs --from T, --to T or both")
+    if action == "scale" and options.rate is None and options.delay is None:
+        raise InputError("lasthop trace scale needs --rate X, --delay X or both")
+    if action in _TRACES and not given:
         raise InputError(
-            "lasthop trace import needs --out NAME.down, --out-delay FILE or --out-loss FILE (see"
+            f"lasthop trace {action} needs --out NAME.down, --out-delay FILE or --out-loss FILE (see"
             " lasthop trace --help)"
         )
     if action in ("export", "plot") and options.out is None:
@@ -149,6 +192,38 @@ def _read(options: Options) -> Any:
     with progress.Progress("reading (bytes)", sizes) as bar:
         found = table.joined([formats.read(name, how, bar.step) for name in names])
     return found.swapped() if options.swap else found
+
+
+def _edited(found: Any, options: Options) -> Any:
+    """The measurement after `cut` and `scale`."""
+    from lasthop.traces import edit
+
+    if options.action == "cut":
+        given = getattr(options, "from")
+        start = 0.0 if given is None else seconds(given, "--from")
+        end = None if options.to is None else seconds(options.to, "--to")
+        found = edit.cut(found, start, end)
+    if options.rate is not None:
+        is_factor, value = _scale(options.rate, "--rate", "bit/s", "5 Mbps")
+        factor = value if is_factor else edit.factor_to_rate(found, value)
+        found = edit.scale_rate(found, factor)
+    if options.delay is not None:
+        is_factor, value = _scale(options.delay, "--delay", "s", "30 ms")
+        factor = value if is_factor else edit.factor_to_delay(found, value)
+        found = edit.scale_delay(found, factor)
+    return found
+
+
+def _scale(text: str, option: str, unit: str, example: str) -> tuple[bool, float]:
+    """Whether the text is a factor, and its value; otherwise a mean in base units."""
+    found = quantity(text)
+    is_factor = found is not None and not found.dimension
+    if found is None or found.base <= 0 or not (is_factor or found.dimension == unit):
+        raise InputError(
+            f'{option} must be a factor above 0 such as 0.5, or a mean such as "{example}", found'
+            f" `{text}`"
+        )
+    return is_factor, found.base
 
 
 def _write(found: Any, options: Options) -> list[Path]:
@@ -215,7 +290,7 @@ def _info(found: Any, options: Options, words: list[str]) -> int:
 
 def _skipped_text(found: Any) -> str:
     lines = [
-        f"skipped: {count(s.rows, 'row')}, {s.reason} (line"
+        f"skipped: {count(s.rows, 'row')}, {s.reason} ({s.unit}"
         f" {', '.join(map(str, s.lines))}{' …' if s.rows > len(s.lines) else ''})\n"
         for s in found.skipped
     ]

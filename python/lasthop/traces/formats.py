@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Protocol
 
 from lasthop.errors import InputError
-from lasthop.traces import csv_table, iperf3, mahimahi, ping
+from lasthop.traces import capture, csv_table, iperf3, mahimahi, ping
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import Measurement
 
@@ -35,12 +36,20 @@ def read(
     `advance` is called with the number of bytes that have been read. Raises `InputError` if no
     format matches, or if the file lacks what the options do not say either.
     """
-    source = Source(name, advance)
+    with contextlib.closing(Source(name, advance)) as source:
+        return _read(source, options)
+
+
+def _read(source: Source, options: ReadOptions) -> Measurement:
+    if capture.matches(source.start):
+        return capture.read(source, options)
+    if not source.head.strip():
+        raise InputError(f"{source.name}: the file is empty")
     for form in FORMATS:
         if form.matches(source.head):
             return form.read(source, options)
     shown = source.head.strip().splitlines()[0][:60]
     raise InputError(
-        f"{name}: no known format begins with `{shown}`; lasthop trace reads tables with names of"
+        f"{source.name}: no known format begins with `{shown}`; lasthop trace reads tables with names of"
         " columns (CSV), iperf3 --json, ping, fping and mahimahi traces (docs/traces.md)"
     )

@@ -21,9 +21,10 @@ def rate_trace(found: Measurement, direction: int, gaps: str) -> str:
         raise InputError(_no_rate(found, direction))
     span, size = rows.span_s, rows.bytes
     if gaps == "zero":
-        pauses = np.clip(rows.time_s[1:] - (rows.time_s + span)[:-1], 0, None)
-        span = np.ravel(np.column_stack([span, np.append(pauses, 0.0)]))
-        size = np.ravel(np.column_stack([size, np.zeros(len(size))]))
+        ends = np.concatenate([[0.0], (rows.time_s + span)[:-1]])
+        pauses = np.clip(rows.time_s - ends, 0, None)
+        span = np.ravel(np.column_stack([pauses, span]))
+        size = np.ravel(np.column_stack([np.zeros(len(size)), size]))
     times = mahimahi.opportunities(span, size)
     return "\n".join(map(str, times.tolist())) + "\n"
 
@@ -36,14 +37,14 @@ def _no_rate(found: Measurement, direction: int) -> str:
             f"{files}: only the {has}link was measured; write it with --out NAME.{has}, or exchange"
             f" the directions with --swap, if it is the {lacks}link"
         )
-    return f"{files}: no rate was measured; --delay and --loss write what the file has"
+    return f"{files}: no rate was measured; --out-delay and --out-loss write what the file has"
 
 
 def _timeline(rows: Measurement, gaps: str) -> Floats:
     """Start of each row in ms; gaps are left out with "join"."""
     if gaps == "join":
         return np.concatenate([[0.0], np.cumsum(rows.span_s)[:-1]]) * 1000
-    passed: Floats = (rows.time_s - rows.time_s[0]) * 1000
+    passed: Floats = rows.time_s * 1000
     return passed
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from typing import IO, Any
 
 from lasthop.errors import InputError
 
@@ -36,58 +38,103 @@ class ReadOptions:
     time_format: str | None = None
     #: Seconds between two pings.
     interval_s: float | None = None
+    #: Address or network of the mobile end of a capture.
+    mobile: str | None = None
 
 
 class Source:
-    """A file, read completely."""
+    """A file, of which readers see the start, the whole text, or one block after the other."""
 
     def __init__(self, name: str, advance: Callable[[int], None] = lambda _: None) -> None:
-        """Read the file `name`, or stdin for "-"; `advance` is called with finished bytes.
+        """Open the file `name`, or stdin for "-"; `advance` is called with finished bytes.
 
-        Raises `InputError` if it is empty or no text.
+        Raises `InputError` if it is empty.
         """
         self.name = name
         self._advance = advance
-        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        self.size = len(content)
-        if content.startswith(b"\x1f\x8b"):
-            content = _unpacked(content, name)
-        self.text = _text(content, name)
-        if not self.text.strip():
+        self._reported = 0
+        self._raw = _Counted(sys.stdin.buffer if name == "-" else open(name, "rb"))  # noqa: SIM115
+        self._stream: IO[bytes] = io.BufferedReader(self._raw, HEAD)
+        if self._stream.peek(2)[:2] == b"\x1f\x8b":
+            self._stream = gzip.GzipFile(fileobj=self._stream)
+        #: The first bytes, unpacked.
+        self.start = self._read(HEAD)
+        if not self.start.strip():
             raise InputError(f"{name}: the file is empty")
 
     @property
     def head(self) -> str:
-        """The start of the text."""
-        return self.text[:HEAD]
+        """The start of the text. Raises `InputError` if the file is no text."""
+        return _text(self.start, self.name)
+
+    @cached_property
+    def text(self) -> str:
+        """The whole text. Raises `InputError` if the file is no text."""
+        return _text(self.start + self._read(-1), self.name)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """The content in blocks of about `size` bytes; each reports the one before as finished."""
+        block = self.start
+        while block:
+            yield block
+            self._report(self._raw.count)
+            block = self._read(size)
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines with their numbers from 1."""
         lines = self.text.splitlines()
-        share = self.size / max(len(lines), 1)
-        reported = 0
+        share = self._raw.count / max(len(lines), 1)
         for number, line in enumerate(lines, 1):
             yield number, line
             if number % _LINES == 0:
-                done = int(share * number)
-                self._advance(done - reported)
-                reported = done
-        self._advance(self.size - reported)
+                self._report(int(share * number))
+        self._report(self._raw.count)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._raw.close()
+
+    def _report(self, done: int) -> None:
+        self._advance(done - self._reported)
+        self._reported = done
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(
+                f"{self.name}: the compressed file is damaged or cut off: {error}"
+            ) from None
 
 
-def _unpacked(content: bytes, name: str) -> bytes:
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{name}: the compressed file is damaged or cut off: {error}") from None
+class _Counted(io.RawIOBase):
+    """A file that counts the bytes that were read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
+        super().close()
 
 
 def _text(content: bytes, name: str) -> str:
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     if not wide and b"\0" in content[:HEAD]:
         raise InputError(
-            f"{name}: this is not text; lasthop trace reads tables (CSV), iperf3 --json, ping,"
-            " fping and mahimahi traces (docs/traces.md)"
+            f"{name}: this is neither text nor a capture (pcap, pcapng); docs/traces.md lists what"
+            " lasthop trace reads"
         )
     try:
         return content.decode("utf-16" if wide else "utf-8-sig")

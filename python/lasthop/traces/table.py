@@ -27,12 +27,13 @@ class Skipped:
     rows: int = 0
     #: The first of them, counted from 1.
     lines: list[int] = field(default_factory=list)
+    #: What is counted: "line", or "packet" of a capture.
+    unit: str = "line"
 
-    def add(self, line: int) -> None:
-        """Count the row on this line."""
-        self.rows += 1
-        if len(self.lines) < NAMED_LINES:
-            self.lines.append(line)
+    def add(self, *lines: int) -> None:
+        """Count the rows on these lines."""
+        self.rows += len(lines)
+        self.lines += lines[: NAMED_LINES - len(self.lines)]
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,14 @@ COLUMNS = ("time_s", "span_s", "direction", "bytes", "rtt_s", "sent", "lost", "s
 class Rows:
     """Collects the rows of one file."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "line") -> None:
+        self._unit = unit
         self._rows: list[tuple[float, ...]] = []
+        self._blocks: list[Floats] = []
         self._skipped: dict[str, Skipped] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows) + sum(map(len, self._blocks))
 
     def add(
         self,
@@ -110,9 +113,23 @@ class Rows:
         """Add a row; `size` in bytes."""
         self._rows.append((time_s, span_s, direction, size, rtt_s, sent, lost))
 
+    def add_all(self, time_s: Floats, span_s: Floats, direction: int, **columns: Floats) -> None:
+        """Add rows of one direction; `columns` as the optional ones of `add`."""
+        block = np.full((len(time_s), 7), np.nan)
+        block[:, 0], block[:, 1], block[:, 2] = time_s, span_s, direction
+        for place, name in enumerate(("size", "rtt_s", "sent", "lost"), 3):
+            if name in columns:
+                block[:, place] = columns[name]
+        self._blocks.append(block)
+
     def skip(self, line: int, reason: str) -> None:
         """Count a row that is left out."""
-        self._skipped.setdefault(reason, Skipped(reason)).add(line)
+        self._skipped.setdefault(reason, Skipped(reason, unit=self._unit)).add(line)
+
+    def skip_all(self, lines: Integers, reason: str) -> None:
+        """Count rows that are left out."""
+        if len(lines):
+            self._skipped.setdefault(reason, Skipped(reason, unit=self._unit)).add(*lines.tolist())
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -132,7 +149,8 @@ class Rows:
 
         `zero_s` is the Unix time of the zero of the times, if it is known.
         """
-        columns = np.array(self._rows, dtype=float).reshape(-1, 7)
+        rows = np.array(self._rows, dtype=float).reshape(-1, 7)
+        columns = np.concatenate([rows, *self._blocks])
         columns = columns[np.argsort(columns[:, 0], kind="stable")]
         time, span, direction, size, rtt, sent, lost = columns.T
         first = float(time[0]) if len(time) else 0.0

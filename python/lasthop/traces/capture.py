@@ -1,0 +1,192 @@
+"""Packet captures (pcap and pcapng) of one end: bytes by direction, round-trip times, losses.
+
+The capture is read as a stream, so that its size is no limit. The end that captured is the mobile
+one unless `--mobile` names another; `ends` says how it is found. Bytes are those of IP packets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lasthop.errors import InputError
+from lasthop.traces import ends as ends_of
+from lasthop.traces import pcap
+from lasthop.traces.packets import Addresses, Flags, Packets, parse
+from lasthop.traces.source import ReadOptions, Source
+from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Floats, Integers, Measurement, Rows
+from lasthop.traces.tcp_flows import Flows, Segments
+
+NAME = "capture"
+
+# Length of the intervals in which bytes are counted, ns; ten times as long while there are more
+# intervals than this.
+_INTERVAL_NS, _INTERVALS = 1_000_000, 500_000
+
+matches = pcap.matches
+
+
+class _Intervals:
+    """Bytes, segments and losses of both directions in intervals of equal length."""
+
+    def __init__(self, origin_ns: int) -> None:
+        self.length_ns = _INTERVAL_NS
+        self._origin_ns = origin_ns
+        #: Key (interval and direction), bytes, segments, losses.
+        self._parts: list[tuple[Integers, Floats]] = []
+        self._count = 0
+
+    def add(self, time_ns: Integers, up: Flags, columns: Floats) -> None:
+        """Add packets; `columns` has a row each for bytes, segments and losses."""
+        keys = (time_ns - self._origin_ns) // self.length_ns << 1 | up
+        self._append(keys, columns)
+        if self._count > _INTERVALS:
+            self._merge()
+            while self._count > _INTERVALS // 2:
+                self.length_ns *= 10
+                (keys, columns), self._parts, self._count = self._parts[0], [], 0
+                self._append((keys >> 1) // 10 << 1 | keys & 1, columns)
+
+    def _append(self, keys: Integers, columns: Floats) -> None:
+        unique, inverse = np.unique(keys, return_inverse=True)
+        sums = [np.bincount(inverse, weights=c, minlength=len(unique)) for c in columns]
+        self._parts.append((unique, np.array(sums)))
+        self._count += len(unique)
+
+    def _merge(self) -> None:
+        parts, self._parts, self._count = self._parts, [], 0
+        self._append(np.concatenate([k for k, _ in parts]), np.hstack([c for _, c in parts]))
+
+    def write(self, rows: Rows) -> None:
+        """Add the rows of both directions, from the first to the last packet of the capture."""
+        self._merge()
+        keys, columns = self._parts[0]
+        first, last = int(keys[0] >> 1), int(keys[-1] >> 1)
+        for direction in (DOWN, UP):
+            own = keys & 1 == (direction == UP)
+            if not own.any():
+                continue
+            place = keys[own] >> 1
+            # Empty intervals between two others are one row.
+            starts = np.concatenate([[first], place + 1])
+            ends = np.append(place, last + 1)
+            empty = ends > starts
+            begin = np.concatenate([place, starts[empty]])
+            length = np.concatenate([np.ones(len(place)), (ends - starts)[empty]])
+            zeros = np.zeros(int(empty.sum()))
+            size, sent, lost = (np.concatenate([c, zeros]) for c in columns[:, own])
+            unit = self.length_ns * 1e-9
+            rows.add_all(begin * unit, length * unit, direction, size=size, sent=sent, lost=lost)
+
+
+class _Reader:
+    """Adds up a capture."""
+
+    def __init__(self, source: Source, mobile: str | None) -> None:
+        self.where = source.name
+        self.mobile = mobile
+        self.rows = Rows("packet")
+        self.addresses = Addresses()
+        self.flows = Flows()
+        self.ends: ends_of.Ends | None = None
+        self.intervals: _Intervals | None = None
+        self.origin_ns = 0
+        self.samples: list[tuple[Integers, Integers]] = []
+        self.has_tcp = False
+
+    def add(self, packets: Packets) -> None:
+        """Add the next packets."""
+        if self.ends is None:
+            self.ends = ends_of.find(packets, self.addresses, self.mobile, self.where)
+        up, passes = self.ends.of(packets)
+        self.rows.skip_all(packets.number[~passes], "between hosts of the same end")
+        if not passes.any():
+            return
+        packets, up = packets.select(passes), up[passes]
+        if self.intervals is None:
+            self.origin_ns = int(packets.time_ns[0])
+            self.intervals = _Intervals(self.origin_ns)
+        columns = np.zeros((3, len(up)))
+        columns[0] = packets.size
+        tcp = packets.is_tcp
+        if tcp.any():
+            self.has_tcp = True
+            found: Segments = self.flows.analyse(packets.select(tcp), self.ends.is_sent(up)[tcp])
+            columns[:, tcp] = found.new_bytes, found.segments, found.lost
+            self.samples.append((found.sent_ns - self.origin_ns, found.rtt_ns))
+        self.intervals.add(packets.time_ns, up, columns)
+
+    def measurement(self, capture: pcap.Capture) -> Measurement:
+        """What was added up."""
+        if self.intervals is None:
+            raise InputError(f"{self.where}: {self._why_empty()}")
+        self.rows.skip_all(np.array(capture.untimed, dtype=np.int64), "without a time")
+        self.intervals.write(self.rows)
+        sent_ns = np.concatenate([s for s, _ in self.samples] or [np.empty(0, dtype=np.int64)])
+        rtt_ns = np.concatenate([r for _, r in self.samples] or [np.empty(0, dtype=np.int64)])
+        if len(sent_ns):
+            order = np.argsort(sent_ns, kind="stable")
+            time = sent_ns[order] * 1e-9
+            span = np.diff(time, append=time[-1])
+            span[-1] = span[:-1].mean() if len(span) > 1 else 0.001
+            self.rows.add_all(time, span, ROUND_TRIP, rtt_s=rtt_ns[order] * 1e-9)
+        clock = "times of the capture"
+        if self.intervals.length_ns > _INTERVAL_NS:
+            clock += f", bytes by {self.intervals.length_ns / 1e6:g} ms"
+        notes = [*self._notes(), *capture.notes]
+        zero = self.origin_ns * 1e-9
+        return self.rows.measurement(NAME, self.where, clock, notes=notes, zero_s=zero)
+
+    def _why_empty(self) -> str:
+        if not self.rows.skipped:
+            return "the capture has no packets"
+        reason = max(self.rows.skipped, key=lambda s: s.rows)
+        return f"no packet can be used; {reason.rows} of them: {reason.reason}"
+
+    def _notes(self) -> list[str]:
+        ends, flows = self.ends, self.flows
+        assert ends is not None
+        notes = []
+        if ends.mobile is None:
+            near = ", ".join(ends.addresses.texts[i] for i in sorted(ends.near))
+            notes.append(
+                f"The capture was taken at {near}, which is taken as the mobile end; with --swap"
+                " as the other one (or --mobile ADDRESS)."
+            )
+        if not self.has_tcp:
+            notes.append("There is no TCP in the capture, so it has no round-trip times or losses.")
+            return notes
+        notes.append(
+            "What the capturing end sent counts when it left, each byte of a connection once; its"
+            " losses are its retransmissions, and those of the other end are holes that were"
+            " filled later than reordering explains."
+        )
+        if flows.reordered or flows.repeated:
+            notes.append(
+                f"Not counted as lost: {flows.reordered} segments that arrived out of order,"
+                f" {flows.repeated} that arrived twice."
+            )
+        if flows.offloaded:
+            notes.append(
+                f"{flows.offloaded} packets are longer than 1500 bytes (segmentation offload); they"
+                " count as segments of 1448 bytes."
+            )
+        if flows.one_sided:
+            notes.append(
+                "Connections that mostly receive are timed by the other end's echoes of their ACKs,"
+                " which its pauses lengthen."
+            )
+        return notes
+
+
+def read(source: Source, options: ReadOptions) -> Measurement:
+    """The packets of a capture. Raises `InputError` if it has none that can be used."""
+    capture = pcap.Capture(source)
+    reader = _Reader(source, options.mobile)
+    for batch in capture.batches():
+        packets = parse(batch, reader.addresses, reader.rows.skip_all)
+        if len(packets.seq):
+            reader.add(packets)
+    return reader.measurement(capture)
+
+
+__all__ = ["NAME", "matches", "read"]
