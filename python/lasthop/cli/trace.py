@@ -62,9 +62,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="import, cut, scale: delay trace to write, half of the round-trip times",
     )
-    write.add_argument(
-        "--out-loss", metavar="FILE", help="import, cut, scale: loss trace to write"
-    )
+    write.add_argument("--out-loss", metavar="FILE", help="import, cut, scale: loss trace to write")
     write.add_argument(
         "--gaps",
         choices=("join", "zero"),
@@ -87,14 +85,12 @@ def _add_editing(trace: Any) -> None:
         metavar="T",
         help='cut: first time, from the first row with gaps, such as "60s" (default: the start)',
     )
-    group.add_argument(
-        "--to", metavar="T", help="cut: end of the part (default: the end)"
-    )
+    group.add_argument("--to", metavar="T", help="cut: end of the part (default: the end)")
     group.add_argument(
         "--rate",
         metavar="X",
         help=(
-            'scale: factor of all rates, such as 0.5, or the mean that the downlink gets, such as'
+            "scale: factor of all rates, such as 0.5, or the mean that the downlink gets, such as"
             ' "5Mbps"'
         ),
     )
@@ -120,6 +116,7 @@ def _add_reading(trace: Any) -> None:
         ("loss-column", "COLUMN", "column of the losses"),
         ("loss-unit", "UNIT", "unit of the losses: %% or share"),
         ("interval", "T", 'time between two rows, for a log without times, such as "0.2s"'),
+        ("format", "FORMAT", "format of a text that does not say it, such as leoreplayer-delay"),
         ("mobile", "ADDRESS", "address or network of the mobile end of a capture"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=text)

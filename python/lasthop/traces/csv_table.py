@@ -69,9 +69,15 @@ def read(source: Source, options: ReadOptions) -> Measurement:
         notes.append(f"Times go back {late} times; the rows are sorted by time.")
     _add_rows(rows, values, order, found)
     example = values.times[0]
-    clock = "times of the rows" if found.time is not None else "one row per second, assumed"
+    clock = "times of the rows" if found.time is not None else _counted(options)
     zero = 0.0 if example >= 1e9 else None
     return rows.measurement(NAME, source.name, clock, notes=notes, zero_s=zero)
+
+
+def _counted(options: ReadOptions) -> str:
+    if options.interval_s is None:
+        return "one row per second, assumed"
+    return "number of the row × interval given by --interval"
 
 
 def _separator(line: str) -> str:
@@ -137,7 +143,7 @@ def _values(
             rows.skip(number, "a value is negative or infinite")
             continue
         if found.time is None:
-            time = float(len(values.times))
+            time = len(values.times) * (options.interval_s or 1.0)
         else:
             try:
                 if read_time is None:

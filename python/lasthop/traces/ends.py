@@ -41,9 +41,7 @@ class Ends:
         return np.array(
             [
                 version == network.version and ipaddress.ip_address(text) in network
-                for text, version in zip(
-                    self.addresses.texts, self.addresses.versions, strict=True
-                )
+                for text, version in zip(self.addresses.texts, self.addresses.versions, strict=True)
             ],
             dtype=bool,
         )

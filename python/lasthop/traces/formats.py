@@ -7,7 +7,22 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lasthop.errors import InputError
-from lasthop.traces import capture, csv_table, iperf3, mahimahi, ping
+from lasthop.quantities import did_you_mean
+from lasthop.traces import (
+    capture,
+    cellreplay,
+    csv_table,
+    flent,
+    iperf3,
+    irtt,
+    leoreplayer,
+    mahimahi,
+    ping,
+    saturator,
+    series,
+    ss,
+    starlink,
+)
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import Measurement
 
@@ -24,8 +39,27 @@ class Format(Protocol):
         """Read the file; raises `InputError`."""
 
 
-#: In this order: a table may look like many things.
-FORMATS: tuple[Format, ...] = (iperf3, ping, mahimahi, csv_table)
+#: By the word of `--format`, and tried in this order: a table may look like many things.
+FORMATS: dict[str, Format] = {
+    "irtt": irtt,
+    "starlink": starlink,
+    "flent": flent,
+    "iperf3": iperf3,
+    "saturator": saturator,
+    "ss": ss,
+    "ping": ping,
+    "mahimahi": mahimahi,
+    "cellreplay": cellreplay,
+    "leoreplayer-delay": leoreplayer,
+    "series": series,
+    "table": csv_table,
+}
+#: What the files are called, for error messages.
+READ = (
+    "captures (pcap, pcapng), iperf3 --json, ping, fping, irtt, Flent, ss -ti, Starlink's history,"
+    " Saturator logs, traces of mahimahi, CellReplay and LeoReplayer, and tables with names of"
+    " columns (CSV)"
+)
 
 
 def read(
@@ -45,11 +79,30 @@ def _read(source: Source, options: ReadOptions) -> Measurement:
         return capture.read(source, options)
     if not source.head.strip():
         raise InputError(f"{source.name}: the file is empty")
-    for form in FORMATS:
+    if options.format is not None:
+        return _given(options.format).read(source, options)
+    for form in FORMATS.values():
         if form.matches(source.head):
             return form.read(source, options)
-    shown = source.head.strip().splitlines()[0][:60]
+    first = source.head.strip().splitlines()[0]
+    if first.strip().isascii() and first.strip().isdigit():
+        if options.column is not None:
+            return csv_table.read(source, options)
+        raise InputError(
+            f"{source.name}: one number per line does not say what it is: delays of LeoReplayer"
+            " (one way, ms) are read with --format leoreplayer-delay, rates with --column 1 --unit"
+            " UNIT --interval T"
+        )
     raise InputError(
-        f"{source.name}: no known format begins with `{shown}`; lasthop trace reads tables with names of"
-        " columns (CSV), iperf3 --json, ping, fping and mahimahi traces (docs/traces.md)"
+        f"{source.name}: no known format begins with `{first[:60]}`; lasthop trace reads {READ}"
+        " (docs/traces.md)"
     )
+
+
+def _given(word: str) -> Format:
+    if word not in FORMATS:
+        raise InputError(
+            f"--format must be one of {', '.join(FORMATS)}, found `{word}`"
+            f"{did_you_mean(word, list(FORMATS))}"
+        )
+    return FORMATS[word]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import PurePath
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from lasthop.traces.table import DOWN, UP, Floats, Integers, Measurement, Rows
 NAME = "mahimahi trace"
 #: Bytes of an opportunity.
 OPPORTUNITY = 1500
+#: Digits of a time in milliseconds that an integer of 64 bits holds.
+MAX_DIGITS = 18
 #: Most opportunities of a trace, as in the core.
 MOST = 50_000_000
 
@@ -30,25 +33,37 @@ def matches(head: str) -> bool:
 def read(source: Source, _: ReadOptions) -> Measurement:
     """The milliseconds with opportunities, and the time between them, as rows.
 
-    An opportunity at t ms drains what arrived in the millisecond before it. The direction is the
-    uplink for a file `*.up`, otherwise the downlink.
+    An opportunity at t ms drains what arrived in the millisecond before it.
     """
-    times = _times(source)
-    direction = UP if source.name.endswith(".up") else DOWN
     rows = Rows()
     # An opportunity at 0 has no millisecond before it.
-    moments, counts = np.unique(np.maximum(times, 1), return_counts=True)
-    before = 0
-    for moment, count in zip(moments.tolist(), counts.tolist(), strict=True):
-        if moment - 1 > before:
-            rows.add(before / 1000, (moment - 1 - before) / 1000, direction, size=0)
-        rows.add((moment - 1) / 1000, 0.001, direction, size=count * OPPORTUNITY)
-        before = moment
+    add_moments(rows, np.maximum(_times(source), 1), direction_of(source.name), OPPORTUNITY)
     return rows.measurement(NAME, source.name, "milliseconds")
 
 
-#: Digits of a time in milliseconds that an integer of 64 bits holds.
-MAX_DIGITS = 18
+def direction_of(name: str) -> int:
+    """The direction of a trace, which only its name says: `*.up` and `up*` are the uplink."""
+    path = PurePath(name)
+    return UP if path.suffix == ".up" or path.name.startswith("up") else DOWN
+
+
+def whole_numbers(line: str) -> list[int] | None:
+    """The whole numbers of a line, or `None` if it has something else."""
+    words = line.split()
+    if not all(w.isascii() and w.isdigit() and len(w) <= MAX_DIGITS for w in words):
+        return None
+    return [int(w) for w in words]
+
+
+def add_moments(rows: Rows, moments: Integers, direction: int, size: int) -> None:
+    """Add packets of `size` bytes that arrived in the milliseconds before these moments."""
+    found, counts = np.unique(moments, return_counts=True)
+    starts = np.append(0, found[:-1])
+    idle = found - 1 > starts
+    begin = np.concatenate([found - 1, starts[idle]]) / 1000
+    span = np.concatenate([np.ones(len(found)), (found - 1 - starts)[idle]]) / 1000
+    sizes = np.concatenate([counts * float(size), np.zeros(int(idle.sum()))])
+    rows.add_all(begin, span, direction, size=sizes)
 
 
 def _times(source: Source) -> Integers:

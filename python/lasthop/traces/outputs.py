@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lasthop.errors import InputError
-from lasthop.traces import mahimahi, summary
+from lasthop.traces import mahimahi, series, summary
 from lasthop.traces.table import DIRECTIONS, DOWN, ROUND_TRIP, UP, Floats, Measurement
 
 #: What happens to times at which nothing was measured: they are left out, or carry nothing.
@@ -65,7 +65,7 @@ def delay_trace(found: Measurement, gaps: str) -> str:
         for time, rtt in zip(times, around.rtt_s, strict=True)
         if not np.isnan(rtt)
     ]
-    head = "# milliseconds from the start, one-way delay in ms (half of the round-trip time)\n"
+    head = f"{series.DELAY_HEAD} (half of the round-trip time)\n"
     return head + "".join(lines)
 
 
@@ -90,7 +90,7 @@ def loss_trace(found: Measurement, gaps: str) -> str:
         _, sent, lost = blocks.pop()
         blocks[-1][1] += sent
         blocks[-1][2] += lost
-    head = "# milliseconds from the start, probability that a frame is lost\n"
+    head = f"{series.LOSS_HEAD}\n"
     return head + "".join(_line(time, lost / sent) for time, sent, lost in blocks)
 
 

@@ -84,9 +84,7 @@ class Addresses:
         return result
 
 
-def parse(
-    batch: Batch, addresses: Addresses, skip: Callable[[Integers, str], None]
-) -> Packets:
+def parse(batch: Batch, addresses: Addresses, skip: Callable[[Integers, str], None]) -> Packets:
     """The IP packets of a batch; `skip` gets the numbers of the others, with the reason."""
     place, kind = _network_layer(batch, skip)
     end = batch.start + batch.captured
@@ -109,8 +107,8 @@ def parse(
             source[own] = _addresses(part[:, at : at + width], addresses, version)
             target[own] = _addresses(part[:, at + width : at + 2 * width], addresses, version)
     ttl = np.where(is_4, header[:, 8], header[:, 7]).astype(np.int64)
-    found = _transport(batch.buffer, transport, end, protocol, place + size)
-    return Packets(number, time, source, target, size, ttl, *found)
+    is_tcp, columns = _transport(batch.buffer, transport, end, protocol, place + size)
+    return Packets(number, time, source, target, size, ttl, is_tcp, *columns)
 
 
 _UNSUPPORTED = -1
@@ -126,9 +124,13 @@ def _network_layer(
         own = batch.link == link
         start = batch.start[own]
         if link == _ETHERNET:
-            place[own], kind[own] = _tagged(buffer, start + 14, numbers_at(buffer, start + 12, ">u2"))
+            place[own], kind[own] = _tagged(
+                buffer, start + 14, numbers_at(buffer, start + 12, ">u2")
+            )
         elif link == _SLL:
-            place[own], kind[own] = _tagged(buffer, start + 16, numbers_at(buffer, start + 14, ">u2"))
+            place[own], kind[own] = _tagged(
+                buffer, start + 16, numbers_at(buffer, start + 14, ">u2")
+            )
         elif link == _SLL2:
             place[own], kind[own] = _tagged(buffer, start + 20, numbers_at(buffer, start, ">u2"))
         elif link in _FIXED:
@@ -198,12 +200,14 @@ def _addresses(rows: Bytes, addresses: Addresses, version: int) -> Integers:
 
 def _transport(
     buffer: Bytes, place: Integers, end: Integers, protocol: Integers, stop: Integers
-) -> tuple[Integers | Flags, ...]:
-    """The columns of `Packets` from `is_tcp` on; `stop` is where the IP packet ends."""
+) -> tuple[Flags, list[Integers]]:
+    """Which packets are TCP, and the columns of `Packets` after that; `stop` is where the IP packet ends."""
     count = len(place)
     is_tcp = (protocol == _TCP) & (place >= 0) & (place + 20 <= end)
     has_ports = (place >= 0) & (place + 4 <= end) & np.isin(protocol, (_TCP, 17))
-    columns = {name: np.zeros(count, dtype=np.int64) for name in ("sp", "tp", "seq", "ack", "flags")}
+    columns = {
+        name: np.zeros(count, dtype=np.int64) for name in ("sp", "tp", "seq", "ack", "flags")
+    }
     payload, value, echo = (np.full(count, n, dtype=np.int64) for n in (0, -1, -1))
     ports = windows(buffer, place[has_ports], 4).view(">u2").astype(np.int64)
     columns["sp"][has_ports], columns["tp"][has_ports] = ports.T
@@ -215,7 +219,7 @@ def _transport(
     payload[is_tcp] = np.maximum(stop[is_tcp] - place[is_tcp] - length, 0)
     available = np.minimum(length, end[is_tcp] - place[is_tcp])
     value[is_tcp], echo[is_tcp] = _timestamps(header, available)
-    return is_tcp, *columns.values(), payload, value, echo
+    return is_tcp, [*columns.values(), payload, value, echo]
 
 
 def _timestamps(header: Bytes, length: Integers) -> tuple[Integers, Integers]:

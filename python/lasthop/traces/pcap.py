@@ -259,9 +259,7 @@ class _Pcapng:
             time[own] = _nanoseconds(ticks[own], self.interfaces[i])
             link[own] = self.interfaces[i].link
         number = np.array(numbers, dtype=np.int64)[keep]
-        return Batch(
-            buffer, number, at + 28, captured[keep], length[keep], time, link, interface
-        )
+        return Batch(buffer, number, at + 28, captured[keep], length[keep], time, link, interface)
 
 
 def _nanoseconds(ticks: Integers, interface: _Interface) -> Integers:
@@ -273,7 +271,8 @@ def _nanoseconds(ticks: Integers, interface: _Interface) -> Integers:
         time = ticks * 10 ** (9 - digits)
     else:
         time = ticks // 10 ** (digits - 9)
-    return time + interface.offset_s * 1_000_000_000
+    found: Integers = time + interface.offset_s * 1_000_000_000
+    return found
 
 
 __all__ = ["Batch", "Capture", "fields", "matches", "windows"]

@@ -38,6 +38,8 @@ class ReadOptions:
     time_format: str | None = None
     #: Seconds between two pings.
     interval_s: float | None = None
+    #: Format of a text that does not say it: a key of `formats.FORMATS`.
+    format: str | None = None
     #: Address or network of the mobile end of a capture.
     mobile: str | None = None
 
@@ -56,7 +58,7 @@ class Source:
         self._raw = _Counted(sys.stdin.buffer if name == "-" else open(name, "rb"))  # noqa: SIM115
         self._stream: IO[bytes] = io.BufferedReader(self._raw, HEAD)
         if self._stream.peek(2)[:2] == b"\x1f\x8b":
-            self._stream = gzip.GzipFile(fileobj=self._stream)
+            self._stream = gzip.open(self._stream)
         #: The first bytes, unpacked.
         self.start = self._read(HEAD)
         if not self.start.strip():

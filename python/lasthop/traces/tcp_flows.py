@@ -7,10 +7,11 @@ is one direction of a connection.
   that echoes it, as pping measures it (https://pollere.net/pping.html). Without timestamps it is
   the time from the end of a segment to the first ACK of exactly this end, unless a retransmission
   of the flow lies between (Karn's rule, RFC 6298, section 3).
-* A segment is late if it begins below the highest sequence number of its flow. At its sender, a
-  late segment is a retransmission. Beyond the sender it is a retransmission if the hole that it
-  fills had been visible for longer than a share of the round-trip time, and a reordered segment
-  otherwise; Wireshark tells them apart in this way, too (its user's guide, "TCP Analysis").
+* A segment is late if it begins below the highest sequence number of its flow. A late segment that
+  had been seen before is a retransmission: of a lost one at its sender, an unnecessary one at its
+  receiver. Another one fills a hole: it is the retransmission of a lost segment if the hole had
+  been visible for longer than a share of the round-trip time, and a reordered segment otherwise;
+  Wireshark tells them apart in this way, too (its user's guide, "TCP Analysis").
 """
 
 from __future__ import annotations
@@ -88,15 +89,17 @@ class Flows:
         is_long = packets.size > _LARGEST
         self.offloaded += int((is_long & (packets.payload > 0)).sum())
         parts = np.where(is_long, np.ceil(packets.payload / _SEGMENT), 1.0)
-        replaces = late & (is_sent | (~is_copy & (hole_ns > limit)))
+        replaces = late & np.where(
+            is_sent, is_copy | (hole_ns > limit), ~is_copy & (hole_ns > limit)
+        )
         lost[replaces] = parts[replaces]
         segments[data] = parts[data] + np.where(is_sent, 0.0, lost)[data]
         self.repeated += int((late & is_copy & ~is_sent).sum())
-        self.reordered += int((late & ~is_sent & ~is_copy & ~replaces).sum())
+        self.reordered += int((late & ~is_copy & ~replaces).sum())
         return Segments(np.where(is_sent, new, packets.size), segments, lost, sent_ns, rtt_ns)
 
     def _flow(self, packets: Packets) -> Integers:
-        """The flow of each packet; the other direction of its connection differs in the last bit."""
+        """The flow of each packet; the two of a connection differ in the last bit."""
         a = packets.source << 16 | packets.source_port
         b = packets.target << 16 | packets.target_port
         low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
