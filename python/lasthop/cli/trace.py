@@ -53,8 +53,9 @@ def add_parser(commands: Any) -> None:
         "--out",
         metavar="FILE",
         help=(
-            "import, cut, scale: trace to write, NAME.down or NAME.up; NAME.down also writes NAME.up"
-            " if both directions were measured. export: table (CSV). plot: figure (png, svg, pdf)"
+            "import, cut, scale: trace to write, NAME.down or NAME.up; NAME.down also writes"
+            " NAME.up if both directions were measured. export: table (CSV). plot: figure (png, svg,"
+            " pdf)"
         ),
     )
     write.add_argument(
@@ -158,8 +159,8 @@ def _check_options(options: Options) -> None:
         raise InputError("lasthop trace scale needs --rate X, --delay X or both")
     if action in _TRACES and not given:
         raise InputError(
-            f"lasthop trace {action} needs --out NAME.down, --out-delay FILE or --out-loss FILE (see"
-            " lasthop trace --help)"
+            f"lasthop trace {action} needs --out NAME.down, --out-delay FILE or --out-loss FILE"
+            " (see lasthop trace --help)"
         )
     if action in ("export", "plot") and options.out is None:
         raise InputError(f"lasthop trace {action} needs --out FILE")

@@ -8,13 +8,13 @@ packet has 1400 bytes. The file of the heavy workload is a mahimahi trace.
 
 from __future__ import annotations
 
+import itertools
 from math import nan
 
 from lasthop.errors import InputError
 from lasthop.traces.mahimahi import direction_of, whole_numbers
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import ROUND_TRIP, Measurement, Rows
-import itertools
 
 NAME = "CellReplay light trace"
 

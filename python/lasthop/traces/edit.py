@@ -14,8 +14,9 @@ from lasthop.traces.table import DIRECTIONS, DOWN, ROUND_TRIP, UP, Measurement
 def cut(found: Measurement, start_s: float = 0.0, end_s: float | None = None) -> Measurement:
     """The part from `start_s` to `end_s`, seconds from the first row, gaps included.
 
-    `start_s` becomes 0. An interval at a border is shortened, with its bytes and packets in proportion; a round trip
-    belongs to the time at which it was sent. Raises `InputError` if nothing was measured there.
+    `start_s` becomes 0. An interval at a border is shortened, with its bytes and packets in
+    proportion; a round trip belongs to the time at which it was sent. Raises `InputError` if
+    nothing was measured there.
     """
     ends = found.time_s + found.span_s
     length = float(ends.max()) if len(ends) else 0.0

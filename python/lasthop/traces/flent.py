@@ -10,6 +10,7 @@ which are Mbits/s for transfers in all tests.
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import UTC, datetime
 from math import isnan, nan
@@ -21,7 +22,6 @@ from lasthop.errors import InputError
 from lasthop.traces import json_text, units
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Floats, Measurement, Rows
-import itertools
 
 NAME = "Flent data"
 

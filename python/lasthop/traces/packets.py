@@ -201,7 +201,7 @@ def _addresses(rows: Bytes, addresses: Addresses, version: int) -> Integers:
 def _transport(
     buffer: Bytes, place: Integers, end: Integers, protocol: Integers, stop: Integers
 ) -> tuple[Flags, list[Integers]]:
-    """Which packets are TCP, and the columns of `Packets` after that; `stop` is where the IP packet ends."""
+    """Which packets are TCP, and the other columns; `stop` is where the IP packet ends."""
     count = len(place)
     is_tcp = (protocol == _TCP) & (place >= 0) & (place + 20 <= end)
     has_ports = (place >= 0) & (place + 4 <= end) & np.isin(protocol, (_TCP, 17))

@@ -58,7 +58,7 @@ class Source:
         self._raw = _Counted(sys.stdin.buffer if name == "-" else open(name, "rb"))  # noqa: SIM115
         self._stream: IO[bytes] = io.BufferedReader(self._raw, HEAD)
         if self._stream.peek(2)[:2] == b"\x1f\x8b":
-            self._stream = gzip.open(self._stream)
+            self._stream = gzip.open(self._stream)  # noqa: SIM115
         #: The first bytes, unpacked.
         self.start = self._read(HEAD)
         if not self.start.strip():

@@ -9,6 +9,7 @@ Flent's ss_iterate.sh writes it ("Time: 1700000000.5").
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +18,6 @@ from math import nan
 from lasthop.errors import InputError
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Measurement, Rows
-import itertools
 
 NAME = "ss log"
 
@@ -60,7 +60,8 @@ def read(source: Source, options: ReadOptions) -> Measurement:
         if options.interval_s is None:
             line = next(s.line for s in samples if s.time is None)
             raise InputError(
-                f"{source.name}: line {line}: this output of ss has no time; write one before each (date +%s.%N), or give the time between"
+                f"{source.name}: line {line}: this output of ss has no time; write one before each"
+                " (date +%s.%N), or give the time between"
                 ' two outputs, such as --interval "0.1s"'
             )
         for place, sample in enumerate(samples):

@@ -28,6 +28,7 @@ from lasthop.traces.table import Floats, Integers
 _REORDERING_SHARE, _REORDERING_NS = 0.8, 3_000_000
 # Packets without an answer wait for this time for one in a later batch, ns, and at most so many.
 _PENDING_NS, _PENDING = 10_000_000_000, 200_000
+_OLD_NS = 1 << 62
 # Payload of a segment on the link, where a capture has several of them as one packet.
 _SEGMENT = 1448
 _LARGEST = 1500
@@ -148,7 +149,9 @@ class Flows:
         new[data] = np.where(fresh > 0, packets.size[data] - packets.payload[data] + fresh, 0)
         hole = np.searchsorted(highest, base + place, side="right")
         hole = np.minimum(hole, np.arange(len(data)))
-        hole_ns[data] = packets.time_ns[data] - packets.time_ns[data[hole]]
+        age = packets.time_ns[data] - packets.time_ns[data[hole]]
+        # A hole below what earlier batches reached is older than this one.
+        hole_ns[data] = np.where(self._has_data[own] & (place < prior[group]), _OLD_NS, age)
         keys = base + (place - place.min())
         _, earliest, inverse = np.unique(keys, return_index=True, return_inverse=True)
         is_copy[data] = behind & (earliest[inverse] < np.arange(len(data)))
