@@ -39,7 +39,9 @@ class _Values:
 def matches(head: str) -> bool:
     """True if the text may be a table: at least two columns."""
     lines = [line for line in head.splitlines() if line.strip()]
-    return bool(lines) and len(_fields(lines[0].lstrip("# "), _separator(lines[0]))) > 1
+    if not lines or lines[0].lstrip().startswith(("{", "[{", "<")):
+        return False
+    return len(_fields(lines[0].lstrip("# "), _separator(lines[0]))) > 1
 
 
 def read(source: Source, options: ReadOptions) -> Measurement:

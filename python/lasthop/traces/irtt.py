@@ -35,13 +35,12 @@ def read(source: Source, _: ReadOptions) -> Measurement:
         )
     rows = Rows("packet")
     ways = {"true_up": 0, "true_down": 0}
-    first: float | None = None
+    wall, clock = _start(trips)
     for place, trip in enumerate(trips):
-        time, clock = _sent(trip, interval, place)
+        time = _sent(trip, wall) if wall is not None else place * interval
         if isnan(time):
             rows.skip(place + 1, "no time at which it was sent")
             continue
-        first = time if first is None else first
         lost = str(trip.get("lost")).lower() if isinstance(trip, dict) else ""
         rtt = json_text.number(json_text.table(trip, "delay").get("rtt")) / 1e9
         if lost in ways:
@@ -60,18 +59,28 @@ def read(source: Source, _: ReadOptions) -> Measurement:
             f"irtt says where packets were lost: {ways['true_up']} on the way to the server,"
             f" {ways['true_down']} on the way back; the loss is that of both."
         )
-    return rows.measurement(
-        NAME, source.name, clock, notes=notes, zero_s=0.0 if first and first > 1e9 else None
-    )
+    zero = None if wall is None else wall / 1e9
+    return rows.measurement(NAME, source.name, clock, notes=notes, zero_s=zero)
 
 
-def _sent(trip: Any, interval: float, place: int) -> tuple[float, str]:
-    """When a packet was sent, seconds, and by which clock."""
-    send = json_text.table(trip, "timestamps", "client", "send")
-    wall = json_text.number(send.get("wall"))
-    if not isnan(wall):
-        return wall / 1e9, "time of day at which each packet was sent"
-    return place * interval, "number of the packet × interval of the test"
+def _wall(trip: Any) -> int | None:
+    """The time of day at which a packet was sent, nanoseconds."""
+    found = json_text.table(trip, "timestamps", "client", "send").get("wall")
+    return found if isinstance(found, int) else None
+
+
+def _start(trips: list[Any]) -> tuple[int | None, str]:
+    """The first time of day, if packets have one, and how exact the times are."""
+    first = next((w for trip in trips if (w := _wall(trip)) is not None), None)
+    if first is None:
+        return None, "number of the packet × interval of the test"
+    return first, "time of day at which each packet was sent"
+
+
+def _sent(trip: Any, first: int) -> float:
+    """When a packet was sent, seconds after `first`; NaN without a time."""
+    wall = _wall(trip)
+    return nan if wall is None else (wall - first) / 1e9
 
 
 __all__ = ["NAME", "matches", "read"]

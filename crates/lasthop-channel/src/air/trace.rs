@@ -68,7 +68,11 @@ pub enum TraceError {
         found: String,
     },
     /// A line is not UTF-8 text.
-    #[error("{name}: line {line} is not text; a trace has one time in milliseconds on each line")]
+    #[error(
+        "{name}: line {line} is not text; a trace has one time in milliseconds on each line; if \
+         this is a measurement, `lasthop trace import {name} --out my.down` makes a trace of it \
+         (docs/traces.md)"
+    )]
     Binary {
         /// The trace.
         name: String,
@@ -86,7 +90,11 @@ pub enum TraceError {
         found: String,
     },
     /// A time is before the one on the line above.
-    #[error("{name}: line {line}: times must not decrease, but {time} ms comes after {before} ms")]
+    #[error(
+        "{name}: line {line}: times must not decrease, but {time} ms comes after {before} ms; if \
+         this is a measurement, `lasthop trace import {name} --out my.down` makes a trace of it \
+         (docs/traces.md)"
+    )]
     Decreasing {
         /// The trace.
         name: String,
@@ -436,7 +444,9 @@ mod tests {
         );
         assert_eq!(
             message("7\n9\n8\n"),
-            "my.down: line 3: times must not decrease, but 8 ms comes after 9 ms"
+            "my.down: line 3: times must not decrease, but 8 ms comes after 9 ms; if this is a \
+             measurement, `lasthop trace import my.down --out my.down` makes a trace of it \
+             (docs/traces.md)"
         );
         assert_eq!(
             message("0\n0\n"),
@@ -449,11 +459,15 @@ mod tests {
         );
         assert_eq!(
             message(b"1\n\xff\xfe2\n"),
-            "my.down: line 2 is not text; a trace has one time in milliseconds on each line"
+            "my.down: line 2 is not text; a trace has one time in milliseconds on each line; if \
+             this is a measurement, `lasthop trace import my.down --out my.down` makes a trace of \
+             it (docs/traces.md)"
         );
         assert_eq!(
             message("1\n2\0\n"),
-            "my.down: line 2 is not text; a trace has one time in milliseconds on each line"
+            "my.down: line 2 is not text; a trace has one time in milliseconds on each line; if \
+             this is a measurement, `lasthop trace import my.down --out my.down` makes a trace of \
+             it (docs/traces.md)"
         );
         assert!(
             message("0".repeat(1000) + "5\n").contains("line 1: expected"),
