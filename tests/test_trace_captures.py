@@ -294,7 +294,19 @@ def test_a_simulated_capture_says_what_the_run_says(
     capsys.readouterr()
     assert main(["run", str(tmp_path / "s.toml"), "--json"]) == 0
     (flow,) = json.loads(capsys.readouterr().out)["flows"]
-    found = info(capsys, str(tmp_path / "server-bs.pcapng"), "--mobile", "10.0.0.3")
+    both = tmp_path / "run.pcapng"
+    assert main(["run", str(tmp_path / "s.toml"), "--pcap", str(both), "--json"]) == 0
+    capsys.readouterr()
+    message = refused(capsys, str(both))
+    assert (
+        "have the same packets; choose one with --interface: 0 (server-bs), 1 (bs-phone)" in message
+    )
+    mobile = ("--mobile", "10.0.0.3")
+    found = info(capsys, str(tmp_path / "server-bs.pcapng"), *mobile)
+    for name in ("server-bs", "0"):
+        chosen = info(capsys, str(both), *mobile, "--interface", name)
+        assert chosen["mean_rate_bps"] == found["mean_rate_bps"]
+    assert "no such interface" in refused(capsys, str(both), *mobile, "--interface", "2")
     sent = found["mean_rate_bps"]["down"] * found["duration_s"] / 8
     assert sent * 1448 / 1500 == pytest.approx(flow["goodput_bps"] * 20 / 8, rel=0.01)
     segments = sent / 1500 + flow["retransmissions"]["total"]

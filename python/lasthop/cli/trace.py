@@ -54,8 +54,8 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help=(
             "import, cut, scale: trace to write, NAME.down or NAME.up; NAME.down also writes"
-            " NAME.up if both directions were measured. export: table (CSV). plot: figure (png, svg,"
-            " pdf)"
+            " NAME.up if both directions were measured. export: table (CSV). plot: figure (png,"
+            " svg, pdf)"
         ),
     )
     write.add_argument(
@@ -118,6 +118,7 @@ def _add_reading(trace: Any) -> None:
         ("loss-unit", "UNIT", "unit of the losses: %% or share"),
         ("interval", "T", 'time between two rows, for a log without times, such as "0.2s"'),
         ("format", "FORMAT", "format of a text that does not say it, such as leoreplayer-delay"),
+        ("interface", "NAME", "interface of a capture with several, by name or by number from 0"),
         ("mobile", "ADDRESS", "address or network of the mobile end of a capture"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=text)

@@ -13,14 +13,17 @@ from lasthop.traces import ends as ends_of
 from lasthop.traces import pcap
 from lasthop.traces.packets import Addresses, Flags, Packets, parse
 from lasthop.traces.source import ReadOptions, Source
-from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Floats, Integers, Measurement, Rows
+from lasthop.traces.table import CAPTURE, DOWN, ROUND_TRIP, UP, Floats, Integers, Measurement, Rows
 from lasthop.traces.tcp_flows import Flows, Segments
 
-NAME = "capture"
+NAME = CAPTURE
 
 # Length of the intervals in which bytes are counted, ns; ten times as long while there are more
 # intervals than this.
 _INTERVAL_NS, _INTERVALS = 1_000_000, 500_000
+
+# Share of the packets of an interface that another one may have by chance.
+_REPEATED = 0.2
 
 matches = pcap.matches
 
@@ -183,10 +186,52 @@ def read(source: Source, options: ReadOptions) -> Measurement:
     capture = pcap.Capture(source)
     reader = _Reader(source, options.mobile)
     for batch in capture.batches():
+        batch = _of_interface(batch, capture, options.interface)
         packets = parse(batch, reader.addresses, reader.rows.skip_all)
         if len(packets.seq):
+            if options.interface is None:
+                _refuse_repetition(batch, packets, capture)
             reader.add(packets)
     return reader.measurement(capture)
+
+
+def _of_interface(batch: pcap.Batch, capture: pcap.Capture, wanted: str | None) -> pcap.Batch:
+    """The packets of the interface that was chosen. Raises `InputError` if there is none such."""
+    if wanted is None:
+        return batch
+    names = capture.interfaces or [""]
+    places = [i for i, name in enumerate(names) if wanted in (name, str(i))]
+    if not places:
+        raise InputError(
+            f"{capture.source.name}: --interface {wanted}: no such interface; the capture has"
+            f" {_listed(names)}"
+        )
+    return batch.select(np.isin(batch.interface, places))
+
+
+def _refuse_repetition(batch: pcap.Batch, packets: Packets, capture: pcap.Capture) -> None:
+    """Raise `InputError` if an interface has the packets of another one: both count them."""
+    used = np.unique(batch.interface)
+    if len(used) < 2:
+        return
+    at = batch.interface[np.searchsorted(batch.number, packets.number)]
+    tcp = packets.is_tcp
+    columns = (packets.source_port, packets.target_port, packets.seq, packets.ack)
+    columns += (packets.payload, packets.flags, packets.tsval, packets.tsecr)
+    keys = np.zeros(len(at), dtype=np.uint64)
+    for column in columns:
+        keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.uint64)
+    first, second = (np.unique(keys[tcp & (at == i)]) for i in used[:2])
+    common = len(np.intersect1d(first, second, assume_unique=True))
+    if common > _REPEATED * min(len(first), len(second)):
+        raise InputError(
+            f"{capture.source.name}: several interfaces have the same packets; choose one with"
+            f" --interface: {_listed(capture.interfaces)}"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"{i} ({name})" if name else str(i) for i, name in enumerate(names))
 
 
 __all__ = ["NAME", "matches", "read"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as fields_of
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 # Types of blocks of pcapng.
 _INTERFACE, _OLD_PACKET, _SIMPLE, _PACKET, _SECTION_TYPE = 1, 2, 3, 6, 0x0A0D0D0A
 # Options of an interface.
-_RESOLUTION, _OFFSET = 9, 14
+_NAME, _RESOLUTION, _OFFSET = 2, 9, 14
 
 
 @dataclass
@@ -59,6 +60,11 @@ class Batch:
     #: Index of the interface, in the order of the file.
     interface: Integers
 
+    def select(self, rows: NDArray[np.bool_]) -> Batch:
+        """These packets."""
+        kept = {f.name: getattr(self, f.name)[rows] for f in fields_of(self) if f.name != "buffer"}
+        return replace(self, **kept)
+
 
 @dataclass
 class _Interface:
@@ -67,6 +73,7 @@ class _Interface:
     digits: int = 6
     is_binary: bool = False
     offset_s: int = 0
+    name: str = ""
 
 
 @dataclass
@@ -77,6 +84,8 @@ class Capture:
     notes: list[str] = field(default_factory=list)
     #: Numbers of packets without a time (simple packet blocks).
     untimed: list[int] = field(default_factory=list)
+    #: Names of the interfaces so far, by index; empty for those without.
+    interfaces: list[str] = field(default_factory=list)
 
     def batches(self) -> Iterator[Batch]:
         """The packets in the order of the file. Raises `InputError` if it is no capture."""
@@ -209,6 +218,7 @@ class _Pcapng:
                     numbers.append(self.count)
             elif kind == _INTERFACE:
                 self.interfaces.append(self._interface(data, position, length))
+                self.capture.interfaces.append(self.interfaces[-1].name)
             position += length
         batch = self._packets(_padded(data), places, old, numbers)
         return position, batch
@@ -224,6 +234,9 @@ class _Pcapng:
                 found.digits, found.is_binary = value & 0x7F, bool(value & 0x80)
             elif code == _OFFSET and size >= 8:
                 (found.offset_s,) = struct.unpack_from(f"{self.order}q", data, place + 4)
+            elif code == _NAME:
+                text = data[place + 4 : min(place + 4 + size, end)]
+                found.name = text.decode(errors="replace").rstrip("\0")
             if code == 0:
                 break
             place += 4 + size + -size % 4

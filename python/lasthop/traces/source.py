@@ -40,6 +40,8 @@ class ReadOptions:
     interval_s: float | None = None
     #: Format of a text that does not say it: a key of `formats.FORMATS`.
     format: str | None = None
+    #: Interface of a capture with several, by name or by number from 0.
+    interface: str | None = None
     #: Address or network of the mobile end of a capture.
     mobile: str | None = None
 

@@ -15,6 +15,8 @@ Integers = NDArray[np.int64]
 DOWN, UP, ROUND_TRIP = 0, 1, 2
 #: Names of the two directions, by their value.
 DIRECTIONS = ("down", "up")
+#: Format of packet captures.
+CAPTURE = "capture"
 #: Line numbers that a reason for skipping rows names.
 NAMED_LINES = 5
 
@@ -184,6 +186,10 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
     aligned = len(known) == len(parts)
     first = min(known) if aligned else None
     notes = [note for p in parts for note in p.notes]
+    if sum(p.format == CAPTURE for p in parts) > 1:
+        notes.append(
+            "The captures are added up: packets that several of them contain count several times."
+        )
     if not aligned:
         notes.append("Not all files have absolute times, so each file starts at 0 s.")
     columns: dict[str, list[NDArray[np.generic]]] = {name: [] for name in COLUMNS}
