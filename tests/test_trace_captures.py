@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,7 @@ def test_packets_that_cannot_be_used_are_counted(
 def test_captures_that_end_early_or_are_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    build: Callable[[Any], bytes]
     for build in (captures.pcap, captures.pcapng):
         whole = build(upload())
         found = info(capsys, file(tmp_path, whole[:-7]))

@@ -216,11 +216,7 @@ def _refuse_repetition(batch: pcap.Batch, packets: Packets, capture: pcap.Captur
         return
     at = batch.interface[np.searchsorted(batch.number, packets.number)]
     tcp = packets.is_tcp
-    columns = (packets.source_port, packets.target_port, packets.seq, packets.ack)
-    columns += (packets.payload, packets.flags, packets.tsval, packets.tsecr)
-    keys = np.zeros(len(at), dtype=np.uint64)
-    for column in columns:
-        keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.uint64)
+    keys = packets.identity()
     first, second = (np.unique(keys[tcp & (at == i)]) for i in used[:2])
     common = len(np.intersect1d(first, second, assume_unique=True))
     if common > _REPEATED * min(len(first), len(second)):

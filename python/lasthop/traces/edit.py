@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lasthop.errors import InputError
-from lasthop.traces import summary
+from lasthop.traces import outputs, summary
 from lasthop.traces.table import DIRECTIONS, DOWN, ROUND_TRIP, UP, Measurement
 
 
@@ -51,8 +51,8 @@ def scale_rate(found: Measurement, factor: float) -> Measurement:
 
 
 def scale_delay(found: Measurement, factor: float) -> Measurement:
-    """All round-trip times, and so the delays of a delay trace, multiplied by `factor`."""
-    return replace(found, rtt_s=found.rtt_s * factor)
+    """All round-trip times and one-way delays multiplied by `factor`."""
+    return replace(found, rtt_s=found.rtt_s * factor, delay_s=found.delay_s * factor)
 
 
 def factor_to_rate(found: Measurement, mean_bps: float) -> float:
@@ -71,13 +71,13 @@ def factor_to_rate(found: Measurement, mean_bps: float) -> float:
 
 
 def factor_to_delay(found: Measurement, mean_s: float) -> float:
-    """The factor by which the mean one-way delay, half of the round-trip time, becomes `mean_s`.
+    """The factor by which the mean delay of a delay trace becomes `mean_s`.
 
-    A round-trip time counts by the length of its row. Raises `InputError` without one above 0.
+    A delay counts by the length of its row. Raises `InputError` without one above 0.
     """
-    has = ~np.isnan(found.rtt_s)
-    weights = found.span_s[has] if (found.span_s[has] > 0).any() else None
-    mean = float(np.average(found.rtt_s[has], weights=weights)) / 2 if has.any() else 0.0
+    rows = outputs.delays(found, DOWN)
+    weights = rows.span_s if (rows.span_s > 0).any() else None
+    mean = float(np.average(rows.delay_s, weights=weights)) if len(rows.time_s) else 0.0
     if mean <= 0:
         raise InputError(
             f"{', '.join(found.sources)}: no round-trip time above 0 was measured, so there is no"

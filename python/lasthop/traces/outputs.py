@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from lasthop.errors import InputError
 from lasthop.traces import mahimahi, series, summary
@@ -53,20 +56,34 @@ def _line(time_ms: float, value: float) -> str:
 
 
 def delay_trace(found: Measurement, gaps: str) -> str:
-    """The delay trace of one direction: half of each round-trip time, in milliseconds."""
-    rows = found.select(~np.isnan(found.rtt_s))
+    """The delay trace: downlink delays if they were measured, or half of each round-trip time."""
+    rows = delays(found, DOWN)
     if not len(rows.time_s):
         raise InputError(f"{', '.join(found.sources)}: no round-trip time was measured")
+    is_one_way = (rows.direction != ROUND_TRIP).any()
     # A packet that was lost has no round-trip time: the delay before it is held.
-    around = found.select((found.direction == ROUND_TRIP) | ~np.isnan(found.rtt_s))
-    times = _timeline(around, gaps)
+    around = rows if is_one_way else found.select(_has_round_trip(found))
+    values = around.delay_s if is_one_way else around.rtt_s / 2
     lines = [
-        _line(time, 500 * rtt)
-        for time, rtt in zip(times, around.rtt_s, strict=True)
-        if not np.isnan(rtt)
+        _line(time, 1000 * value)
+        for time, value in zip(_timeline(around, gaps), values, strict=True)
+        if not np.isnan(value)
     ]
-    head = f"{series.DELAY_HEAD} (half of the round-trip time)\n"
-    return head + "".join(lines)
+    what = "downlink" if is_one_way else "half of the round-trip time"
+    return f"{series.DELAY_HEAD} ({what})\n" + "".join(lines)
+
+
+def delays(found: Measurement, direction: int) -> Measurement:
+    """The rows with one-way delays of a direction, or else half of the round-trip times."""
+    measured = found.select((found.direction == direction) & ~np.isnan(found.delay_s))
+    if len(measured.time_s):
+        return measured
+    rows = found.select(~np.isnan(found.rtt_s))
+    return replace(rows, delay_s=rows.rtt_s / 2, direction=np.full_like(rows.direction, ROUND_TRIP))
+
+
+def _has_round_trip(found: Measurement) -> NDArray[np.bool_]:
+    return (found.direction == ROUND_TRIP) | ~np.isnan(found.rtt_s)
 
 
 def loss_trace(found: Measurement, gaps: str) -> str:

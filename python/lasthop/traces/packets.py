@@ -57,6 +57,13 @@ class Packets:
     tsval: Integers
     tsecr: Integers
 
+    def identity(self) -> NDArray[np.uint64]:
+        """A hash of what a TCP segment keeps on its way, also behind address translation."""
+        keys = np.zeros(len(self.seq), dtype=np.uint64)
+        for column in (self.seq, self.ack, self.payload, self.flags, self.tsval, self.tsecr):
+            keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.uint64)
+        return keys
+
     def select(self, rows: Flags | Integers) -> Packets:
         """These packets."""
         return Packets(*(getattr(self, f.name)[rows] for f in fields(self)))

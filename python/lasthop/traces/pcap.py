@@ -40,6 +40,8 @@ _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _INTERFACE, _OLD_PACKET, _SIMPLE, _PACKET, _SECTION_TYPE = 1, 2, 3, 6, 0x0A0D0D0A
 # Options of an interface.
 _NAME, _RESOLUTION, _OFFSET = 2, 9, 14
+# Most digits of the unit of times, which have 64 bits.
+_DECIMAL, _BINARY = 18, 62
 
 
 @dataclass
@@ -240,6 +242,11 @@ class _Pcapng:
             if code == 0:
                 break
             place += 4 + size + -size % 4
+        if found.digits > (_BINARY if found.is_binary else _DECIMAL):
+            raise InputError(
+                f"{self.capture.source.name}: the unit of the times of interface"
+                f" {len(self.interfaces)} is too small"
+            )
         return found
 
     def _packets(

@@ -89,7 +89,7 @@ def _add_arrivals(rows: Rows, times: Integers, numbers: Integers) -> None:
     count = int(seconds[-1]) + 1
     got = np.bincount(seconds, minlength=count).astype(float)
     lost = np.bincount((after - times[0]) // 1_000_000_000, minlength=count).astype(float)
-    rows.add_all(np.arange(count) * 1.0, np.ones(count), DOWN, sent=got + lost, lost=lost)
+    rows.add_all(np.arange(count, dtype=float), np.ones(count), DOWN, sent=got + lost, lost=lost)
 
 
 __all__ = ["NAME", "matches", "read"]

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from lasthop.errors import InputError
 
@@ -60,7 +60,7 @@ class Source:
         self._raw = _Counted(sys.stdin.buffer if name == "-" else open(name, "rb"))  # noqa: SIM115
         self._stream: IO[bytes] = io.BufferedReader(self._raw, HEAD)
         if self._stream.peek(2)[:2] == b"\x1f\x8b":
-            self._stream = gzip.open(self._stream)  # noqa: SIM115
+            self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=self._stream))
         #: The first bytes, unpacked.
         self.start = self._read(HEAD)
         if not self.start.strip():

@@ -60,6 +60,8 @@ class Measurement:
     #: Packets sent, and how many of them were lost.
     sent: Floats
     lost: Floats
+    #: One-way delay, seconds, in the row's direction.
+    delay_s: Floats
     #: Index into `sources`.
     source: Integers
     #: Files, and how exact the times of each one are.
@@ -86,7 +88,12 @@ class Measurement:
 
 
 #: The columns of the table.
-COLUMNS = ("time_s", "span_s", "direction", "bytes", "rtt_s", "sent", "lost", "source")
+COLUMNS = (
+    *("time_s", "span_s", "direction", "bytes", "rtt_s", "sent", "lost", "delay_s"),
+    "source",
+)
+# Numbers of a row of `Rows`.
+_WIDTH = 8
 
 
 class Rows:
@@ -111,15 +118,16 @@ class Rows:
         rtt_s: float = np.nan,
         sent: float = np.nan,
         lost: float = np.nan,
+        delay_s: float = np.nan,
     ) -> None:
         """Add a row; `size` in bytes."""
-        self._rows.append((time_s, span_s, direction, size, rtt_s, sent, lost))
+        self._rows.append((time_s, span_s, direction, size, rtt_s, sent, lost, delay_s))
 
     def add_all(self, time_s: Floats, span_s: Floats, direction: int, **columns: Floats) -> None:
         """Add rows of one direction; `columns` as the optional ones of `add`."""
-        block = np.full((len(time_s), 7), np.nan)
+        block = np.full((len(time_s), _WIDTH), np.nan)
         block[:, 0], block[:, 1], block[:, 2] = time_s, span_s, direction
-        for place, name in enumerate(("size", "rtt_s", "sent", "lost"), 3):
+        for place, name in enumerate(("size", "rtt_s", "sent", "lost", "delay_s"), 3):
             if name in columns:
                 block[:, place] = columns[name]
         self._blocks.append(block)
@@ -151,10 +159,10 @@ class Rows:
 
         `zero_s` is the Unix time of the zero of the times, if it is known.
         """
-        rows = np.array(self._rows, dtype=float).reshape(-1, 7)
+        rows = np.array(self._rows, dtype=float).reshape(-1, _WIDTH)
         columns = np.concatenate([rows, *self._blocks])
         columns = columns[np.argsort(columns[:, 0], kind="stable")]
-        time, span, direction, size, rtt, sent, lost = columns.T
+        time, span, direction, size, rtt, sent, lost, delay = columns.T
         first = float(time[0]) if len(time) else 0.0
         return Measurement(
             kind,
@@ -165,6 +173,7 @@ class Rows:
             rtt,
             sent,
             lost,
+            delay,
             np.zeros(len(time), dtype=np.int64),
             (source,),
             (clock,),
