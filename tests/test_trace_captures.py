@@ -60,6 +60,7 @@ class Connection:
         self.first = first
         self.stamped = stamped
         self.ttl = ttl
+        self.phone = PHONE
 
     def add(self, ms: float, up: bool, seq: int, ack: int, size: int = 0, **more: Any) -> None:
         """A packet at a time; `seq` and `ack` count from the first byte of each end."""
@@ -69,7 +70,7 @@ class Connection:
         ports = (40_000, 443) if up else (443, 40_000)
         own, other = (7, self.first) if up else (self.first, 7)
         segment = captures.tcp(ports, own + seq, other + ack, flags, size, stamps, **more)
-        ends = (PHONE, SERVER) if up else (SERVER, PHONE)
+        ends = (self.phone, SERVER) if up else (SERVER, self.phone)
         packet = captures.ip(*ends, 6, segment, self.ttl[0] if up else self.ttl[1])
         self.records.append((START + round(ms * MS), captures.ethernet(packet)))
 
@@ -332,6 +333,62 @@ def test_tshark_counts_the_same(
     assert found["mean_rate_bps"]["down"] == pytest.approx(8 * received / found["duration_s"])
 
 
+def both_ends(skew_ms: float = 0.0, nat: bool = False) -> tuple[list[Record], list[Record]]:
+    """A download at the phone and at the server: 15 ms down, 25 ms up, 2 % lost down, 1 % up."""
+    phone, server = Connection(ttl=(64, 52)), Connection(ttl=(52, 64))
+    if nat:
+        server.phone = "198.51.100.9"
+    for ends, ms in ((server, 25.0), (phone, 0.0)):
+        ends.add(ms, True, -1, 0, flags=SYN, stamps=(1000, 0))
+    for i in range(1000):
+        ms = 100.0 + i
+        sent = {"seq": i * SIZE, "ack": 0, "size": SIZE, "stamps": (6000 + int(ms), 1)}
+        server.add(ms, False, **sent)
+        if i % 50 != 20:
+            phone.add(ms + 15, False, **sent)
+        answer = {"seq": 0, "ack": (i + 1) * SIZE, "stamps": (1015 + int(ms), 6000 + int(ms))}
+        phone.add(ms + 15.1, True, **answer)
+        if i % 100 != 30:
+            server.add(ms + 40.1, True, **answer)
+    skewed = [(t + round(skew_ms * MS), r) for t, r in server.sorted()]
+    return phone.sorted(), skewed
+
+
+@pytest.mark.parametrize(("skew_ms", "nat"), [(0.0, False), (-3_600_000.0, False), (5.0, True)])
+def test_both_ends(
+    skew_ms: float, nat: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_phone, at_server = both_ends(skew_ms, nat)
+    phone = file(tmp_path, captures.pcap(at_phone), "phone.pcap")
+    server = file(tmp_path, captures.pcapng(at_server), "server.pcapng")
+    found = info(capsys, phone, "--far", server)
+    assert found["loss"] == pytest.approx((20 + 10) / 2001, abs=1e-4)
+    # Without a common clock, only the sum of the delays is known.
+    for way in ("down", "up"):
+        assert found["delay_s"][way]["median"] == pytest.approx(0.02, abs=2e-4)
+    assert any("1971 packets were found at both ends" in n for n in found["notes"])
+    received = 980 * (SIZE + 52)
+    assert found["mean_rate_bps"]["down"] * found["duration_s"] / 8 == pytest.approx(
+        received, rel=0.05
+    )
+    out = tmp_path / "x.delay"
+    assert main(["trace", "import", phone, "--far", server, "--out-delay", str(out)]) == 0
+    assert out.read_text().startswith(
+        "# milliseconds from the start, one-way delay in ms (downlink)"
+    )
+    capsys.readouterr()
+    assert main(["trace", "import", phone, "--far", server, "--out-delay", server]) == 2
+    assert "would overwrite" in capsys.readouterr().err
+
+
+def test_both_ends_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    phone = file(tmp_path, captures.pcap(both_ends()[0]), "phone.pcap")
+    other = file(tmp_path, captures.pcap(upload()), "other.pcap")
+    assert "no captures of the same packets" in refused(capsys, phone, "--far", other)
+    text = file(tmp_path, b"1\n2\n", "x.down")
+    assert "this is no capture" in refused(capsys, phone, "--far", text)
+
+
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
     """A reader that waits for more of a capture is interrupted."""
     out = tmp_path / "my.down"
@@ -348,11 +405,11 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
 
 
 def test_intervals_grow_with_the_capture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from lasthop.traces import capture
+    from lasthop.traces import intervals
 
     name = file(tmp_path, captures.pcap(upload(segments=3000)))
     exact = formats.read(name, ReadOptions())
-    monkeypatch.setattr(capture, "_INTERVALS", 4000)
+    monkeypatch.setattr(intervals, "_MOST", 4000)
     monkeypatch.setattr(pcap, "BLOCK", 100_000)
     coarse = formats.read(name, ReadOptions())
     assert coarse.clocks == ("times of the capture, bytes by 10 ms",)

@@ -409,6 +409,7 @@ def _trace() -> Schema:
     directions = ("down", "up")
     rate = {**_or_null(_POSITIVE), "description": "null if the direction was not measured"}
     gaps = _object({"count": _COUNT, "total_s": _POSITIVE}, about="times without measurement")
+    times = _or_null(_object(dict.fromkeys(("minimum", "median", "p95"), _POSITIVE)))
     skipped = {"reason": _TEXT, "rows": _COUNT, "lines": _list(_COUNT, "the first of them")}
     return _object(
         {
@@ -419,7 +420,8 @@ def _trace() -> Schema:
             "rows": _COUNT,
             "mean_rate_bps": _object(dict.fromkeys(directions, rate), about="of measured time"),
             "gaps": _object(dict.fromkeys(directions, gaps)),
-            "rtt_s": _or_null(_object(dict.fromkeys(("minimum", "median", "p95"), _POSITIVE))),
+            "rtt_s": times,
+            "delay_s": _object(dict.fromkeys(directions, times), about="one way"),
             "loss": _or_null({**_POSITIVE, "maximum": 1, "description": "share of the packets"}),
             "skipped": {**_COUNT, "description": "rows of the files that were left out"},
             "skipped_rows": _list(_object(skipped)),

@@ -119,6 +119,11 @@ def _add_reading(trace: Any) -> None:
         ("interval", "T", 'time between two rows, for a log without times, such as "0.2s"'),
         ("format", "FORMAT", "format of a text that does not say it, such as leoreplayer-delay"),
         ("interface", "NAME", "interface of a capture with several, by name or by number from 0"),
+        (
+            "far",
+            "FILE",
+            "capture of the same packets at the other end, or its interface in the file",
+        ),
         ("mobile", "ADDRESS", "address or network of the mobile end of a capture"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=text)
@@ -234,7 +239,7 @@ def _write(found: Any, options: Options) -> list[Path]:
     if options.action == "plot":
         from lasthop.traces import picture
 
-        outputs.check([("--out", options.out)], options.file)
+        outputs.check([("--out", options.out)], _inputs(options))
         picture.write(found, Path(options.out))
         return [Path(options.out)]
     contents: dict[Path, str] = {}
@@ -251,10 +256,14 @@ def _write(found: Any, options: Options) -> list[Path]:
         if len(contents) < given:
             raise InputError("--out, --out-delay and --out-loss must be different files")
     named = {getattr(options, name): "--" + name.replace("_", "-") for name in _OUTPUTS}
-    outputs.check([(named.get(str(path), "--out"), path) for path in contents], options.file)
+    outputs.check([(named.get(str(path), "--out"), path) for path in contents], _inputs(options))
     for path, content in contents.items():
         write_whole(path, content)
     return list(contents)
+
+
+def _inputs(options: Options) -> list[str]:
+    return options.file if options.far is None else [*options.file, options.far]
 
 
 def _rate_traces(found: Any, out: Path, gaps: str) -> dict[Path, str]:
@@ -296,6 +305,11 @@ def _skipped_text(found: Any) -> str:
     return "".join(lines)
 
 
+def _times(found: dict[str, float]) -> str:
+    parts = (("minimum", "minimum"), ("median", "median"), ("p95", "95th percentile"))
+    return ", ".join(f"{word} {format_number(1000 * found[key])} ms" for key, word in parts)
+
+
 def _text(found: Any, document: dict[str, Any]) -> str:
     lines = [f"format    {document['format']}, {count(document['rows'], 'row')}"]
     for source in document["sources"]:
@@ -313,9 +327,10 @@ def _text(found: Any, document: dict[str, Any]) -> str:
         )
         lines.append(f"{what} mean {format_number(rate / 1e6)} Mbit/s{pause}")
     if (rtt := document["rtt_s"]) is not None:
-        parts = (("minimum", "minimum"), ("median", "median"), ("p95", "95th percentile"))
-        text = ", ".join(f"{word} {format_number(1000 * rtt[key])} ms" for key, word in parts)
-        lines.append(f"RTT       {text}")
+        lines.append(f"RTT       {_times(rtt)}")
+    for name, delay in document["delay_s"].items():
+        if delay is not None:
+            lines.append(f"{name}link".ljust(9) + f" delay {_times(delay)}")
     if document["loss"] is not None:
         lines.append(f"lost      {format_number(100 * document['loss'], 3)} % of the packets")
     lines += [f"note      {note}" for note in document["notes"]]

@@ -6,79 +6,25 @@ one unless `--mobile` names another; `ends` says how it is found. Bytes are thos
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 from lasthop.errors import InputError
+from lasthop.traces import both_ends, pcap
 from lasthop.traces import ends as ends_of
-from lasthop.traces import pcap
-from lasthop.traces.packets import Addresses, Flags, Packets, parse
+from lasthop.traces.intervals import SHORTEST_NS, Intervals
+from lasthop.traces.packets import Addresses, Packets, parse
 from lasthop.traces.source import ReadOptions, Source
-from lasthop.traces.table import CAPTURE, DOWN, ROUND_TRIP, UP, Floats, Integers, Measurement, Rows
+from lasthop.traces.table import CAPTURE, ROUND_TRIP, Integers, Measurement, Rows
 from lasthop.traces.tcp_flows import Flows, Segments
 
 NAME = CAPTURE
-
-# Length of the intervals in which bytes are counted, ns; ten times as long while there are more
-# intervals than this.
-_INTERVAL_NS, _INTERVALS = 1_000_000, 500_000
 
 # Share of the packets of an interface that another one may have by chance.
 _REPEATED = 0.2
 
 matches = pcap.matches
-
-
-class _Intervals:
-    """Bytes, segments and losses of both directions in intervals of equal length."""
-
-    def __init__(self, origin_ns: int) -> None:
-        self.length_ns = _INTERVAL_NS
-        self._origin_ns = origin_ns
-        #: Key (interval and direction), bytes, segments, losses.
-        self._parts: list[tuple[Integers, Floats]] = []
-        self._count = 0
-
-    def add(self, time_ns: Integers, up: Flags, columns: Floats) -> None:
-        """Add packets; `columns` has a row each for bytes, segments and losses."""
-        keys = (time_ns - self._origin_ns) // self.length_ns << 1 | up
-        self._append(keys, columns)
-        if self._count > _INTERVALS:
-            self._merge()
-            while self._count > _INTERVALS // 2:
-                self.length_ns *= 10
-                (keys, columns), self._parts, self._count = self._parts[0], [], 0
-                self._append((keys >> 1) // 10 << 1 | keys & 1, columns)
-
-    def _append(self, keys: Integers, columns: Floats) -> None:
-        unique, inverse = np.unique(keys, return_inverse=True)
-        sums = [np.bincount(inverse, weights=c, minlength=len(unique)) for c in columns]
-        self._parts.append((unique, np.array(sums)))
-        self._count += len(unique)
-
-    def _merge(self) -> None:
-        parts, self._parts, self._count = self._parts, [], 0
-        self._append(np.concatenate([k for k, _ in parts]), np.hstack([c for _, c in parts]))
-
-    def write(self, rows: Rows) -> None:
-        """Add the rows of both directions, from the first to the last packet of the capture."""
-        self._merge()
-        keys, columns = self._parts[0]
-        first, last = int(keys[0] >> 1), int(keys[-1] >> 1)
-        for direction in (DOWN, UP):
-            own = keys & 1 == (direction == UP)
-            if not own.any():
-                continue
-            place = keys[own] >> 1
-            # Empty intervals between two others are one row.
-            starts = np.concatenate([[first], place + 1])
-            ends = np.append(place, last + 1)
-            empty = ends > starts
-            begin = np.concatenate([place, starts[empty]])
-            length = np.concatenate([np.ones(len(place)), (ends - starts)[empty]])
-            zeros = np.zeros(int(empty.sum()))
-            size, sent, lost = (np.concatenate([c, zeros]) for c in columns[:, own])
-            unit = self.length_ns * 1e-9
-            rows.add_all(begin * unit, length * unit, direction, size=size, sent=sent, lost=lost)
 
 
 class _Reader:
@@ -91,10 +37,17 @@ class _Reader:
         self.addresses = Addresses()
         self.flows = Flows()
         self.ends: ends_of.Ends | None = None
-        self.intervals: _Intervals | None = None
+        self.intervals: Intervals | None = None
         self.origin_ns = 0
         self.samples: list[tuple[Integers, Integers]] = []
         self.has_tcp = False
+        self.collector: both_ends.Collector | None = None
+
+    def collect(self, packets: Packets) -> None:
+        """Keep the packets for the comparison with those of the other end."""
+        if self.collector is None:
+            self.collector = both_ends.Collector(self.addresses, self.where, self.ends)
+        self.collector.add(packets)
 
     def add(self, packets: Packets) -> None:
         """Add the next packets."""
@@ -107,7 +60,7 @@ class _Reader:
         packets, up = packets.select(passes), up[passes]
         if self.intervals is None:
             self.origin_ns = int(packets.time_ns[0])
-            self.intervals = _Intervals(self.origin_ns)
+            self.intervals = Intervals(self.origin_ns)
         columns = np.zeros((3, len(up)))
         columns[0] = packets.size
         tcp = packets.is_tcp
@@ -133,7 +86,7 @@ class _Reader:
             span[-1] = span[:-1].mean() if len(span) > 1 else 0.001
             self.rows.add_all(time, span, ROUND_TRIP, rtt_s=rtt_ns[order] * 1e-9)
         clock = "times of the capture"
-        if self.intervals.length_ns > _INTERVAL_NS:
+        if self.intervals.length_ns > SHORTEST_NS:
             clock += f", bytes by {self.intervals.length_ns / 1e6:g} ms"
         notes = [*self._notes(), *capture.notes]
         zero = self.origin_ns * 1e-9
@@ -182,17 +135,42 @@ class _Reader:
 
 
 def read(source: Source, options: ReadOptions) -> Measurement:
-    """The packets of a capture. Raises `InputError` if it has none that can be used."""
+    """The packets of a capture, with those of the other end if there is a capture of it.
+
+    Raises `InputError` if there are none that can be used.
+    """
     capture = pcap.Capture(source)
     reader = _Reader(source, options.mobile)
     for batch in capture.batches():
-        batch = _of_interface(batch, capture, options.interface)
-        packets = parse(batch, reader.addresses, reader.rows.skip_all)
+        chosen = _of_interface(batch, capture, options.interface)
+        packets = parse(chosen, reader.addresses, reader.rows.skip_all)
         if len(packets.seq):
             if options.interface is None:
-                _refuse_repetition(batch, packets, capture)
+                _refuse_repetition(chosen, packets, capture)
             reader.add(packets)
-    return reader.measurement(capture)
+            if options.far is not None:
+                reader.collect(packets)
+    found = reader.measurement(capture)
+    return found if options.far is None else _with_far(found, reader, capture, options.far)
+
+
+def _with_far(found: Measurement, reader: _Reader, near: pcap.Capture, far: str) -> Measurement:
+    """The measurement of both ends; `far` is another file, or an interface of the same one."""
+    is_interface = far in near.interfaces
+    name = near.source.name if is_interface else far
+    with contextlib.closing(Source(name)) as source:
+        if not pcap.matches(source.start):
+            raise InputError(f"--far {far}: this is no capture (pcap, pcapng)")
+        capture = pcap.Capture(source)
+        collector = both_ends.Collector(reader.addresses, far, reader.ends)
+        for batch in capture.batches():
+            batch = _of_interface(batch, capture, far if is_interface else None)
+            packets = parse(batch, reader.addresses, lambda *_: None)
+            if len(packets.seq):
+                collector.add(packets)
+    mobile = reader.collector
+    assert mobile is not None
+    return both_ends.measurement(found, mobile.seen(), collector.seen(), far, is_interface)
 
 
 def _of_interface(batch: pcap.Batch, capture: pcap.Capture, wanted: str | None) -> pcap.Batch:

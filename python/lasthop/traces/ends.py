@@ -33,10 +33,13 @@ class Ends:
     near: frozenset[int]
     #: True if the mobile end captured; with a network only.
     mobile_is_near: bool = True
+    #: True if `near` is the other end.
+    is_far: bool = False
 
     def _is_mobile(self) -> Flags:
         if self.mobile is None:
-            return np.array([i in self.near for i in range(len(self.addresses.texts))], dtype=bool)
+            count = len(self.addresses.texts)
+            return np.array([(i in self.near) != self.is_far for i in range(count)], dtype=bool)
         network = self.mobile
         return np.array(
             [

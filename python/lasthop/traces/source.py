@@ -42,6 +42,8 @@ class ReadOptions:
     format: str | None = None
     #: Interface of a capture with several, by name or by number from 0.
     interface: str | None = None
+    #: Capture of the same packets at the other end: a file, or an interface of the same file.
+    far: str | None = None
     #: Address or network of the mobile end of a capture.
     mobile: str | None = None
 

@@ -43,7 +43,11 @@ def loss(found: Measurement) -> float | None:
 
 def rtt(found: Measurement) -> dict[str, float] | None:
     """Minimum, median and 95th percentile of the round-trip times, seconds."""
-    times = found.rtt_s[~np.isnan(found.rtt_s)]
+    return _quantiles(found.rtt_s)
+
+
+def _quantiles(times: Floats) -> dict[str, float] | None:
+    times = times[~np.isnan(times)]
     if not len(times):
         return None
     median, p95 = np.percentile(times, [50, 95])
@@ -62,6 +66,10 @@ def document(found: Measurement) -> dict[str, Any]:
         "mean_rate_bps": {name: mean_rate_bps(rows) for name, rows in rates.items()},
         "gaps": {name: {"count": g.count, "total_s": g.total_s} for name, g in paused.items()},
         "rtt_s": rtt(found),
+        "delay_s": {
+            name: _quantiles(found.delay_s[found.direction == i])
+            for i, name in enumerate(DIRECTIONS)
+        },
         "loss": loss(found),
         "skipped": sum(s.rows for s in found.skipped),
         "skipped_rows": [
