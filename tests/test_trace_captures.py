@@ -262,12 +262,13 @@ def test_captures_that_end_early_or_are_damaged(
 def test_no_capture_makes_the_reader_fail(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    made = data.draw(st.sampled_from((captures.pcap, captures.pcapng)))(upload(segments=10))
-    content = bytearray(made)
+    records = upload(segments=10)
+    is_pcapng = data.draw(st.booleans())
+    content = bytearray(captures.pcapng(records) if is_pcapng else captures.pcap(records))
     for place in data.draw(st.lists(st.integers(24, len(content) - 1), max_size=30)):
         content[place] = data.draw(st.integers(0, 255))
     name = file(tmp_path_factory.getbasetemp(), bytes(content), "any.pcap")
-    for options in (ReadOptions(), ReadOptions(mobile="0.0.0.0/1")):
+    for options in (ReadOptions(), ReadOptions(mobile="0.0.0.0/1"), ReadOptions(far=name)):
         try:
             summary.document(formats.read(name, options))
         except InputError:
@@ -342,11 +343,20 @@ def both_ends(skew_ms: float = 0.0, nat: bool = False) -> tuple[list[Record], li
         ends.add(ms, True, -1, 0, flags=SYN, stamps=(1000, 0))
     for i in range(1000):
         ms = 100.0 + i
-        sent = {"seq": i * SIZE, "ack": 0, "size": SIZE, "stamps": (6000 + int(ms), 1)}
+        sent: dict[str, Any] = {
+            "seq": i * SIZE,
+            "ack": 0,
+            "size": SIZE,
+            "stamps": (6000 + int(ms), 1),
+        }
         server.add(ms, False, **sent)
         if i % 50 != 20:
             phone.add(ms + 15, False, **sent)
-        answer = {"seq": 0, "ack": (i + 1) * SIZE, "stamps": (1015 + int(ms), 6000 + int(ms))}
+        answer: dict[str, Any] = {
+            "seq": 0,
+            "ack": (i + 1) * SIZE,
+            "stamps": (1015 + int(ms), 6000 + int(ms)),
+        }
         phone.add(ms + 15.1, True, **answer)
         if i % 100 != 30:
             server.add(ms + 40.1, True, **answer)

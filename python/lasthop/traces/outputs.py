@@ -83,7 +83,8 @@ def delays(found: Measurement, direction: int) -> Measurement:
 
 
 def _has_round_trip(found: Measurement) -> NDArray[np.bool_]:
-    return (found.direction == ROUND_TRIP) | ~np.isnan(found.rtt_s)
+    has: NDArray[np.bool_] = (found.direction == ROUND_TRIP) | ~np.isnan(found.rtt_s)
+    return has
 
 
 def loss_trace(found: Measurement, gaps: str) -> str:
