@@ -34,9 +34,8 @@ def matches(head: str) -> bool:
     return any(_LINE.match(line) for line in head.splitlines()[:400])
 
 
-def read(source: Source, options: ReadOptions) -> Measurement:
+def read(source: Source, _: ReadOptions) -> Measurement:
     """What arrived, by the millisecond, with gaps in the sequence numbers as losses."""
-
     rows = Rows()
     arrived: list[tuple[int, int, int, int]] = []
     answers: list[tuple[int, int]] = []
@@ -53,10 +52,10 @@ def read(source: Source, options: ReadOptions) -> Measurement:
             answers.append((sent, received - sent))
     if not arrived:
         raise InputError(f"{source.name}: no packet arrived; only INCOMING lines measure the link")
-    (session, _), *_ = Counter(sender for _, _, sender, _ in arrived).most_common(1)
-    for _, _, sender, number in arrived:
-        if sender != session:
-            rows.skip(number, f"of another session than {session}")
+    session = Counter(packet[2] for packet in arrived).most_common(1)[0][0]
+    for packet in arrived:
+        if packet[2] != session:
+            rows.skip(packet[3], f"of another session than {session}")
     arrived = sorted(a for a in arrived if a[2] == session)
     times = np.array([a[0] for a in arrived], dtype=np.int64)
     _add_arrivals(rows, times, np.array([a[1] for a in arrived], dtype=np.int64))
