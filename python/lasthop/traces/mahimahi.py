@@ -14,6 +14,8 @@ from lasthop.traces.table import DOWN, UP, Floats, Integers, Measurement, Rows
 NAME = "mahimahi trace"
 #: Bytes of an opportunity.
 OPPORTUNITY = 1500
+#: Opportunities that are computed and written at a time, for the sake of memory.
+BLOCK = 100_000
 #: Digits of a time in milliseconds that an integer of 64 bits holds.
 MAX_DIGITS = 18
 #: Most opportunities of a trace, as in the core.
@@ -109,12 +111,15 @@ def opportunities(span_s: Floats, size: Floats) -> Integers:
             f"{count} opportunities in {period / 1000:.0f} s are more than 50 million, the limit"
             " for a trace"
         )
-    wanted = np.minimum(np.arange(1, count + 1) * float(OPPORTUNITY), total)
     edges, at = np.concatenate([[0.0], carried]), np.concatenate([[0.0], ends])
-    place = np.clip(np.searchsorted(edges, wanted, side="left"), 1, len(edges) - 1)
-    low, high = edges[place - 1], edges[place]
-    share = (wanted - low) / np.where(high > low, high - low, 1.0)
-    exact = at[place - 1] + share * (at[place] - at[place - 1])
-    times: Integers = np.clip(np.ceil(exact - 1e-6), 1, period).astype(np.int64)
+    times = np.empty(count, dtype=np.int64)
+    for first in range(0, count, BLOCK):
+        number = np.arange(first + 1, min(first + BLOCK, count) + 1)
+        wanted = np.minimum(number * float(OPPORTUNITY), total)
+        place = np.clip(np.searchsorted(edges, wanted, side="left"), 1, len(edges) - 1)
+        low, high = edges[place - 1], edges[place]
+        share = (wanted - low) / np.where(high > low, high - low, 1.0)
+        exact = at[place - 1] + share * (at[place] - at[place - 1])
+        times[first : first + BLOCK] = np.clip(np.ceil(exact - 1e-6), 1, period)
     times[-1] = period
     return times

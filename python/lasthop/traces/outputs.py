@@ -29,7 +29,8 @@ def rate_trace(found: Measurement, direction: int, gaps: str) -> str:
         span = np.ravel(np.column_stack([pauses, span]))
         size = np.ravel(np.column_stack([np.zeros(len(size)), size]))
     times = mahimahi.opportunities(span, size)
-    return "\n".join(map(str, times.tolist())) + "\n"
+    blocks = (times[i : i + mahimahi.BLOCK] for i in range(0, len(times), mahimahi.BLOCK))
+    return "".join("\n".join(map(str, block.tolist())) + "\n" for block in blocks)
 
 
 def _no_rate(found: Measurement, direction: int) -> str:
