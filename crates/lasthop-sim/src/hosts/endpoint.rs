@@ -224,8 +224,9 @@ impl Connection {
             None => probes.data_received(now, self.to, segment),
             Some(discard) => probes.data_discarded(now, self.to, segment, discard, had),
         }
-        let (first, count) =
-            self.with_receiver(out, |receiver, now, port| receiver.on_segment(now, segment, port));
+        let (first, count) = self.with_receiver(out, |receiver, now, port| {
+            receiver.on_judged_segment(now, segment, discard, port)
+        });
         if discard.is_some() {
             return (first, count);
         }

@@ -191,6 +191,20 @@ impl Receiver {
         segment: &Segment,
         out: &mut impl Output,
     ) -> (u64, u64) {
+        let discard = self.discards(now, segment);
+        self.on_judged_segment(now, segment, discard, out)
+    }
+
+    /// As [`on_segment`](Receiver::on_segment), for a host that has called
+    /// [`discards`](Receiver::discards) for the same segment and time: `discard` is its answer.
+    #[inline]
+    pub fn on_judged_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        discard: Option<Discard>,
+        out: &mut impl Output,
+    ) -> (u64, u64) {
         let before = self.rcv_nxt;
         let next = before + u64::from(segment.len);
         let in_order = segment.flags.without(Flags::ECT) == Flags::ACK
@@ -202,7 +216,7 @@ impl Receiver {
             self.acknowledge(now, Flags::NONE, out);
             return (before, next - before);
         }
-        self.on_other_segment(now, segment, out)
+        self.on_other_segment(now, segment, discard, out)
     }
 
     /// Any segment but the next one in the usual course of things.
@@ -211,9 +225,10 @@ impl Receiver {
         &mut self,
         now: Time,
         segment: &Segment,
+        discard: Option<Discard>,
         out: &mut impl Output,
     ) -> (u64, u64) {
-        let in_order = self.process_other_segment(now, segment, out);
+        let in_order = self.process_other_segment(now, segment, discard, out);
         self.update_plain();
         in_order
     }
@@ -222,10 +237,10 @@ impl Receiver {
         &mut self,
         now: Time,
         segment: &Segment,
+        discard: Option<Discard>,
         out: &mut impl Output,
     ) -> (u64, u64) {
         let before = self.rcv_nxt;
-        let discard = self.discards(now, segment);
         if let Some(discard) = discard.filter(|d| !self.is_shown_to_rule(*d)) {
             self.on_confirmed();
             self.on_discard(now, segment, discard, out);

@@ -167,10 +167,11 @@ impl ReceiverPlayer {
             forward: true,
             ..Segment::default()
         };
-        if let Some(discard) = self.receiver.discards(now, &segment) {
+        let discard = self.receiver.discards(now, &segment);
+        if let Some(discard) = discard {
             self.discarded[discard as usize] += 1;
         }
-        self.receiver.on_segment(now, &segment, &mut self.log);
+        self.receiver.on_judged_segment(now, &segment, discard, &mut self.log);
     }
 
     fn call(&mut self, name: &str, arguments: &str, result: &str) -> Result<(), String> {
