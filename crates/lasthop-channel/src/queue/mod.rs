@@ -42,6 +42,7 @@ disciplines! {
     fq_codel,
     cw_marking,
     two_priority,
+    drop_head,
 }
 
 /// A queue: its limit and its discipline.

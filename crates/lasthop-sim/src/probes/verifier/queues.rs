@@ -125,6 +125,9 @@ impl QueueModel {
             (Discipline::TwoPriority(_), drop_reason::PUSHED_OUT) => {
                 low(w) && !is_last_enqueued && self.over
             }
+            (Discipline::DropHead(_), drop_reason::HEAD) => {
+                i == 0 && !is_last_enqueued && self.over
+            }
             (Discipline::FqCodel(_), drop_reason::FATTEST) => self.over && self.is_first_of_flow(i),
             (Discipline::FqCodel(fq), drop_reason::CODEL) => {
                 spared(fq.ecn) && self.is_first_of_flow(i)
