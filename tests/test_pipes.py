@@ -1,4 +1,6 @@
-"""Inputs that can be read only once: pipes of the shell, FIFOs and stdin."""
+"""Inputs that can be read only once: pipes of the shell, FIFOs and stdin; outputs that nobody
+reads any more.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from processes import PROGRAM
 
+from lasthop.live import link as live
 from lasthop.scenarios import pipes
 
 TRACE = "1\n2\n"
@@ -138,3 +142,79 @@ def test_copies_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for words in (COMMANDS["run"], COMMANDS["sweep"]):
         assert lasthop(tmp_path, [*words, "--down", "PIPE", *HOP], TRACE).returncode == 0
     assert not [f for f in (tmp_path / "temporary").iterdir() if pipes.FOLDER in f.name]
+
+
+LINK = ["--rate", "10Mbps", "--rtt", "10ms", "--bound", "10s"]
+#: Commands with output for each way in which it is printed.
+PRINTING = {
+    "help": ["--help"],
+    "version": ["--version"],
+    "run": ["run", *HOP],
+    "run --json": ["run", *HOP, "--json"],
+    "compare": ["compare", *TWO, "--seeds", "2", *HOP],
+    "inspect": ["inspect", *HOP, "--json"],
+    "sweep": ["sweep", *TWO, "--seeds", "2", *HOP, "--jobs", "2", "--out", "out"],
+    "check": ["check", "base.json", "--schemes", "cubic", "--seeds", "3", "--update", *HOP],
+    "trace": ["trace", "info", "my.down"],
+    "schemes": ["schemes", "--json"],
+    "doctor": ["doctor"],
+}
+LIVE = {
+    "link": ["link", *LINK, "--json", "--", "true"],
+    "validate": [
+        *("validate", "--rate", "10Mbps", "--rtt", "10ms", "--senders", "reno"),
+        *("--schemes", "none", "--seeds", "1", "--size", "20 kB"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(pytest.param(words, id=name) for name, words in PRINTING.items()),
+        *(
+            pytest.param(
+                words,
+                id=name,
+                marks=pytest.mark.skipif(live.missing() is not None, reason=str(live.missing())),
+            )
+            for name, words in LIVE.items()
+        ),
+    ],
+)
+def test_output_that_nobody_reads_is_no_error(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "my.down").write_text(TRACE)
+    status, errors = without_reader(tmp_path, words)
+    assert status == 0, errors
+    assert "Traceback" not in errors
+    assert "BrokenPipe" not in errors
+
+
+def test_a_failed_check_fails_also_without_reader(tmp_path: Path) -> None:
+    words = ["check", "base.json", "--schemes", "cubic", "--seeds", "3", *HOP]
+    assert lasthop(tmp_path, [*words, "--update"]).returncode == 0
+    gate = ["--gate", "goodput >= 2"]
+    status, errors = without_reader(tmp_path, [*words[:2], *gate])
+    assert status == 1, errors
+    assert errors == ""
+
+
+def without_reader(folder: Path, words: list[str]) -> tuple[int, str]:
+    """Exit status and errors of a command whose output goes to a pipe that nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    try:
+        done = subprocess.run(
+            [*PROGRAM, *words],
+            env=buffered,
+            stdin=subprocess.DEVNULL,
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=folder,
+        )
+    finally:
+        os.close(write)
+    return done.returncode, done.stderr

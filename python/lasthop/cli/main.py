@@ -64,6 +64,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The arrays are small; idle BLAS threads would spin on the cores that simulate.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_streams()
+    status = DONE
+    try:
+        try:
+            status = _carry_out(words)
+        finally:
+            # Also after --help, with which argparse exits.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of the output (head, less) has exited, which is no error. Without this,
+        # Python prints a warning at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def _carry_out(words: list[str]) -> int:
+    """Run one command; returns the exit status, and raises only `BrokenPipeError`."""
     try:
         started = time.monotonic()
         options = plain_reader.read(words) or _parse(words)
@@ -83,9 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             arguments.parser().print_help()
             return WRONG_INPUT
-        status = _call(options, ["lasthop", *words])
-        sys.stdout.flush()
-        return status
+        return _call(options, ["lasthop", *words])
     except InputError as error:
         return _print_error(error, WRONG_INPUT)
     except CheckFailed as error:
@@ -98,10 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os._exit(status)
         return status
     except BrokenPipeError:
-        # The reader of the output (head, less) has exited, which is no error. Without this,
-        # Python prints a warning at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        raise
     except UnicodeEncodeError as error:
         # An argument is not valid UTF-8. File names may be, other text may not.
         return _print_error(f"not text in UTF-8: {error.object[:200]!a}", WRONG_INPUT)
