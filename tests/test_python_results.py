@@ -19,6 +19,7 @@ from optional import needs_packages
 
 import lasthop
 from lasthop import InputError, extras, notebooks
+from lasthop.tables import summary
 
 HOP = {"rate": 2e6, "rtt": 0.04, "loss": 0.01}
 SHORT = {"duration": 3}
@@ -110,6 +111,11 @@ def test_public_results_have_short_reprs_and_html(tmp_path: Path, figure: str) -
         page: str = result._repr_html_()
         assert "<table" in page or "<iframe" in page
         assert "reno" in page or "Snoop is better" in page
+    # Which time goodput refers to, in the words of the commands.
+    ran, compared, swept = (result._repr_html_() for result in results[:3])
+    assert "<th>goodput while active</th>" in ran
+    assert f"; {summary.GOODPUT}</b>" in compared
+    assert f"; {summary.GOODPUT}</b>" in swept
     one = repr(run())
     assert (
         one

@@ -140,6 +140,7 @@ def test_numbers_are_those_of_the_table(compared: Path) -> None:
         "ci95": (numbers["ratio_low"], numbers["ratio_high"]),
     }
     (row,) = rows
+    assert f"; {summary.GOODPUT}." in text
     assert row[2] == summary.interval(mean, 1e-3)
     assert "±" in row[2]
     assert row[-3:] == ["10", summary.percent(change), summary.p_text(numbers["p_holm"])]

@@ -233,7 +233,7 @@ def _texts(subject: Subject, column: dict[str, Any], listed: int) -> dict[str, A
 def _totals(subjects: Sequence[Subject]) -> list[tuple[str, list[str]]]:
     """Rows of the table of totals: name, and the value of each connection."""
     names: dict[str, str] = {
-        "goodput_bps": "goodput",
+        "goodput_bps": "goodput while active",
         "delivered_bytes": "delivered in order",
         "rtt_min_s": "RTT, smallest sample",
         "rtt_median_s": "RTT, median",

@@ -38,7 +38,7 @@ def run(result: RunResult) -> str:
     header = [
         "flow",
         *["scheme"] * several,
-        "goodput",
+        "goodput while active",
         "retransmissions",
         "timeouts",
         "RTT p95",
@@ -116,7 +116,7 @@ def sweep(result: SweepResult) -> str:
         ]
         for at, found in rows.items()
     ]
-    title = f"{result.data['scenario']}: mean ± half-width of the 95 % CI"
+    title = f"{result.data['scenario']}: mean ± half-width of the 95 % CI; {summary.GOODPUT}"
     return _shown(title, (header, body))
 
 

@@ -82,6 +82,7 @@ def render(results: Results, start: Path, command: str) -> str:
         data=[chart_data.document(s) for s in charted],
         values={
             "results": results,
+            "goodput_time": summary.GOODPUT,
             "version": ", ".join(dict.fromkeys(s.version for s in studies)),
             "studies": [
                 _section(s, i, charted.index(s) if s in charted else None)

@@ -120,7 +120,8 @@ def page(result: FigureResult) -> str:
     lines += ["## Claims", "", *_claims(result), ""]
     numbers = _table(result)
     if numbers:
-        lines += ["## Numbers", "", "Mean ± half-width of the 95 % CI.", "", *numbers, ""]
+        about = f"Mean ± half-width of the 95 % CI; {summary.GOODPUT}."
+        lines += ["## Numbers", "", about, "", *numbers, ""]
     slots = dict.fromkeys(
         f"- {c.label}: {line}"
         for c in comparison.plan.cases
