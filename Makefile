@@ -31,7 +31,7 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-release build-pgo demo test test-skipped test-module test-programs test-rust test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity expected docs docs-site clean
+.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-programs test-rust test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,14 +79,17 @@ test: ## all quick tests: Rust with checks of overflow and invariants, Python on
 	@mkdir -p target && rm -f $(SKIPPED)
 	$(MAKE) --jobs 2 $(VENV)/.packages test-programs
 	$(MAKE) --jobs 2 build test-rust
-	$(PYTEST) -m 'not long' --record-skipped=$(SKIPPED) $(OTHER_TESTS)
-	$(PYTEST) -m 'not long' --record-skipped=$(SKIPPED) $(LIVE_TESTS)
+	$(PYTEST) -m 'not long and not more' --record-skipped=$(SKIPPED) $(OTHER_TESTS)
+	$(PYTEST) -m 'not long and not more' --record-skipped=$(SKIPPED) $(LIVE_TESTS)
 	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
 
 test-skipped: ## the tests that `make test` skipped for missing programs, now installed
 	@test -e $(SKIPPED) || { echo "make test-skipped: run make test first" >&2; exit 2; }
 	$(PYTEST) --only-recorded=$(SKIPPED) $(OTHER_TESTS)
 	$(PYTEST) --only-recorded=$(SKIPPED) $(LIVE_TESTS)
+
+test-rest: build ## the tests that show on a larger scale what `make test` shows, but not those that take minutes
+	$(PYTEST) -m 'more and not long' $(WORKERS)
 
 # The module as the test programs are compiled, with the same checks. It replaces that in .venv.
 test-module: BUILD := dev

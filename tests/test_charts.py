@@ -67,14 +67,22 @@ def possible(kind: str, vary: str) -> bool:
     return vary != "none" or kind not in ("line", "heatmap")
 
 
-# Many panels take seconds; the quick tests draw them in one style.
+more = pytest.mark.more("test_every_kind_has_a_valid_layout")
+
+
+def marks_of(kind: str, vary: str, style: str) -> list[pytest.MarkDecorator]:
+    """Many panels take seconds: the quick tests draw them in one style, and most in one kind."""
+    if style != "ieee-column":
+        return [pytest.mark.long] if vary in ("two", "three") else [more]
+    return [more] if vary == "three" and kind != "line" else []
+
+
 CASES = [
-    pytest.param(kind, vary, style, marks=[pytest.mark.long] if slow else [])
+    pytest.param(kind, vary, style, marks=marks_of(kind, vary, style))
     for kind, vary, style in itertools.product(
         chart_spec.KINDS, VARIED, ("page", "ieee-column", "slides")
     )
     if possible(kind, vary)
-    for slow in [vary in ("two", "three") and style != "ieee-column"]
 ]
 
 
@@ -198,7 +206,16 @@ def test_unknown_values_leave_a_panel_empty() -> None:
         assert faults(charts.draw(compared(LOSS, SCHEMES[:2], 12, partly), Chart(kind))) == []
 
 
-@pytest.mark.parametrize("kind", ["scatter", "bars", "box", "line", "heatmap"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "scatter",
+        *(
+            pytest.param(kind, marks=pytest.mark.more("test_all_schemes_of_the_catalogue"))
+            for kind in ("bars", "box", "line", "heatmap")
+        ),
+    ],
+)
 def test_all_schemes_of_the_catalogue(kind: str) -> None:
     many = [*CATALOGUE]
     vary = LOSS if kind in ("line", "heatmap") else {}

@@ -11,6 +11,7 @@ import shlex
 import struct
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -247,23 +248,45 @@ def runs(line: str) -> bool:
     return line not in (*NOT_RUN, *ONLY_READ, *LONG)
 
 
-def shell_blocks() -> list[Any]:
-    """Blocks of shell commands, with the optional programs that they need."""
+def with_few_runs(line: str) -> str:
+    """The command with 3 seeds, if it is one that takes 20 or as many as it says."""
+    if not re.match(r"lasthop (compare|sweep) (?!.*(--until|--status))", line):
+        return line
+    if "--seeds " in line:
+        return re.sub(r"--seeds \d+", "--seeds 3", line)
+    return re.sub(r"^lasthop \w+", r"\g<0> --seeds 3", line)
+
+
+def in_two_scales(values: Iterable[tuple[Any, str, str, list[Any]]], sibling: str) -> list[Any]:
+    """Value, its name, its commands and marks: as it is, and with few runs if that is less."""
     found = []
-    for block in all_of("sh"):
-        text = "\n".join(filter(runs, commands(block.text)))
-        found.append(pytest.param(block, id=block.id, marks=needs_those_in(text)))
+    for value, name, text, marks in values:
+        if text == "\n".join(map(with_few_runs, text.split("\n"))):
+            found.append(pytest.param(value, str, id=name, marks=marks))
+            continue
+        found.append(pytest.param(value, with_few_runs, id=f"{name} with few runs", marks=marks))
+        marks = [*marks, pytest.mark.more(sibling)]
+        found.append(pytest.param(value, str, id=name, marks=marks))
     return found
 
 
-@pytest.mark.parametrize("block", shell_blocks())
-def test_shell_snippets_run(block: Block, folder: Path) -> None:
+def shell_blocks() -> list[Any]:
+    """Blocks of shell commands, with the optional programs that they need."""
+    texts = [(b, "\n".join(filter(runs, commands(b.text)))) for b in all_of("sh")]
+    return in_two_scales(
+        ((block, block.id, text, needs_those_in(text)) for block, text in texts),
+        "test_shell_snippets_run",
+    )
+
+
+@pytest.mark.parametrize(("block", "scaled"), shell_blocks())
+def test_shell_snippets_run(block: Block, scaled: Callable[[str], str], folder: Path) -> None:
     output = ""
     for line in commands(block.text):
         if line.startswith("lasthop "):
             read(line)
         if runs(line):
-            output += shell(line, folder)
+            output += shell(scaled(line), folder)
     following = [
         b for b in blocks(block.page) if b.kind == "text" and block.line < b.line < block.line + 8
     ]
@@ -459,21 +482,22 @@ def test_the_long_examples_are_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param(
-            line, marks=[*needs_those_in(line), *([pytest.mark.long] if line in LONG else [])]
-        )
-        for line in sorted({line for _, line in help_examples()} | set(LONG))
-    ],
+    ("line", "scaled"),
+    in_two_scales(
+        (
+            (line, line, line, [*needs_those_in(line), *[pytest.mark.long] * (line in LONG)])
+            for line in sorted({line for _, line in help_examples()} | set(LONG))
+        ),
+        "test_examples_of_help_run",
+    ),
 )
-def test_examples_of_help_run(line: str, folder: Path) -> None:
+def test_examples_of_help_run(line: str, scaled: Callable[[str], str], folder: Path) -> None:
     read(line)
     if line in PREPARED:
         for command in re.split("; | && ", PREPARED[line]):
             shell(command, folder)
     if line not in ONLY_READ:
-        shell(line, folder)
+        shell(scaled(line), folder)
 
 
 def test_the_command_that_writes_the_schema(folder: Path) -> None:

@@ -87,12 +87,19 @@ def kind_of_plot(figure: experiment.Figure) -> tuple[object, ...]:
 
 
 def one_of_each_kind() -> list[Any]:
-    """All shipped figures; those whose kind of plot another one has are for the long tests."""
+    """All shipped figures: one of each kind of plot, then those of another paper with this kind;
+    the others are for the long tests.
+    """
     seen: set[tuple[object, ...]] = set()
     found = []
     for figure in experiment.figures(experiment.all_ids()):
-        marks = [pytest.mark.long] if kind_of_plot(figure) in seen else []
-        seen.add(kind_of_plot(figure))
+        of_paper, of_any = kind_of_plot(figure), kind_of_plot(figure)[1:]
+        marks: list[pytest.MarkDecorator] = []
+        if of_paper in seen:
+            marks = [pytest.mark.long]
+        elif of_any in seen:
+            marks = [pytest.mark.more("test_every_shipped_figure_has_a_valid_layout")]
+        seen |= {of_paper, of_any}
         found.append(pytest.param(figure, marks=marks, id=figure.id))
     return found
 

@@ -132,16 +132,20 @@ CASES = {
 }
 
 
-# The long tests have the others: all schemes take seconds to draw.
-QUICK = ("scatter, all alike", "loss", "many values", "long words")
+# All schemes take seconds to draw.
+QUICK = ("loss", "long words")
+MORE = ("scatter, all alike", "many values")
+
+
+def marks_of(name: str) -> list[pytest.MarkDecorator]:
+    if name in MORE:
+        return [pytest.mark.more("test_one_panel_per_group_without_overlapping_names")]
+    return [] if name in QUICK else [pytest.mark.long]
 
 
 @pytest.mark.parametrize(
     ("value", "vary"),
-    [
-        pytest.param(*case, marks=[] if name in QUICK else [pytest.mark.long], id=name)
-        for name, case in CASES.items()
-    ],
+    [pytest.param(*case, marks=marks_of(name), id=name) for name, case in CASES.items()],
 )
 def test_one_panel_per_group_without_overlapping_names(
     value: Callable[[str, int, str], float], vary: dict[str, list[str]]
@@ -197,6 +201,7 @@ def test_large_groups_are_split() -> None:
     ]
 
 
+@pytest.mark.more("test_one_panel_per_group_without_overlapping_names")
 @pytest.mark.parametrize(
     "vary", [{**LOSS, **WORDS}, pytest.param({**WORDS, **LONG_KEY}, marks=pytest.mark.long)]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -130,3 +131,14 @@ def test_records_are_read_once(tmp_path: Path) -> None:
     file.write_text(f"{line}\n{line}\n")
     assert len(skipped_tests.read(file)) == 1
     assert skipped_tests.read(tmp_path / "none") == []
+
+
+def test_tests_of_a_larger_scale_name_a_smaller_one() -> None:
+    found = 0
+    for file in sorted(Path(__file__).parent.glob("test_*.py")):
+        text = file.read_text(encoding="utf-8")
+        named = re.findall(r'mark\.more\(\s*"(\w+)"|in_two_scales\([^"]*"(test_\w+)"', text)
+        for sibling in map("".join, named):
+            assert re.search(rf"^def {sibling}\(", text, re.MULTILINE), (file.name, sibling)
+            found += 1
+    assert found > 5

@@ -207,7 +207,14 @@ def test_an_altered_part_is_not_used(
 # Failures
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kills",
+    [
+        2,
+        pytest.param(4, marks=pytest.mark.more("test_kills_while_parts_are_written")),
+        pytest.param(10, marks=pytest.mark.long),
+    ],
+)
 def test_kills_while_parts_are_written(kills: int, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     # After each kill: finished parts, their bytes, and bytes of unfinished ones.
