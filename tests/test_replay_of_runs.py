@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
+from optional import needs
 
 from lasthop.cli.main import main
 
@@ -72,7 +74,16 @@ def packets(file: Path, interface: str) -> list[tuple[int, bytes]]:
         "rate-control:rate=1 Mbps:sender=reno",
     ],
 )
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        1,
+        pytest.param(
+            2,
+            marks=pytest.mark.more("test_replay_gives_the_agents_output_byte_for_byte_and_in_time"),
+        ),
+    ],
+)
 def test_replay_gives_the_agents_output_byte_for_byte_and_in_time(
     tmp_path: Path, scheme: str, seed: int
 ) -> None:
@@ -104,3 +115,34 @@ def test_replay_gives_the_agents_output_byte_for_byte_and_in_time(
     assert len(expected) > 500
     assert packets(capture, "bs:in") != expected, "the agent did something"
     assert found == expected
+
+
+#: Severity of Wireshark's expert information from errors on, and columns of a packet.
+ERROR = 0x00800000
+COLUMNS = ("_ws.malformed", "_ws.expert.severity", "ip.checksum.status", "tcp.checksum.status")
+GOOD = "1"
+
+
+@needs("tshark")
+def test_wireshark_reads_the_captures_of_run_and_replay(tmp_path: Path) -> None:
+    file, capture, out = tmp_path / "cell.toml", tmp_path / "run.pcapng", tmp_path / "out.pcapng"
+    file.write_text(SCENARIO)
+    assert main(["run", str(file), "--scheme", "snoop", "--pcap", str(capture), "--json"]) == 0
+    words = ["--mobile", "10.0.0.3", "--scheme", "snoop", "--out", str(out)]
+    assert main(["replay", str(capture), *words]) == 0
+    for written in (capture, out):
+        checked = [x for name in ("ip", "tcp") for x in ("-o", f"{name}.check_checksum:TRUE")]
+        columns = [x for name in COLUMNS for x in ("-e", name)]
+        done = subprocess.run(
+            ["tshark", "-r", str(written), *checked, "-T", "fields", *columns],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        rows = [line.split("\t") for line in done.stdout.splitlines()]
+        assert len(rows) > 1000
+        for malformed, severities, ip, tcp in rows:
+            assert malformed == ""
+            # Warnings are about what the link did: lost, out of order, retransmitted.
+            assert all(int(severity) < ERROR for severity in severities.split(",") if severity)
+            assert (ip, tcp) == (GOOD, GOOD)
