@@ -93,7 +93,8 @@ impl fmt::Display for Summary {
             "  packets read        {} ({} more on other interfaces)",
             self.packets, self.other_interfaces
         )?;
-        writeln!(f, "  passed to the agent {} TCP packets of {} flows", self.tcp, self.flows)?;
+        let flows = if self.flows == 1 { "flow" } else { "flows" };
+        writeln!(f, "  passed to the agent {} TCP packets of {} {flows}", self.tcp, self.flows)?;
         if !self.encapsulations.is_empty() {
             writeln!(f, "  of these, inside    {}", list(&self.encapsulations))?;
         }
