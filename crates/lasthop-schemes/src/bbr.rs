@@ -534,6 +534,11 @@ impl WindowRule for BbrWindow {
         Some(self.pacing.get())
     }
 
+    /// Three (`bbr_sndbuf_expand`).
+    fn send_buffer_windows(&self) -> u64 {
+        3
+    }
+
     fn is_app_limited_by_rule(&self) -> bool {
         self.mode == Mode::ProbeRtt
     }

@@ -429,6 +429,11 @@ pub trait WindowRule: Send {
         None
     }
 
+    /// Windows of cwnd that a growing send buffer has room for (Linux `sndbuf_expand`).
+    fn send_buffer_windows(&self) -> u64 {
+        2
+    }
+
     /// When `on_timer` is to be called; `NEVER` if the rule waits for nothing.
     fn deadline(&self) -> Time {
         Time::NEVER

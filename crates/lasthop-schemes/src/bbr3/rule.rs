@@ -157,6 +157,11 @@ impl WindowRule for Bbr3Window {
         self.is_linux().then(|| linux::quantum(self) as u32)
     }
 
+    /// Three (`bbr_sndbuf_expand`).
+    fn send_buffer_windows(&self) -> u64 {
+        3
+    }
+
     fn on_cwnd_limited(&mut self) {
         self.limited_round = Some(self.rounds.count);
     }

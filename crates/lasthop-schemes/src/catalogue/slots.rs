@@ -163,6 +163,9 @@ impl WindowRule for AnyWindow {
     fn burst(&self) -> Option<u32> {
         each_window!(self, w => w.burst())
     }
+    fn send_buffer_windows(&self) -> u64 {
+        each_window!(self, w => w.send_buffer_windows())
+    }
     fn deadline(&self) -> Time {
         each_window!(self, w => w.deadline())
     }

@@ -23,8 +23,6 @@ const LARGEST_BLOCK: u64 = 65_535 - 320;
 const MIN_SEGMENTS: f64 = 2.0;
 /// Segments that may be sent within this time leave as one `sk_buff` (`tcp_tso_should_defer`).
 const DEFERRED: Duration = Duration::millis(1);
-/// Windows of cwnd that the buffer has room for (`tcp_sndbuf_expand`; BBR of Linux has three).
-const WINDOWS: u64 = 2;
 /// cwnd that the buffer has room for at least, in segments (`TCP_INIT_CWND`).
 const INITIAL_CWND: u64 = 10;
 
@@ -99,11 +97,11 @@ impl SendBuffer {
         self.size < self.max
     }
 
-    /// Makes room for a larger cwnd, in segments (`tcp_sndbuf_expand`).
-    pub fn grow(&mut self, cwnd: u64) {
+    /// Makes room for this number of windows of cwnd, in segments (`tcp_sndbuf_expand`).
+    pub fn grow(&mut self, windows: u64, cwnd: u64) {
         let segment = self.mss + TIMESTAMPS + self.headers + SHARED_INFO;
         let memory = segment.next_power_of_two() + SK_BUFF;
-        let wanted = (WINDOWS * memory).saturating_mul(cwnd.max(INITIAL_CWND));
+        let wanted = (windows * memory).saturating_mul(cwnd.max(INITIAL_CWND));
         self.size = self.size.max(wanted.min(self.max));
     }
 
@@ -180,13 +178,15 @@ mod tests {
     fn the_buffer_grows_with_cwnd() {
         let mut buffer = buffer();
         assert_eq!(buffer.size, 16_384);
-        buffer.grow(1);
+        buffer.grow(2, 1);
         assert_eq!(buffer.size, 87_040);
-        buffer.grow(20);
+        buffer.grow(2, 20);
         assert_eq!(buffer.size, 174_080);
-        buffer.grow(10);
-        assert_eq!(buffer.size, 174_080);
-        buffer.grow(10_000);
+        buffer.grow(3, 20);
+        assert_eq!(buffer.size, 261_120, "three windows (BBR)");
+        buffer.grow(2, 10);
+        assert_eq!(buffer.size, 261_120);
+        buffer.grow(2, 10_000);
         assert_eq!((buffer.size, buffer.may_grow()), (4 << 20, false));
     }
 
@@ -196,7 +196,7 @@ mod tests {
     fn memory_is_counted_as_by_a_small_kernel() {
         let profile = Profile { max_tcp_header: 256, ..Profile::named(ProfileName::Linux) };
         let mut buffer = SendBuffer::new(&profile, 1448).unwrap();
-        buffer.grow(10);
+        buffer.grow(2, 10);
         assert_eq!((buffer.size, buffer.memory(held(14_480, 31_856))), (46_080, 51_328));
     }
 
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_program_fills_the_buffer_in_blocks() {
         let mut buffer = buffer();
-        buffer.grow(10);
+        buffer.grow(2, 10);
         buffer.write(1_000_000);
         assert_eq!(buffer.accept(held(0, 0), 65_535, 2896), 22 * 1448);
         assert_eq!(buffer.accept(held(10 * 1448, 12 * 1448), 65_535, 2896), 10 * 1448);
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_program_writes_beyond_the_buffer_while_frames_leave() {
         let mut buffer = buffer();
-        buffer.grow(10_000);
+        buffer.grow(2, 10_000);
         buffer.write(u64::MAX);
         assert_eq!(buffer.accept(held(10 << 20, 0), 1 << 30, 30 * 1448), 45 * 1448);
         assert_eq!(buffer.accept(held(10 << 20, 0), 1 << 30, 45 * 1448), 0);
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_program_writes_again_when_a_third_is_free() {
         let mut buffer = buffer();
-        buffer.grow(10_000);
+        buffer.grow(2, 10_000);
         let two_thirds = (4 << 20) / 3 * 2;
         // Each two segments take 896 bytes more.
         let payload = two_thirds * 2896 / (2896 + 896);
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_short_transfer_is_written_at_once() {
         let mut buffer = buffer();
-        buffer.grow(10);
+        buffer.grow(2, 10);
         buffer.write(1000);
         assert!(!buffer.close());
         assert_eq!(buffer.accept(held(0, 0), 65_535, 2896), 1000);

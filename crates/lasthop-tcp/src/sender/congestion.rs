@@ -358,6 +358,11 @@ impl<W: WindowRule> Congestion<W> {
         self.rule.burst()
     }
 
+    /// Windows of cwnd that a growing send buffer has room for.
+    pub fn send_buffer_windows(&self) -> u64 {
+        self.rule.send_buffer_windows()
+    }
+
     /// The pacing rate; for a rule that does not pace 1.2 windows in a round trip, 2 in the first
     /// half of slow start (Linux `tcp_update_pacing_rate`).
     pub fn sending_rate(&self, srtt: Option<Duration>, flight: u64) -> Rate {

@@ -48,8 +48,9 @@ impl<W: WindowRule> Stream<W> {
     #[inline(never)]
     pub fn has_room(&mut self) -> bool {
         let (held, cwnd) = (self.held(), self.cwnd_segments());
+        let windows = self.congestion.send_buffer_windows();
         let Some(buffer) = self.buffer.as_mut() else { return false };
-        buffer.grow(cwnd);
+        buffer.grow(windows, cwnd);
         let wakes = buffer.is_full() && buffer.wakes(held);
         self.watch_buffer();
         wakes
@@ -84,9 +85,9 @@ impl<W: WindowRule> Stream<W> {
     /// The buffer of a connection that is established has room for the first window
     /// (`tcp_init_buffer_space`).
     pub fn begin_buffer(&mut self) {
-        let cwnd = self.cwnd_segments();
+        let (windows, cwnd) = (self.congestion.send_buffer_windows(), self.cwnd_segments());
         if let Some(buffer) = &mut self.buffer {
-            buffer.grow(cwnd);
+            buffer.grow(windows, cwnd);
         }
     }
 
