@@ -114,7 +114,10 @@ def scenario_text(cell: Cell, offload: bool) -> str:
     )
     # Assumed: the kernel of the reference is older than 6.16; its source does not name it.
     tcp = '[tcp]\nprofile = "linux"\nreceive_rtt = "smoothed"\n'
-    tcp += "segmentation_offload = true\n" if offload else ""
+    if offload:
+        tcp += 'segmentation_offload = true\ntso_defer = "half-rtt"\n'
+    else:
+        tcp += 'tso_defer = "off"\n'
     if len(cell.legs) == 1:
         return f'duration = "900 s"\n{tables}{flow}{tcp}scheme = "bbr3"\n'
     tables += '[[node]]\nname = "pep"\nrole = "base-station"\n'

@@ -106,6 +106,7 @@ impl Profile {
             persist_doubles_at_once: true,
             halving: HalvingBase::Cwnd,
             fin_with_data: true,
+            tso_defer: TsoDefer::AckDue,
             ..Profile::rfc()
         }
     }
@@ -203,6 +204,7 @@ impl Profile {
             newreno_timer: NewRenoTimer::Impatient,
             partial_window_deflation: true,
             segmentation_offload: false,
+            tso_defer: TsoDefer::Off,
             sack_compression: false,
             full_handshake: true,
             fin_with_data: false,
@@ -302,6 +304,7 @@ impl Profile {
             newreno_timer: NewRenoTimer::Impatient,
             partial_window_deflation: true,
             segmentation_offload: false,
+            tso_defer: TsoDefer::Off,
             sack_compression: false,
             full_handshake: false,
             fin_with_data: false,

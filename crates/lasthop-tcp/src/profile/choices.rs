@@ -90,6 +90,22 @@ pub enum ReceiveRtt {
     Latched,
 }
 
+/// When new data wait for room for a whole burst, which has the size of a frame under segmentation
+/// offload (`tcp_tso_autosize`), although the windows have room for a part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TsoDefer {
+    /// Never.
+    #[default]
+    Off,
+    /// If the first unacknowledged segment left at least half of a smoothed round-trip time ago
+    /// (Linux before 6.18).
+    HalfRtt,
+    /// If its ACK is due within 1 ms, or half of a smoothed round-trip time if that is shorter
+    /// (Linux 6.18 and later).
+    AckDue,
+}
+
 /// Which segments are discarded because of an old timestamp (RFC 7323, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -316,6 +316,10 @@ macro_rules! profile_fields {
             /// emulator that runs on the sending host (Linux `tcp_tso_autosize`, GSO and GRO). For
             /// senders that recover by SACK blocks.
             segmentation_offload: bool,
+            /// New data wait for room for a whole burst, unless a third of the window is free or
+            /// nothing was sent for 1 ms (Linux `tcp_tso_should_defer`, also on devices without
+            /// offload). For senders that recover by SACK blocks.
+            tso_defer: TsoDefer,
             /// From the fourth ACK on that reports data beyond one hole the receiver holds ACKs
             /// back, for 1 ms or a twentieth of the round-trip time (Linux
             /// `tcp_comp_sack_delay_ns`, `__tcp_ack_snd_check`).

@@ -106,6 +106,7 @@ fn cwnd_is_whole_segments() {
         "scheme reno
          profile linux
          set initial_ssthresh = \"10 segments\"
+         set tso_defer = \"off\"
          write endless
          > 0..10000
          +0.1 < ack 9000
@@ -270,6 +271,7 @@ fn an_ecn_echo_reduces_in_proportion() {
         "scheme reno
          profile linux
          set ecn = true
+         set tso_defer = \"off\"
          write 4
          > 0..4000
          +0.1 < ack 1000 ece
@@ -289,6 +291,7 @@ fn an_ecn_echo_reduces_in_proportion() {
         "scheme reno
          profile linux
          set ecn = true
+         set tso_defer = \"off\"
          set initial_window = \"20 segments\"
          write endless
          > 0..20000

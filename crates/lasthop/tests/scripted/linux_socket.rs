@@ -13,6 +13,7 @@ fn a_full_send_buffer_is_refilled_when_a_third_is_free() {
             "scheme reno
              profile linux
              set wmem_max = \"{max}\"
+             set tso_defer = \"off\"
              window 10
              write 30
              > 0..10000

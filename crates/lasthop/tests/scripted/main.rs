@@ -13,6 +13,7 @@ mod f_rto;
 mod linux;
 mod linux_cubic;
 mod linux_handshake;
+mod linux_bursts;
 mod linux_pacing;
 mod linux_rto;
 mod linux_socket;

@@ -16,7 +16,7 @@ enum Turn {
     Nothing,
     /// They wait for the pacer.
     Paced,
-    /// They wait for room for a whole frame.
+    /// They wait for room for a whole burst.
     Deferred,
 }
 
@@ -124,7 +124,7 @@ impl SackRecovery {
             }
         }
         if wanted {
-            // What waits for a whole frame is limited by cwnd.
+            // What waits for a whole burst is limited by cwnd.
             let pipe =
                 if deferred { stream.window().bytes(0.0) } else { self.pipe(stream.flight()) };
             stream.note_cwnd_usage(stream.snd_max() > first, pipe);
@@ -132,7 +132,7 @@ impl SackRecovery {
         stream.watch_window(now);
     }
 
-    /// Sends a frame of new data if there is room for one.
+    /// Sends a burst of new data, or a segment, if there is room for it.
     #[inline(always)]
     fn send_new<W: WindowRule>(
         &mut self,
@@ -143,22 +143,23 @@ impl SackRecovery {
     ) -> Turn {
         let before = stream.snd_max();
         let offset = stream.snd_nxt() - stream.snd_una();
-        let offloads = stream.offloads();
-        let most = if offloads {
-            stream.frame_bytes(room, self.board.rack().min_rtt())
-        } else {
-            stream.mss()
-        };
+        let (mss, min_rtt) = (stream.mss(), self.board.rack().min_rtt());
+        let bursts = stream.sends_bursts();
+        let burst = if bursts { stream.frame_bytes(room, min_rtt) } else { mss };
+        let most = if stream.offloads() { burst } else { mss };
         let Some(next) = stream.next_up_to(offset + room, most) else { return Turn::Nothing };
         if !stream.congestion_mut().paced(now) {
             return Turn::Paced;
         }
-        let open = self.phase == Phase::Open;
-        if offloads && open && stream.defers(now, room, self.board.rack().min_rtt()) {
+        if bursts && self.phase == Phase::Open && stream.defers(now, room, min_rtt) {
             stream.congestion_mut().on_cwnd_limited();
             return Turn::Deferred;
         }
         stream.send_this(now, next, SendReason::New, out);
+        for _ in 1..burst / most.max(1) {
+            let Some(next) = stream.next_up_to(offset + room, mss) else { break };
+            stream.send_this(now, next, SendReason::New, out);
+        }
         self.sent_new(stream, before);
         Turn::Sent
     }

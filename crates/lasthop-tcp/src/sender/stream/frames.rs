@@ -1,13 +1,16 @@
-//! Frames of several segments (profile key `segmentation_offload`; see `tcp/offload.rs`).
+//! Bursts of several segments (profile key `tso_defer`), which leave as one frame under
+//! `segmentation_offload` (see `tcp/offload.rs`).
 
 use super::Stream;
 use crate::offload::autosize;
+use crate::profile::TsoDefer;
 use crate::window::WindowRule;
 use lasthop_core::units::{Duration, Time};
 
 /// Segments of a frame at least, if the window allows them (sysctl `net.ipv4.tcp_min_tso_segs`).
 const MIN_SEGMENTS: u32 = 2;
-/// After this time without a frame the next one is not deferred.
+/// After this time without a frame the next one is not deferred; nor is one if no ACK is due within
+/// it (`NSEC_PER_MSEC`).
 const RECENT: Duration = Duration::millis(1);
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
@@ -18,7 +21,13 @@ impl<W: WindowRule> Stream<W> {
         self.offload
     }
 
-    /// Payload bytes of the next frame of new data, of which `room` bytes fit into the window:
+    /// New data leave in bursts of several segments.
+    #[inline]
+    pub fn sends_bursts(&self) -> bool {
+        self.offload || self.profile.tso_defer != TsoDefer::Off
+    }
+
+    /// Payload bytes of the next burst of new data, of which `room` bytes fit into the window:
     /// whole segments, at least one, and at most half of cwnd (Linux `tcp_cwnd_test`).
     pub fn frame_bytes(&self, room: u64, min_rtt: Option<Duration>) -> u32 {
         let mss = u64::from(self.config.mss.max(1));
@@ -29,9 +38,8 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// New data wait, although `room` bytes fit into the window, for the next ACK to make room for
-    /// a whole frame (Linux `tcp_tso_should_defer`). Not 1 ms after the last frame might have been
-    /// followed, not if a third of the window is free, and not if no ACK is to be expected within
-    /// half of the round-trip time.
+    /// a whole burst (Linux `tcp_tso_should_defer`). Not 1 ms after the last burst might have been
+    /// followed, not if a third of the window is free, and not if no ACK is due soon.
     pub fn defers(&self, now: Time, room: u64, min_rtt: Option<Duration>) -> bool {
         let last = self.congestion.next_departure().unwrap_or(self.last_sent);
         if now > last + RECENT {
@@ -46,7 +54,12 @@ impl<W: WindowRule> Stream<W> {
         let (Some(head), Some(srtt)) = (self.board.at(0), self.timers.rto().srtt()) else {
             return false;
         };
-        now - head.last_sent >= Duration(srtt.0 / 2)
+        let half = Duration(srtt.0 / 2);
+        match self.profile.tso_defer {
+            TsoDefer::Off => false,
+            TsoDefer::HalfRtt => now - head.last_sent >= half,
+            TsoDefer::AckDue => head.last_sent + srtt <= now + half.min(RECENT),
+        }
     }
 
     /// Payload bytes of a frame at most.
