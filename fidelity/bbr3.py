@@ -113,7 +113,7 @@ def scenario_text(cell: Cell, offload: bool) -> str:
         ' B" }\n'
     )
     # Assumed: the kernel of the reference is older than 6.16; its source does not name it.
-    tcp = '[tcp]\nprofile = "linux"\nreceive_rtt = "smoothed"\n'
+    tcp = '[tcp]\nprofile = "linux"\nreceive_rtt = "smoothed"\nprocessing_time = "0 s"\n'
     if offload:
         tcp += 'segmentation_offload = true\ntso_defer = "half-rtt"\n'
     else:

@@ -3,6 +3,7 @@
 
 mod estimate;
 mod paths;
+mod processing_time;
 mod solo;
 mod types;
 
@@ -40,7 +41,9 @@ impl Network {
         lines
     }
 
-    /// True if results depend on the seed; otherwise one run is enough.
+    /// True if results depend on the seed, other than by the times of microseconds that receivers
+    /// take (`processing_time`), whose spread would be taken for that of the path; otherwise one
+    /// run is enough.
     pub fn is_random(&self) -> bool {
         let link = |l: &Link| {
             let delay = DelayProcess::new(&l.delay, 0, "").is_ok_and(|p| p.is_random());
@@ -98,14 +101,21 @@ impl Network {
     }
 
     /// The network of the run with this seed: the transfers that arrive replace each Poisson
-    /// process, and flows have the starts that are drawn. A network without both, and the result of
-    /// this method, do not change.
+    /// process, flows have the starts that are drawn, and links of ACKs the delays of their
+    /// receivers. A network without all of these, and the result of this method, do not change.
     /// The flows do not depend on schemes, so runs of different schemes with one seed can be
     /// paired.
     ///
     /// An observer of a run is made from this network, because it has the flows of the run.
     pub fn for_seed(&self, seed: u64) -> Cow<'_, Network> {
-        random_starts::for_seed(arrivals::for_seed(self, seed), seed)
+        let flows = random_starts::for_seed(arrivals::for_seed(self, seed), seed);
+        processing_time::drawn(flows)
+    }
+
+    /// The network in which the delays of links contain the time that receivers take to answer
+    /// (profile key `processing_time`). That of [`Network::for_seed`] has them.
+    pub fn with_processing_times(&self) -> Cow<'_, Network> {
+        processing_time::drawn(Cow::Borrowed(self))
     }
 
     /// Number of flows that a flow stands for: of a Poisson process the mean number of transfers,

@@ -8,6 +8,7 @@ mod flow_roles;
 mod mistakes;
 mod overriding;
 mod presets;
+mod processing_time;
 mod queue_limits;
 mod random_starts;
 mod reading;

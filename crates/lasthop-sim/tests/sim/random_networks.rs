@@ -120,9 +120,12 @@ proptest! {
     /// Without random draws the seed changes only its own value in the JSON.
     #[test]
     fn the_seed_matters_only_with_random_draws(Case(mut network) in any_network(Conditions::Any)) {
-        // ns-2's clock phase and the phase of a trace are random too. Without them more networks
-        // have no random draws.
-        network.flows.iter_mut().for_each(|f| f.profile.clock = ClockKind::Rfc);
+        // ns-2's clock phase, the phase of a trace and the times of receivers are random too.
+        // Without them more networks have no random draws.
+        for flow in &mut network.flows {
+            flow.profile.clock = ClockKind::Rfc;
+            flow.profile.processing_time = lasthop::units::Duration::ZERO;
+        }
         network.links.iter_mut().filter(|l| l.trace.is_some()).for_each(|l| {
             l.rate = RateConfig::Trace { trace: "test".into(), start: Default::default() };
         });

@@ -130,6 +130,10 @@ macro_rules! profile_fields {
             /// Mean time from when the send buffer has room to when the program writes again
             /// (exponential; drawn by seed where `timer_tick` is above 0); 0: it writes at once.
             program_latency: Duration,
+            /// Longest time that the receiver takes to answer a segment (uniform from 0, drawn by
+            /// seed for each ACK; ACKs keep their order). Not on a link whose delay varies, and not
+            /// in a cell.
+            processing_time: Duration,
             /// How long data may be retransmitted without an answer once the application has closed
             /// the connection, instead of `user_timeout`; 0: as before (Linux `tcp_orphan_retries`:
             /// 8 retransmissions, by `tcp_model_timeout`).

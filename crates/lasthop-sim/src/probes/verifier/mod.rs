@@ -98,6 +98,7 @@ enum Place {
 impl Verifier {
     /// A verifier for a run of this network.
     pub fn new(network: &Network) -> Verifier {
+        let network = &*network.with_processing_times();
         let measure_from = Time::ZERO + network.measure_from;
         let mut connections = Vec::new();
         let mut flows = Vec::new();
