@@ -16,7 +16,7 @@ use lasthop::scenario::{Files, Overrides, load};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop::traffic::App;
-use lasthop::units::Time;
+use lasthop::units::{Duration, Time};
 use lasthop_live::chain::{Chain, End, HopCounters, Release};
 use lasthop_live::device::Device;
 use lasthop_live::device::sender::{ISN, OwnSender};
@@ -63,11 +63,15 @@ impl Files for Disk {
     }
 }
 
-/// A network from the text of a scenario file; traces are those that the package contains.
+/// A network from the text of a scenario file; traces are those that the package contains. Receivers
+/// answer at once, as a live link adds nothing for them.
 fn network(text: &str) -> Network {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/lasthop/data/traces/");
     let text = text.replace("TRACES/", data);
-    load(&text, None, &Overrides::default(), &Disk).unwrap_or_else(|e| panic!("{e}")).network
+    let loaded = load(&text, None, &Overrides::default(), &Disk).unwrap_or_else(|e| panic!("{e}"));
+    let mut network = loaded.network;
+    network.flows.iter_mut().for_each(|f| f.profile.processing_time = Duration::ZERO);
+    network
 }
 
 fn simulate(network: &Network, seed: u64) -> (Ends, RunResult) {

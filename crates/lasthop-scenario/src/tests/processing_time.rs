@@ -27,8 +27,7 @@ fn the_time_of_a_receiver_is_drawn_on_the_link_of_its_acks() {
         Some(DelayDistribution::Uniform { from: ends.0, to: ends.1 })
     );
     assert_eq!(drawn.for_seed(1).links[back].delay, drawn.links[back].delay);
-    let varies =
-        "{ distribution = { kind = \"exponential\", min = \"10 ms\", mean = \"1 ms\" } }";
+    let varies = "{ distribution = { kind = \"exponential\", min = \"10 ms\", mean = \"1 ms\" } }";
     let datagrams = "app = { kind = \"cbr\", rate = \"1 Mbps\" }";
     for (delay, flow) in [(varies, ""), ("\"10 ms\"", datagrams)] {
         let network = loaded(&text(delay, flow)).network;
