@@ -101,21 +101,20 @@ impl Network {
     }
 
     /// The network of the run with this seed: the transfers that arrive replace each Poisson
-    /// process, flows have the starts that are drawn, and links of ACKs the delays of their
-    /// receivers. A network without all of these, and the result of this method, do not change.
+    /// process, and flows have the starts that are drawn. A network without both, and the result of
+    /// this method, do not change.
     /// The flows do not depend on schemes, so runs of different schemes with one seed can be
     /// paired.
     ///
     /// An observer of a run is made from this network, because it has the flows of the run.
     pub fn for_seed(&self, seed: u64) -> Cow<'_, Network> {
-        let flows = random_starts::for_seed(arrivals::for_seed(self, seed), seed);
-        processing_time::drawn(flows)
+        random_starts::for_seed(arrivals::for_seed(self, seed), seed)
     }
 
     /// The network in which the delays of links contain the time that receivers take to answer
-    /// (profile key `processing_time`). That of [`Network::for_seed`] has them.
+    /// (profile key `processing_time`), as the simulator computes it.
     pub fn with_processing_times(&self) -> Cow<'_, Network> {
-        processing_time::drawn(Cow::Borrowed(self))
+        processing_time::drawn(self)
     }
 
     /// Number of flows that a flow stands for: of a Poisson process the mean number of transfers,

@@ -32,15 +32,15 @@ fn is_constant(link: &Link) -> bool {
 }
 
 /// The network with the delays that are drawn.
-pub fn drawn(network: Cow<'_, Network>) -> Cow<'_, Network> {
+pub fn drawn(network: &Network) -> Cow<'_, Network> {
     let mut longest = vec![Duration::ZERO; network.links.len()];
-    for (link, most) in links(&network) {
+    for (link, most) in links(network) {
         longest[link] = longest[link].max(most);
     }
     if longest.iter().all(|most| *most == Duration::ZERO) {
-        return network;
+        return Cow::Borrowed(network);
     }
-    let mut found = network.into_owned();
+    let mut found = network.clone();
     for (link, most) in found.links.iter_mut().zip(longest) {
         if most > Duration::ZERO {
             let from = link.delay.base;

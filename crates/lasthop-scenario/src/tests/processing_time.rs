@@ -16,7 +16,7 @@ fn the_time_of_a_receiver_is_drawn_on_the_link_of_its_acks() {
     };
     let network = loaded(&text("\"10 ms\"", "")).network;
     assert!(!network.is_random(), "a spread of microseconds is no interval");
-    let drawn = network.for_seed(1);
+    let drawn = network.with_processing_times();
     let ends = (Duration::millis(10), Duration::micros(10_020));
     let (from, to) = (network.flows[0].from, network.flows[0].to);
     let (there, back) = (network.path(from, to)[0], network.path(to, from)[0]);
@@ -26,12 +26,12 @@ fn the_time_of_a_receiver_is_drawn_on_the_link_of_its_acks() {
         drawn.links[back].delay.distribution,
         Some(DelayDistribution::Uniform { from: ends.0, to: ends.1 })
     );
-    assert_eq!(drawn.for_seed(1).links[back].delay, drawn.links[back].delay);
+    assert_eq!(drawn.with_processing_times().links[back].delay, drawn.links[back].delay);
     let varies = "{ distribution = { kind = \"exponential\", min = \"10 ms\", mean = \"1 ms\" } }";
     let datagrams = "app = { kind = \"cbr\", rate = \"1 Mbps\" }";
     for (delay, flow) in [(varies, ""), ("\"10 ms\"", datagrams)] {
         let network = loaded(&text(delay, flow)).network;
-        let drawn = network.for_seed(1);
+        let drawn = network.with_processing_times();
         assert_eq!(drawn.links[back].delay, network.links[back].delay, "{delay} {flow}");
     }
 }

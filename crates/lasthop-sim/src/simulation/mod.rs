@@ -52,6 +52,7 @@ impl<R: Observer> Simulation<R> {
         reader: R,
         options: Options,
     ) -> Result<Self, RunError> {
+        let network = &*network.with_processing_times();
         let Built { net, hosts, sources, plan } = build(network, seed, reader, options)?;
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;

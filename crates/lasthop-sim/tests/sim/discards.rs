@@ -34,7 +34,7 @@ fn overtaking(direction: usize, paws: PawsRule, segments: u64) -> Network {
 /// A retransmission that fills a hole makes originals old that it has overtaken.
 #[test]
 fn overtaken_segments_are_discarded_and_counted() {
-    let run = watch(&overtaking(DOWN, PawsRule::Linux, 3000), 1);
+    let run = watch(&overtaking(DOWN, PawsRule::Linux, 6000), 1);
     let (flow, traffic) = (&run.result.flows[0], &run.result.traffic_bits);
     assert!(flow.completed_s.is_some());
     let events: Vec<_> = run.log.of(Kind::Discarded).collect();

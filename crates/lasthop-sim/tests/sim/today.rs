@@ -4,7 +4,7 @@ use crate::support::random::never_gives_up;
 use crate::support::*;
 use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
-use lasthop::tcp::profile::{CubicForm, DelayedAck, DelayedAckRule, ProfileName};
+use lasthop::tcp::profile::{CubicForm, DelayedAck, DelayedAckRule, ProfileName, TsoDefer};
 use lasthop::units::{Duration, Share, Size};
 use lasthop_sim::events::Kind;
 
@@ -135,8 +135,10 @@ fn hystart_avoids_the_losses_of_slow_start() {
         let mut network = bulk(scheme, 0.0, queue, 10);
         let profile = &mut network.flows[0].profile;
         profile.cubic = CubicForm::Rfc9438;
-        // The windows above are those of a receiver that acknowledges every second segment.
+        // The windows above are those of a receiver that acknowledges every second segment, at
+        // once, and of a sender that answers each ACK.
         profile.delayed_ack_rule = DelayedAckRule::Rfc5681;
+        (profile.processing_time, profile.tso_defer) = (Duration::ZERO, TsoDefer::Off);
         let run = watch(&network, 1);
         let end = run.log.of(Kind::Ssthresh).next().unwrap().t;
         run.log.of(Kind::DroppedAtQueue).filter(|e| e.t <= end).count()
