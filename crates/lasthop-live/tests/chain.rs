@@ -63,8 +63,8 @@ impl Files for Disk {
     }
 }
 
-/// A network from the text of a scenario file; traces are those that the package contains. Receivers
-/// answer at once, as a live link adds nothing for them.
+/// A network from the text of a scenario file; traces are those that the package contains.
+/// Receivers answer at once, as a live link adds nothing for them.
 fn network(text: &str) -> Network {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/lasthop/data/traces/");
     let text = text.replace("TRACES/", data);
