@@ -18,8 +18,8 @@ def add_parser(commands: Any) -> None:
         description=(
             "Carry a transfer over a live link and in the simulator, with the same losses, for each"
             " sender and scheme.\nPrint the ratio of real to simulated goodput with its 95 %"
-            " confidence interval from pairs. The sender agrees\nif the interval is within 5 %"
-            " (BBR: 10 %) of 1. See docs/validation.md."
+            " confidence interval from pairs. The sender agrees\nif the interval is within 5 % of"
+            " 1. See docs/validation.md."
         ),
         **common.examples(
             "lasthop validate --rate 10Mbps --rtt 40ms --loss 1% --senders reno --schemes none"

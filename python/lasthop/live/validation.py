@@ -24,7 +24,7 @@ from lasthop.scenarios import pipes
 from lasthop.scenarios.scenario_source import STDIN
 
 #: Largest deviation of the ratio real / simulated from 1 that counts as agreement.
-MARGIN, MARGIN_BBR = 0.05, 0.10
+MARGIN = 0.05
 PORT = 8000
 #: Stands for the folder of a transfer in the words of a link.
 FOLDER = "TRANSFER-FOLDER"
@@ -80,20 +80,15 @@ class Cell:
         found = statistics.ratio([1 / s for s in self.real], [1 / s for s in self.simulated])
         return found.mean, found.ci95
 
-    def margin(self) -> float:
-        """Largest deviation that counts as agreement."""
-        return MARGIN_BBR if self.sender.startswith("bbr") else MARGIN
-
     def verdict(self) -> str:
         """Whether the interval of the ratio lies within the margin."""
         _, interval = self.ratio()
-        margin = self.margin()
         if interval is None:
             return f"undecided: {BUSY if self.late else 'too few runs'}"
         low, high = interval
-        if 1 - margin <= low and high <= 1 + margin:
+        if low >= 1 - MARGIN and high <= 1 + MARGIN:
             return "agrees"
-        return "differs" if high < 1 - margin or low > 1 + margin else "undecided"
+        return "differs" if high < 1 - MARGIN or low > 1 + MARGIN else "undecided"
 
     def document(self) -> dict[str, Any]:
         """The cell for JSON."""
@@ -264,7 +259,7 @@ def _fill(
         else:
             sources.add(source)
             simulated_windows = windows.simulated(recorded, segment)
-            cell.windows.append(windows.compare(measured, simulated_windows, cell.margin()))
+            cell.windows.append(windows.compare(measured, simulated_windows, MARGIN))
         cell.real.append(seconds)
         cell.simulated.append(flow["completed_s"])
     source = TCP_INFO if TCP_INFO in sources else cell.cwnd_source
