@@ -31,7 +31,7 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-programs test-rust test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity expected docs docs-site clean
+.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-programs test-rust test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -170,6 +170,9 @@ reproduce: build ## all figures of the papers, into out/
 
 fidelity: build ## compare with the reference results of ns-2 and ns-3 and write docs/fidelity*.md
 	$(BIN)/python -m fidelity
+
+validation: build ## carry the real transfers that are missing (root), simulate all, and write docs/validation-cells.md; SIMULATE=--simulate-only carries none
+	$(BIN)/python -m fidelity.linux $(SIMULATE)
 
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
 	$(BIN)/python -m fidelity.expected $(OUT)
