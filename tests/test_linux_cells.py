@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from fidelity.linux import cells, page, simulated, suite, transfers, verdicts
 from lasthop.live import link
-from lasthop.validation.linux import cells, page, simulated, suite, transfers, verdicts
 
 MACHINE = {
     "kernel": "6.18.1",

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lasthop import __version__
-from lasthop.experiments.store import write_whole
 from fidelity.linux import simulated, verdicts
 from fidelity.linux.cells import RESPONSES, Cell
 from fidelity.linux.transfers import Store
 from fidelity.measuring import CORES
 from fidelity.references import ROOT
+from lasthop import __version__
+from lasthop.experiments.store import write_whole
 
 PAGE = ROOT / "docs/validation-cells.md"
 #: Share of its transfers that a cell needs to be judged; the others were late.

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lasthop.experiments import plan
 from fidelity.linux.cells import RESPONSES, Cell
+from lasthop.experiments import plan
 
 Settings = Sequence[tuple[str, str]]
 

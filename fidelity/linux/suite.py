@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 
-from lasthop.live import link
 from fidelity.linux import cells, page, transfers
+from lasthop.live import link
 
 #: Real transfers at a time; they are idle most of the time.
 JOBS = 6

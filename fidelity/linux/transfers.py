@@ -18,13 +18,13 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-from lasthop.live import link, transfer
-from lasthop.live.transfer import RECEIVED, REPORT
-from lasthop.live.validation import LATE, SocketUse
 from fidelity.linux import exchange, simulated
 from fidelity.linux.cells import Cell
 from fidelity.linux.exchange import PAUSES, RESPONSES
 from fidelity.references import REFERENCES
+from lasthop.live import link, transfer
+from lasthop.live.transfer import RECEIVED, REPORT
+from lasthop.live.validation import LATE, SocketUse
 
 #: Where transfers are stored: a file with JSON lines for each block, and the machine.
 STORE = REFERENCES / "linux/transfers"
