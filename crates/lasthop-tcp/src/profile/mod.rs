@@ -217,6 +217,10 @@ macro_rules! profile_fields {
             /// bind NewReno, if cwnd is above one segment; 0: it binds (the ACK heuristic of RFC
             /// 6582 section 4.1: 4; ns-2 `bugFix_ack_`: 3).
             guard_ack_heuristic: u32,
+            /// The guard does not bind NewReno where all that had been sent at the last reduction
+            /// is acknowledged, and no more (the less careful variant of RFC 2582 section 5; ns-2
+            /// `lessCareful_`).
+            guard_less_careful: bool,
             /// The guard does not bind NewReno where the last ACK of new data echoes the last
             /// transmission of the segment below it (the timestamp heuristic of RFC 6582 section
             /// 4.2; ns-2 `bugFix_ts_`).

@@ -243,3 +243,31 @@ fn heuristics_tell_a_loss_after_a_timeout() {
     play_with(stamps, "ack 2000 of 1000#2", 1);
     play_with(stamps, "ack 2000 of 1000#1", 0);
 }
+
+/// RFC 2582, section 5: duplicate ACKs of the last byte that had been sent at the timeout may be
+/// those of a segment sent again for nothing; the less careful variant takes them for a loss.
+#[test]
+fn a_less_careful_guard_ends_with_all_that_had_been_sent() {
+    let play_with = |key: &str, ack: u64, fast: u32| {
+        play(&format!(
+            "scheme newreno
+             set limited_transmit = false
+             {key}
+             write endless
+             > 0..10000
+             timer
+             > 0 rtx
+             +0.1 < ack {ack}
+             > *
+             +0.1 < ack {ack}
+             < ack {ack}
+             < ack {ack}
+             > *
+             = fast {fast}"
+        ));
+    };
+    let key = "set guard_less_careful = true";
+    play_with("", 10_000, 0);
+    play_with(key, 10_000, 1);
+    play_with(key, 9000, 0);
+}

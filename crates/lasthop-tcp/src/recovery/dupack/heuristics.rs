@@ -14,6 +14,8 @@ pub struct Heuristics {
     /// Most segments that it may acknowledge; 0: their number does not count.
     segments: u32,
     by_timestamp: bool,
+    /// All that had been sent at the last reduction is acknowledged, and no more.
+    less_careful: bool,
     /// Bytes that it newly acknowledged.
     acked: u64,
     /// It echoes the last transmission of the segment just below its number.
@@ -25,8 +27,10 @@ impl Heuristics {
     pub fn of(profile: &Profile) -> Option<Box<Heuristics>> {
         let segments = profile.guard_ack_heuristic;
         let by_timestamp = profile.guard_timestamp_heuristic && profile.timestamps;
-        (segments > 0 || by_timestamp).then(|| {
-            Box::new(Heuristics { segments, by_timestamp, acked: 0, answers_last_copy: false })
+        let less_careful = profile.guard_less_careful;
+        (segments > 0 || by_timestamp || less_careful).then(|| {
+            let (acked, answers_last_copy) = (0, false);
+            Box::new(Heuristics { segments, by_timestamp, less_careful, acked, answers_last_copy })
         })
     }
 
@@ -41,12 +45,13 @@ impl Heuristics {
                 .is_some_and(|last| timestamp(last.last_sent) == segment.ts_echo);
     }
 
-    /// The duplicate ACKs that follow show a loss.
-    pub fn show_loss<W: WindowRule>(&self, stream: &Stream<W>) -> bool {
+    /// The duplicate ACKs that follow show a loss; `recover`: the byte that an ACK must pass.
+    pub fn show_loss<W: WindowRule>(&self, stream: &Stream<W>, recover: Option<u64>) -> bool {
         let mss = u64::from(stream.mss());
         let few = self.segments > 0
             && self.acked <= u64::from(self.segments) * mss
             && stream.window().cwnd > mss as f64;
-        few || self.answers_last_copy
+        let all = self.less_careful && recover == Some(stream.snd_una());
+        few || all || self.answers_last_copy
     }
 }

@@ -451,7 +451,7 @@ impl DupackRecovery {
         !stream.profile().guard_after_rto
             || self.recover.is_none_or(|recover| stream.snd_una() > recover)
             || halves_again()
-            || self.heuristics.as_ref().is_some_and(|h| h.show_loss(stream))
+            || self.heuristics.as_ref().is_some_and(|h| h.show_loss(stream, self.recover))
     }
 
     fn fast_retransmit<W: WindowRule>(
