@@ -69,6 +69,8 @@ pub use probes::{capture, limits, result, verifier};
 
 use build::link_plan::Plan;
 use events::{AnyObserver, Event, Observer};
+use hosts::external::Endpoint;
+use probes::datagrams::DatagramRecord;
 use simulation::Simulation;
 
 /// Simulates a scenario with a seed. A network with Poisson processes runs with the flows that
@@ -110,6 +112,34 @@ pub fn run_with<R: Observer>(
     }
 }
 
+/// Like [`run_with`], with external stacks: the flows whose application is
+/// [`External`](lasthop::traffic::App::External) are theirs. `endpoints`: for each such flow, in
+/// order, the end at its sender's node and that at its receiver's. Also returns, for each end, the
+/// datagrams that were sent to it.
+///
+/// # Errors
+///
+/// As for [`run`]; [`RunError::Scenario`] also if the number of ends is wrong, or an end sends or
+/// sets timeouts without end at one instant, or sends a datagram that is too long for IP.
+pub fn run_with_endpoints<R: Observer>(
+    network: &Network,
+    seed: u64,
+    endpoints: &mut [&mut dyn Endpoint],
+    reader: R,
+    cancel: &AtomicBool,
+    options: Options,
+) -> Result<(RunResult, Vec<Vec<DatagramRecord>>), RunError> {
+    let mut reader = reader;
+    let network = &*network.for_seed(seed);
+    if R::ACTIVE {
+        let simulation =
+            Simulation::new(network, seed, AnyObserver::new(&mut reader), options)?;
+        finish_with(simulation, network, seed, endpoints, cancel)
+    } else {
+        finish_with(Simulation::new(network, seed, (), options)?, network, seed, endpoints, cancel)
+    }
+}
+
 /// Not generic, like [`unobserved`]: the simulator is compiled for these two and not once more for
 /// each type of observer.
 fn observed(
@@ -132,15 +162,33 @@ fn unobserved(
 }
 
 fn finish<R: Observer>(
-    mut simulation: Simulation<R>,
+    simulation: Simulation<R>,
     network: &Network,
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, RunError> {
-    if !simulation.run(cancel) {
+    Ok(finish_with(simulation, network, seed, &mut [], cancel)?.0)
+}
+
+fn finish_with<R: Observer>(
+    mut simulation: Simulation<R>,
+    network: &Network,
+    seed: u64,
+    endpoints: &mut [&mut dyn Endpoint],
+    cancel: &AtomicBool,
+) -> Result<(RunResult, Vec<Vec<DatagramRecord>>), RunError> {
+    let (given, wanted) = (endpoints.len(), simulation.endpoints());
+    if given != wanted {
+        let message = format!("{wanted} ends of external stacks are needed, {given} are given");
+        return Err(RunError::Scenario(message));
+    }
+    if !simulation.run_with(endpoints, cancel) {
         return Err(RunError::Cancelled);
     }
-    Ok(simulation.result(network, seed))
+    if let Some(why) = simulation.endpoint_failure() {
+        return Err(RunError::Scenario(why.to_string()));
+    }
+    Ok((simulation.result(network, seed), simulation.take_datagrams()))
 }
 
 /// How a run would be computed, without running it: the mode of each link, and what measures the

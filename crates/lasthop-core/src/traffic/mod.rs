@@ -107,6 +107,9 @@ pub enum App {
         /// Pareto shape of the spacing, above 1.
         shape: f64,
     },
+    /// Datagrams that a protocol stack outside lasthop sends, at both ends. No scenario file has
+    /// it: a host puts it in the place of a flow's application.
+    External,
 }
 
 impl App {
@@ -125,10 +128,12 @@ impl App {
             App::Ping { .. } => "ping",
             App::ParetoOnOff { .. } => "pareto-on-off",
             App::Pareto { .. } => "pareto",
+            App::External => "external",
         }
     }
 
-    /// Mean payload rate of a datagram source, bit/s; `None` for TCP.
+    /// Mean payload rate of a datagram source, bit/s, 0 if only an external stack knows it; `None`
+    /// for TCP.
     pub fn datagrams(&self) -> Option<f64> {
         match *self {
             App::Cbr { rate } | App::Pareto { rate, .. } => Some(rate.0 as f64),
@@ -138,6 +143,7 @@ impl App {
             App::ParetoOnOff { rate, mean_on, mean_off, .. } => {
                 Some(rate.0 as f64 * (mean_on.0 as f64 / (mean_on.0 + mean_off.0) as f64))
             }
+            App::External => Some(0.0),
             App::Bulk
             | App::Transfer { .. }
             | App::Poisson { .. }
@@ -242,8 +248,11 @@ impl AppState {
                 self.writing = true;
                 (first.then_some(Do::Write(*size)), stop)
             }
-            // Each transfer of a process is a separate flow; a client has fired above.
-            App::Poisson { .. } | App::Requests { .. } | App::Video { .. } => (None, None),
+            // Each transfer of a process is a separate flow; a client has fired above; an external
+            // stack has its own timers.
+            App::Poisson { .. } | App::Requests { .. } | App::Video { .. } | App::External => {
+                (None, None)
+            }
             App::Web { mean_size, shape, .. } => {
                 let size = self.stream.pareto(2 * self.step, *mean_size as f64, *shape).max(1.0);
                 (Some(Do::Write(size as u64)), None)
@@ -390,9 +399,9 @@ impl AppState {
         matches!(self.app, App::Bulk | App::OnOff { rate: None, .. })
     }
 
-    /// True if the receiver answers each datagram.
+    /// True if the receiver sends datagrams too.
     pub fn is_answered(&self) -> bool {
-        matches!(self.app, App::Ping { .. })
+        matches!(self.app, App::Ping { .. } | App::External)
     }
 
     /// True if the traffic model uses random draws.
@@ -411,7 +420,8 @@ impl AppState {
             | App::Video { .. }
             | App::Cbr { .. }
             | App::Call { .. }
-            | App::Ping { .. } => false,
+            | App::Ping { .. }
+            | App::External => false,
         }
     }
 }

@@ -146,6 +146,9 @@ impl Flow {
 
     /// The components that fill the slots of the flow's scheme, in one line.
     pub fn slots(&self) -> String {
+        if self.app == App::External {
+            return "datagrams of a stack outside lasthop".into();
+        }
         if let Some(rate) = self.app.datagrams() {
             let what = match self.app {
                 App::Cbr { .. } | App::Call { .. } => "datagrams at",

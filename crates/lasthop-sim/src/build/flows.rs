@@ -17,6 +17,7 @@ use crate::events::Observer;
 use crate::events::probe::{Offer, Probe};
 use crate::hosts::Timer;
 use crate::hosts::endpoint::Connection;
+use crate::hosts::external::ExternalHost;
 use crate::hosts::flow::FlowHost;
 use crate::hosts::reader::ReaderHost;
 use crate::hosts::relay::{CAPABILITIES, RelayHost};
@@ -74,8 +75,24 @@ impl<R: Observer> Builder<'_, R> {
                 host.set_reader(ReaderHost::new(spec.clone(), flow.segment, source));
             }
         }
+        if flow.app == App::External {
+            self.add_external_ends(f, flow, stop);
+        }
         self.hosts.flows.push(host);
         Ok(())
+    }
+
+    /// The two ends of an external stack.
+    fn add_external_ends(&mut self, f: u32, flow: &Flow, stop: Time) {
+        let there = datagram(flow, f);
+        let back = Segment { to: flow.from, forward: false, ..there };
+        for (node, datagram) in [(flow.from, there), (flow.to, back)] {
+            let end = self.hosts.externals.len() as u32;
+            let source = self.add_source(Timer::Endpoint(end));
+            let host = ExternalHost::new(end, node, datagram, flow.headers, stop, source);
+            self.hosts.externals.push(host);
+            self.net.probes.add_external_end();
+        }
     }
 
     /// A flow with one connection.

@@ -28,7 +28,7 @@ use link_plan::Plan;
 /// Why a run has no result.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The scenario cannot be simulated; the text says why.
+    /// The scenario cannot be simulated, or an external stack is at fault; the text says why.
     #[error("{0}")]
     Scenario(String),
     /// The run was cancelled before its end.
@@ -192,13 +192,17 @@ impl<'a, R: Observer> Builder<'a, R> {
 
     /// Schedules the first event of each host.
     fn schedule_start(&mut self) {
-        let Hosts { agents, connections, flows, oracles, handovers, .. } = &self.hosts;
+        let Hosts { agents, connections, flows, oracles, externals, handovers, .. } = &self.hosts;
         for flow in flows {
             flow.schedule(flow.start(), Time::ZERO, &mut self.net);
         }
         for oracle in oracles {
             let flow = connections[oracle.connection() as usize].flow() as usize;
             oracle.schedule(flows[flow].start(), Time::ZERO, &mut self.net);
+        }
+        for external in externals {
+            let start = flows[external.flow() as usize].start();
+            self.net.schedule(external.source(), (start, Time::ZERO));
         }
         for handover in handovers {
             self.net.schedule(handover.source(), (handover.at(), Time::ZERO));

@@ -35,6 +35,8 @@ pub struct Pool {
     /// Options of the segments that have any, at the same index. Shorter than `slots` if the last
     /// slots have none.
     options: Vec<Options>,
+    /// Bytes of the datagrams that have a payload handle, at the same index; as `options`.
+    bytes: Vec<Vec<u8>>,
     free: Vec<Handle>,
 }
 
@@ -67,9 +69,31 @@ impl Pool {
         handle
     }
 
+    /// Stores a datagram with its bytes and returns its handle. They are freed with it, or when the
+    /// slot is used for another datagram.
+    pub fn put_datagram(&mut self, segment: Segment, bytes: Vec<u8>) -> Handle {
+        debug_assert_ne!(segment.payload, Payload::NONE);
+        let handle = self.put(segment);
+        let at = handle as usize;
+        if at >= self.bytes.len() {
+            self.bytes.resize(self.slots.len(), Vec::new());
+        }
+        self.bytes[at] = bytes;
+        handle
+    }
+
+    /// Takes the bytes of a datagram, which may have just been freed.
+    pub fn take_bytes(&mut self, handle: Handle) -> Vec<u8> {
+        self.bytes.get_mut(handle as usize).map(std::mem::take).unwrap_or_default()
+    }
+
     /// Stores a copy of a segment and returns the new handle.
     pub fn copy(&mut self, handle: Handle) -> Handle {
         let segment = *self.get(handle);
+        if segment.payload != Payload::NONE {
+            let bytes = self.bytes[handle as usize].clone();
+            return self.put_datagram(segment, bytes);
+        }
         match self.options.get(handle as usize).copied() {
             Some(options) => self.put_with(segment, &options),
             None => self.put(segment),

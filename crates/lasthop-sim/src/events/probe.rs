@@ -107,6 +107,13 @@ pub fn is_for_timeout(segment: &Segment, reason: SendReason) -> bool {
     reason == SendReason::Timeout || segment.flags.has(Flags::SYN)
 }
 
+/// The number of the end to which a datagram of an external stack is sent: its payload handle is
+/// this number, counted from 1.
+#[inline]
+pub(crate) fn external_end(segment: &Segment) -> u32 {
+    segment.payload.0 - 1
+}
+
 /// Receives everything that happens in a run, in order of time. All methods are empty by default.
 ///
 /// Connections and flows are given by their index.
@@ -294,6 +301,15 @@ pub trait Probe {
     /// A datagram reaches its destination. Its `ack` field is its sending time.
     #[inline(always)]
     fn datagram_received(&mut self, now: Time, segment: &Segment) {}
+
+    /// An end of an external stack sends a datagram; its `ack` field is its sending time, `seq`
+    /// counts the datagrams of this end.
+    #[inline(always)]
+    fn external_sent(&mut self, now: Time, node: NodeId, segment: &Segment) {}
+
+    /// Such a datagram reaches its destination.
+    #[inline(always)]
+    fn external_received(&mut self, now: Time, segment: &Segment) {}
 
     /// A client sends a request; `times`: how many times it has been sent, this time included.
     #[inline(always)]

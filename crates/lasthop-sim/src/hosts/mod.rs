@@ -7,6 +7,7 @@
 pub(crate) mod advance;
 pub mod agent;
 pub mod endpoint;
+pub mod external;
 mod fast_port;
 pub mod flow;
 pub mod handover;
@@ -20,16 +21,17 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 
 use lasthop::leg::{LegEvent, Side};
-use lasthop::segment::{Flags, Handle, NodeId, Notice, Segment};
+use lasthop::segment::{Flags, Handle, NodeId, Notice, Payload, Segment};
 use lasthop::tcp::sender::State;
 use lasthop::traffic::Do;
 use lasthop::units::Time;
 
-use crate::events::probe::Probe;
+use crate::events::probe::{Probe, external_end};
 use crate::network::fast_path::ReceivedAck;
 use crate::network::{Net, Pending, ReceiverTimer};
 use agent::Agents;
 use endpoint::{Connection, Input};
+use external::{Endpoint, ExternalHost};
 use flow::FlowHost;
 use handover::{HandoverHost, SOCKET_BYTES};
 use oracle::Oracle;
@@ -58,6 +60,8 @@ pub(crate) enum Timer {
     Reader(u32),
     /// The notices of an oracle.
     Oracle(u32),
+    /// The start or a timeout of an end of an external stack.
+    Endpoint(u32),
 }
 
 /// All hosts of a run.
@@ -73,6 +77,8 @@ pub struct Hosts {
     pub relays: Vec<RelayHost>,
     /// The oracles of window rules.
     pub oracles: Vec<Oracle>,
+    /// The ends of external stacks; the two of a flow follow each other, its sender's first.
+    pub externals: Vec<ExternalHost>,
     /// Web sessions.
     pub sessions: Vec<Session>,
     /// Handovers between nodes.
@@ -170,10 +176,17 @@ impl Hosts {
         self.deliver(&segment, handle, net);
     }
 
-    /// Does what was put off until the present event had been handled.
+    /// Does what was put off until the present event had been handled. `endpoints`: the external
+    /// stacks of `externals`.
     #[inline(never)]
-    pub(crate) fn handle_pending<P: Probe>(&mut self, pending: Pending, net: &mut Net<P>) {
+    pub(crate) fn handle_pending<P: Probe>(
+        &mut self,
+        pending: Pending,
+        endpoints: &mut [&mut dyn Endpoint],
+        net: &mut Net<P>,
+    ) {
         match pending {
+            Pending::Endpoint(e) => self.externals[e as usize].call(endpoints[e as usize], net),
             Pending::Deliver(handle) => self.deliver_frame(handle, net),
             Pending::LinkEvent(notification) => {
                 let a = notification.watch.agent as usize;
@@ -203,6 +216,10 @@ impl Hosts {
             Timer::Handover(i) => self.handover(i as usize, net),
             Timer::App(f) => self.app_timer(f as usize, net),
             Timer::Reader(f) => self.read(f as usize, net),
+            Timer::Endpoint(e) => {
+                self.externals[e as usize].timer_expired(net);
+                net.pending.push_back(Pending::Endpoint(e));
+            }
             Timer::Oracle(o) => {
                 let mut out = Outbox { net, agents: &mut self.agents };
                 self.oracles[o as usize].handle(&mut self.connections, &self.flows, &mut out);
@@ -222,7 +239,7 @@ impl Hosts {
     #[inline(always)]
     fn deliver<P: Probe>(&mut self, segment: &Segment, handle: Handle, net: &mut Net<P>) {
         if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
-            self.deliver_other(segment, net);
+            self.deliver_other(segment, handle, net);
         } else if segment.forward {
             self.deliver_data(segment, net);
         } else {
@@ -297,9 +314,14 @@ impl Hosts {
 
     /// Delivers notices and datagrams.
     #[inline(never)]
-    fn deliver_other<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) {
+    fn deliver_other<P: Probe>(&mut self, segment: &Segment, handle: Handle, net: &mut Net<P>) {
         match segment.notice() {
             Some(notice) => self.deliver_notice(segment, &notice, net),
+            None if segment.payload != Payload::NONE => {
+                let e = external_end(segment);
+                self.externals[e as usize].receive(segment, handle, net);
+                net.pending.push_back(Pending::Endpoint(e));
+            }
             None if self.flows[segment.flow as usize].has_client() => {
                 let flow = &mut self.flows[segment.flow as usize];
                 let (bytes, first) = (flow.request_arrived(segment, net), flow.first());

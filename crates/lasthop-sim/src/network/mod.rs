@@ -51,6 +51,8 @@ pub(crate) enum Pending {
     Deliver(Handle),
     /// Pass a link event of a segment to an agent.
     LinkEvent(Notification),
+    /// Call an end of an external stack.
+    Endpoint(u32),
 }
 
 /// The timer of a receiver that is computed in advance: when it is due, when it was set, its event

@@ -1,7 +1,7 @@
 //! Which measurement gets which event.
 
 use lasthop::agent::NodeView;
-use lasthop::segment::{NodeId, Options, Segment};
+use lasthop::segment::{NodeId, Options, Payload, Segment};
 use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
@@ -66,7 +66,9 @@ impl<R: Observer> Probe for Probes<R> {
 
     fn lost(&mut self, now: Time, at: Time, segment: &Segment, fate: Fate) {
         self.ledger.record_loss(segment, fate, now, at);
-        if !segment.forward {
+        if segment.payload != Payload::NONE {
+            self.datagrams.lost(at, segment, fate);
+        } else if !segment.forward {
             if let Some(ack) = ack_of(segment) {
                 let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
                 ground_truth.ack_lost(now, at, (ack, segment.id), fate);
@@ -322,6 +324,27 @@ impl<R: Observer> Probe for Probes<R> {
         if now >= self.measure_from {
             stats.delivered += u64::from(segment.len);
             stats.delay.record(now - sent_at, u64::from(segment.len));
+        }
+        self.read(now, Kind::DataReceived, segment.to, segment, "", 0.0);
+    }
+
+    #[inline]
+    fn external_sent(&mut self, now: Time, node: NodeId, segment: &Segment) {
+        self.ledger.traffic_mut().offered += u64::from(segment.size);
+        let stats = &mut self.flows[segment.flow as usize].stats;
+        stats.datagrams += u64::from(segment.forward && now >= self.measure_from);
+        self.datagrams.sent(now, segment);
+        self.read(now, Kind::DataSent, node, segment, "new", 0.0);
+    }
+
+    #[inline]
+    fn external_received(&mut self, now: Time, segment: &Segment) {
+        self.ledger.traffic_mut().data += u64::from(segment.size);
+        self.datagrams.arrived(now, segment);
+        if segment.forward && now >= self.measure_from {
+            let stats = &mut self.flows[segment.flow as usize].stats;
+            stats.delivered += u64::from(segment.len);
+            stats.delay.record(now - Time(segment.ack), u64::from(segment.len));
         }
         self.read(now, Kind::DataReceived, segment.to, segment, "", 0.0);
     }

@@ -6,6 +6,7 @@
 pub mod bursts;
 pub mod calls;
 pub mod capture;
+pub mod datagrams;
 mod dispatch;
 pub mod flow_stats;
 pub mod gaps;
@@ -25,6 +26,7 @@ use crate::events::probe::{Probe, Seen, reason_name};
 use crate::events::{Kind, Observer};
 use bursts::Burst;
 use calls::CallStats;
+use datagrams::{DatagramRecord, Datagrams};
 use flow_stats::FlowStats;
 use gaps::DeliveryGap;
 use ground_truth::{CopyId, GroundTruth, GroundTruthCounts};
@@ -40,6 +42,7 @@ pub struct Probes<R> {
     connections: Vec<ConnectionProbes>,
     flows: Vec<FlowProbes>,
     gaps: Vec<DeliveryGap>,
+    datagrams: Datagrams,
     measure_from: Time,
     end: Time,
 }
@@ -81,6 +84,7 @@ impl<R> Probes<R> {
             connections: Vec::new(),
             flows: Vec::new(),
             gaps: Vec::new(),
+            datagrams: Datagrams::default(),
             measure_from,
             end,
         }
@@ -117,6 +121,16 @@ impl<R> Probes<R> {
     /// Measures the gap in delivery of the next handover.
     pub(crate) fn add_gap(&mut self, gap: DeliveryGap) {
         self.gaps.push(gap);
+    }
+
+    /// Adds the next end of an external stack.
+    pub(crate) fn add_external_end(&mut self) {
+        self.datagrams.add_end();
+    }
+
+    /// The datagrams sent to each end of the external stacks so far.
+    pub(crate) fn take_datagrams(&mut self) -> Vec<Vec<DatagramRecord>> {
+        std::mem::take(&mut self.datagrams).into_records()
     }
 
     /// Measuring begins; `stored` bytes are in the pool of segments.

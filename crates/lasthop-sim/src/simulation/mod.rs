@@ -17,9 +17,11 @@ use crate::engine::scheduler::{Key, NO_LINK, OF_CELL};
 use crate::events::Observer;
 use crate::hosts::Hosts;
 use crate::hosts::endpoint::Connection;
+use crate::hosts::external::Endpoint;
 use crate::network::fast_path::PlainAck;
 use crate::network::{Net, Timer};
 use crate::probes::Probes;
+use crate::probes::datagrams::DatagramRecord;
 
 /// A simulation in progress.
 pub struct Simulation<R> {
@@ -75,6 +77,21 @@ impl<R: Observer> Simulation<R> {
         self.hosts.connections
     }
 
+    /// The datagrams sent to each end of the external stacks so far.
+    pub fn take_datagrams(&mut self) -> Vec<Vec<DatagramRecord>> {
+        self.net.probes.take_datagrams()
+    }
+
+    /// Why the run cannot go on with an external stack; `None` if it can.
+    pub fn endpoint_failure(&self) -> Option<&str> {
+        self.hosts.externals.iter().find_map(|e| e.failure())
+    }
+
+    /// Number of ends of external stacks.
+    pub fn endpoints(&self) -> usize {
+        self.hosts.externals.len()
+    }
+
     /// Number of segments in transit.
     pub fn in_transit(&self) -> usize {
         self.net.in_transit()
@@ -93,8 +110,18 @@ impl<R: Observer> Simulation<R> {
 
     /// Runs to the end. Returns false if the run was cancelled.
     pub fn run(&mut self, cancel: &AtomicBool) -> bool {
+        self.run_with(&mut [], cancel)
+    }
+
+    /// Runs to the end with these ends of external stacks: for each flow of one, in the order of
+    /// the flows, the sender's and the receiver's. Returns false if the run was cancelled.
+    pub fn run_with(
+        &mut self,
+        endpoints: &mut [&mut dyn Endpoint],
+        cancel: &AtomicBool,
+    ) -> bool {
         if self.measure_from > Time::ZERO {
-            if !self.run_until(self.measure_from.min(self.end), cancel) {
+            if !self.run_until(self.measure_from.min(self.end), endpoints, cancel) {
                 return false;
             }
             let stored = self.bytes_in_transit();
@@ -104,13 +131,18 @@ impl<R: Observer> Simulation<R> {
             let from = self.measure_from;
             self.hosts.flows.iter_mut().for_each(|flow| flow.begin_measuring(from));
         }
-        let finished = self.run_until(self.end, cancel);
+        let finished = self.run_until(self.end, endpoints, cancel);
         self.net.links.iter_mut().for_each(Link::count_idle_path);
         finished
     }
 
     /// Handles the events before `end`. Returns false if the run was cancelled.
-    fn run_until(&mut self, end: Time, cancel: &AtomicBool) -> bool {
+    fn run_until(
+        &mut self,
+        end: Time,
+        endpoints: &mut [&mut dyn Endpoint],
+        cancel: &AtomicBool,
+    ) -> bool {
         let mut events: u64 = 0;
         self.net.until = end;
         while let Some(key) = self.net.scheduler.peek() {
@@ -134,7 +166,7 @@ impl<R: Observer> Simulation<R> {
                 l => self.arrival(l as usize),
             }
             while let Some(pending) = self.net.pending.pop_front() {
-                self.hosts.handle_pending(pending, &mut self.net);
+                self.hosts.handle_pending(pending, endpoints, &mut self.net);
             }
             if !self.net.entered.is_empty() {
                 self.advance();
