@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::field_scoped_visibility_modifiers,
+    clippy::multiple_inherent_impl,
+    clippy::partial_pub_fields
+)]
+
+mod files;
+mod qlog;
+mod run;
+mod testbed;
+
+pub use files::{SYNTHETIC_LTE_DOWN, SYNTHETIC_LTE_UP};
+pub use lasthop::units::Time;
+pub use lasthop_sim::RunResult;
+pub use lasthop_sim::events::probe::Fate;
+pub use lasthop_sim::events::{Event, Kind, Observer, SenderState};
+pub use lasthop_sim::hosts::external::{Datagram, Ecn, Endpoint};
+pub use lasthop_sim::probes::datagrams::{DatagramFate, DatagramRecord};
+pub use lasthop_sim::result::{FlowResult, LinkResult};
+pub use run::{Direction, Run, StackRun};
+pub use testbed::{Error, Network, Stack, Testbed};
+
+/// What congestion controls need to run under lasthop's TCP, see [`Testbed::rule`].
+pub mod rules {
+    pub use lasthop::tcp::window::{
+        Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Window, WindowRule, grow, halve,
+        reduce_to, window_rule,
+    };
+    pub use lasthop::units::{Duration, Rate, Time};
+}
