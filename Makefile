@@ -16,7 +16,7 @@ PGO_PROFILE := $(CURDIR)/target/pgo/lasthop.profdata
 PGO := RUSTFLAGS="$(RUSTFLAGS) -Cprofile-use=$(PGO_PROFILE) -Cllvm-args=-no-pgo-warn-mismatch \
 	-Cllvm-args=-enable-ext-tsp-block-placement -Cllvm-args=-split-machine-functions"
 # All files: the modules of the schemes come from a macro, which `cargo fmt` does not follow.
-FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --edition 2024
+FORMAT := find crates fuzz examples -name '*.rs' -not -path '*/target/*' -exec rustfmt --edition 2024
 
 # Cargo's profile of the module in .venv.
 BUILD := local
@@ -31,7 +31,7 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-programs test-rust test-live test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site clean
+.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-programs test-rust test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ test-rust:
 
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs
+
+test-stacks: ## quinn and smoltcp over simulated links (examples/foreign-stacks)
+	cargo test --manifest-path examples/foreign-stacks/Cargo.toml --locked --quiet
 
 # Those that are left out need programs: tests/test_rust_programs.py runs them.
 test-long: export LASTHOP_TEST_PROFILE := local

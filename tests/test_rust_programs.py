@@ -51,6 +51,19 @@ def test_in_rust(target: str, name: str, more: list[str]) -> None:
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.long
+def test_foreign_stacks_over_simulated_links() -> None:
+    folder = ROOT / "examples/foreign-stacks"
+    fetch = ["cargo", "fetch", "--locked", "--quiet"]
+    if subprocess.run(fetch, cwd=folder, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the crates of examples/foreign-stacks")
+    done = subprocess.run(
+        ["make", "test-stacks"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
+
+
 def test_long_tests_in_rust_leave_these_out() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     skipped = re.findall(r"--skip (\w+)", makefile)

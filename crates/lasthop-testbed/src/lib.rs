@@ -30,3 +30,8 @@ pub mod rules {
     };
     pub use lasthop::units::{Duration, Rate, Time};
 }
+
+/// The Rust snippets of the documentation, compiled and run as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/foreign-stacks.md")]
+pub mod foreign_stacks {}

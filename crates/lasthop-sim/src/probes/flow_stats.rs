@@ -4,6 +4,9 @@ use lasthop::histogram::Histogram;
 use lasthop::tcp::receiver::Discard;
 use lasthop::units::Time;
 
+use super::calls::CallStats;
+use super::requests::RequestStats;
+
 /// Measurements of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct FlowStats {
@@ -19,4 +22,13 @@ pub struct FlowStats {
     pub delay: Histogram,
     /// Datagrams sent in the measured time.
     pub datagrams: u64,
+}
+
+/// What is measured of the user of a flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UserStats {
+    /// Of a call.
+    pub call: Option<CallStats>,
+    /// Of a client.
+    pub requests: Option<RequestStats>,
 }

@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{self, Excluded, Included};
 
+use lasthop::segment::{Flags, Segment};
 use lasthop::tcp::sender::SendReason;
 use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
@@ -414,6 +415,24 @@ impl GroundTruth {
 /// The range of copies of the same segment that were sent after `copy`.
 fn later(copy: CopyId) -> (Bound<CopyId>, Bound<CopyId>) {
     (Excluded(copy), Included((copy.0, u64::MAX)))
+}
+
+/// First sequence number of a segment, with an ISN of 0, and its packet number.
+pub(super) fn copy_of(segment: &Segment) -> CopyId {
+    let first = if segment.flags.has(Flags::SYN) { 0 } else { segment.seq.saturating_add(1) };
+    (first, segment.id)
+}
+
+/// The number after the last one of a segment.
+pub(super) fn end_of(segment: &Segment) -> u64 {
+    if segment.flags.has(Flags::SYN) { 1 } else { segment.end().saturating_add(1) }
+}
+
+/// The ACK number, with an ISN of 0, of a segment from a receiver; `None` for other packets.
+pub(super) fn ack_of(segment: &Segment) -> Option<u64> {
+    let other = Flags::DATAGRAM.with(Flags::NOTICE);
+    let is_ack = !segment.forward && segment.flags.has(Flags::ACK) && !segment.flags.any(other);
+    is_ack.then(|| segment.ack.saturating_add(1))
 }
 
 #[cfg(test)]

@@ -25,14 +25,13 @@ use lasthop::units::{Duration, Time};
 use crate::events::probe::{Probe, Seen, reason_name};
 use crate::events::{Kind, Observer};
 use bursts::Burst;
-use calls::CallStats;
 use datagrams::{DatagramRecord, Datagrams};
 use flow_stats::FlowStats;
+pub(crate) use flow_stats::UserStats;
 use gaps::DeliveryGap;
-use ground_truth::{CopyId, GroundTruth, GroundTruthCounts};
+use ground_truth::{GroundTruth, GroundTruthCounts, ack_of, copy_of, end_of};
 use ledger::{Traffic, TrafficLedger};
 use limits::{FlowLimits, LimitShares};
-use requests::RequestStats;
 use write_times::WriteTimes;
 
 /// All measurements of a run, and its observer.
@@ -64,15 +63,6 @@ struct FlowProbes {
     write_times: WriteTimes,
     limits: FlowLimits,
     user: UserStats,
-}
-
-/// What is measured of the user of a flow.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UserStats {
-    /// Of a call.
-    pub call: Option<CallStats>,
-    /// Of a client.
-    pub requests: Option<RequestStats>,
 }
 
 impl<R> Probes<R> {
@@ -239,21 +229,3 @@ impl<R: Observer> Probes<R> {
 
 /// Below the packet number of every retransmission.
 const FIRST_COPY: u64 = 0;
-
-/// First sequence number of a segment, with an ISN of 0, and its packet number.
-fn copy_of(segment: &Segment) -> CopyId {
-    let first = if segment.flags.has(Flags::SYN) { 0 } else { segment.seq.saturating_add(1) };
-    (first, segment.id)
-}
-
-/// The number after the last one of a segment.
-fn end_of(segment: &Segment) -> u64 {
-    if segment.flags.has(Flags::SYN) { 1 } else { segment.end().saturating_add(1) }
-}
-
-/// The ACK number, with an ISN of 0, of a segment from a receiver; `None` for other packets.
-fn ack_of(segment: &Segment) -> Option<u64> {
-    let other = Flags::DATAGRAM.with(Flags::NOTICE);
-    let is_ack = !segment.forward && segment.flags.has(Flags::ACK) && !segment.flags.any(other);
-    is_ack.then(|| segment.ack.saturating_add(1))
-}
