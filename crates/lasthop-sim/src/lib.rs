@@ -132,8 +132,7 @@ pub fn run_with_endpoints<R: Observer>(
     let mut reader = reader;
     let network = &*network.for_seed(seed);
     if R::ACTIVE {
-        let simulation =
-            Simulation::new(network, seed, AnyObserver::new(&mut reader), options)?;
+        let simulation = Simulation::new(network, seed, AnyObserver::new(&mut reader), options)?;
         finish_with(simulation, network, seed, endpoints, cancel)
     } else {
         finish_with(Simulation::new(network, seed, (), options)?, network, seed, endpoints, cancel)

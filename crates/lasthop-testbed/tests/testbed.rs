@@ -89,12 +89,16 @@ fn each_datagram_has_a_fate() {
     let received =
         receiver.received.iter().map(|(bytes, _, at)| (at.as_nanos() as u64, bytes.len()));
     assert!(arrivals.eq(received));
-    // Half the round-trip time, and 1028 bytes at 10 Mbit/s.
+    // Half the round-trip time, and 1028 bytes at 10 Mbit/s and, from the server to the base station,
+    // at 1 Gbit/s.
     let shortest = down.arrivals().map(|(_, delay, _)| delay).min().unwrap();
-    assert_eq!(shortest, Duration::from_micros(20_000) + Duration::from_nanos(822_400));
+    assert_eq!(shortest, Duration::from_nanos(20_000_000 + 822_400 + 8_224));
     assert_eq!(run.flow("mine").delivered_bytes, 1000 * down.arrived() as u64);
     assert_eq!(run.flow("mine").sent_segments, 2000);
-    assert_eq!(down.series(Duration::from_secs(1)).iter().sum::<u64>(), 1000 * down.arrived() as u64);
+    assert_eq!(
+        down.series(Duration::from_secs(1)).iter().sum::<u64>(),
+        1000 * down.arrived() as u64
+    );
 }
 
 #[test]
@@ -248,8 +252,7 @@ fn faults_are_named() {
 
     let mut more = [End::default(), End::default()];
     let [a, b] = &mut more;
-    let stacks =
-        [Stack::udp("mine", &mut sender, &mut receiver), Stack::udp("mine", a, b)];
+    let stacks = [Stack::udp("mine", &mut sender, &mut receiver), Stack::udp("mine", a, b)];
     let error = lossy().run(1, stacks).unwrap_err();
     assert_eq!(error.to_string(), "flow `mine` has two stacks");
 

@@ -115,11 +115,7 @@ impl<R: Observer> Simulation<R> {
 
     /// Runs to the end with these ends of external stacks: for each flow of one, in the order of
     /// the flows, the sender's and the receiver's. Returns false if the run was cancelled.
-    pub fn run_with(
-        &mut self,
-        endpoints: &mut [&mut dyn Endpoint],
-        cancel: &AtomicBool,
-    ) -> bool {
+    pub fn run_with(&mut self, endpoints: &mut [&mut dyn Endpoint], cancel: &AtomicBool) -> bool {
         if self.measure_from > Time::ZERO {
             if !self.run_until(self.measure_from.min(self.end), endpoints, cancel) {
                 return false;
