@@ -6,11 +6,13 @@
     clippy::partial_pub_fields
 )]
 
+mod datagrams;
 mod files;
 mod qlog;
 mod run;
 mod testbed;
 
+pub use datagrams::{Direction, StackRun};
 pub use files::{SYNTHETIC_LTE_DOWN, SYNTHETIC_LTE_UP};
 pub use lasthop::units::Time;
 pub use lasthop_sim::RunResult;
@@ -19,7 +21,7 @@ pub use lasthop_sim::events::{Event, Kind, Observer, SenderState};
 pub use lasthop_sim::hosts::external::{Datagram, Ecn, Endpoint};
 pub use lasthop_sim::probes::datagrams::{DatagramFate, DatagramRecord};
 pub use lasthop_sim::result::{FlowResult, LinkResult};
-pub use run::{Direction, Run, StackRun};
+pub use run::Run;
 pub use testbed::{Error, Network, Stack, Testbed};
 
 /// What congestion controls need to run under lasthop's TCP, see [`Testbed::rule`].

@@ -6,7 +6,7 @@ use lasthop_sim::events::probe::Fate;
 use lasthop_sim::probes::datagrams::DatagramFate;
 use serde_json::{Value, json};
 
-use crate::run::Run;
+use crate::datagrams::StackRun;
 
 /// A record of a JSON text sequence (RFC 7464).
 fn record(value: &Value) -> String {
@@ -16,11 +16,12 @@ fn record(value: &Value) -> String {
 /// An event: its time, its place among those of the same time, and its text.
 type Event = (Time, usize, String);
 
-pub(crate) fn write(run: &Run) -> String {
+/// The text of a file with this title.
+pub(crate) fn write(title: &str, stacks: &[StackRun]) -> String {
     let mut text = record(&json!({
         "file_schema": "urn:ietf:params:qlog:file:sequential",
         "serialization_format": "application/qlog+json-seq",
-        "title": run.result.scenario,
+        "title": title,
         "trace": {
             "vantage_point": { "name": "simulated network", "type": "network" },
             "event_schemas": ["urn:lasthop:qlog:events:datagram"],
@@ -31,7 +32,7 @@ pub(crate) fn write(run: &Run) -> String {
         },
     }));
     let mut events: Vec<Event> = Vec::new();
-    for stack in &run.stacks {
+    for stack in stacks {
         for (to, direction) in [("receiver", &stack.to_receiver), ("sender", &stack.to_sender)] {
             for (id, datagram) in direction.datagrams().iter().enumerate() {
                 let mut add = |at: Time, name: &str, trigger: Option<&str>| {

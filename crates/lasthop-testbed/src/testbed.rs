@@ -14,8 +14,9 @@ use lasthop_sim::hosts::external::Endpoint;
 use lasthop_sim::{Options, run_with_endpoints};
 use thiserror::Error;
 
+use crate::datagrams::{Direction, StackRun};
 use crate::files::Disk;
-use crate::run::{Direction, Run, StackRun};
+use crate::run::Run;
 
 /// Why there is no run.
 #[derive(Debug, Error)]

@@ -3,5 +3,4 @@
 #![warn(missing_docs)]
 
 pub mod quinn;
-pub mod quinn_rule;
 pub mod smoltcp;

@@ -113,10 +113,9 @@ impl<A: App> End<A> {
         seed: u8,
         app: A,
     ) -> End<A> {
-        let mut config = quic::EndpointConfig::default();
-        config.rng_seed(Some([seed; 32]));
+        let config = Arc::new(quic::EndpointConfig::default());
         let peer = if server.is_some() { CLIENT } else { SERVER };
-        let endpoint = quic::Endpoint::new(Arc::new(config), server.map(Arc::new), false);
+        let endpoint = quic::Endpoint::new(config, server.map(Arc::new), false, Some([seed; 32]));
         let (epoch, responses) = (Instant::now(), Vec::new());
         End { endpoint, connection: None, connect, peer, epoch, responses, app }
     }

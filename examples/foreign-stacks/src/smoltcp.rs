@@ -171,8 +171,9 @@ impl Endpoint for End {
         let now = self.polled.unwrap_or_default();
         let at = self.interface.poll_at(instant(now), &self.sockets)?;
         let at = Duration::from_micros(u64::try_from(at.total_micros()).unwrap_or(0));
-        // All that is due now has been done.
-        Some(at.max(now + Duration::from_micros(1)))
+        // All that is due now has been done: a socket that still wants to be polled now waits for
+        // something else.
+        Some(if at > now { at } else { now + Duration::from_millis(1) })
     }
 }
 
@@ -183,7 +184,8 @@ impl Endpoint for End {
 ///
 /// Never: the sockets are new.
 pub fn download(bytes: usize, control: CongestionControl) -> (End, End) {
-    let (mut server, mut client) = (End::new(1, App::Send(bytes)), End::new(2, App::Receive(0, None)));
+    let (mut server, mut client) =
+        (End::new(1, App::Send(bytes)), End::new(2, App::Receive(0, None)));
     for end in [&mut server, &mut client] {
         let socket = end.sockets.get_mut::<Socket>(end.socket);
         socket.set_congestion_control(control);

@@ -13,7 +13,7 @@ fn lte() -> Testbed {
         .traces("synthetic-lte.down", "synthetic-lte.up")
         .rtt("40 ms")
         .loss("1 %")
-        .duration("120 s")
+        .duration("60 s")
         .flow("mine")
 }
 
