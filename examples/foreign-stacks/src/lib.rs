@@ -3,4 +3,5 @@
 #![warn(missing_docs)]
 
 pub mod quinn;
+pub mod quinn_rule;
 pub mod smoltcp;
