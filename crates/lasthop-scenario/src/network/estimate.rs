@@ -34,8 +34,8 @@ pub fn estimated_frames(network: &Network) -> f64 {
         .iter()
         .map(|f| {
             let there = path(network, f.from, f.to).into_iter().map(|l| (l, bits(f, l, f.segment)));
-            let is_answered = f.app.datagrams().is_none()
-                || matches!(f.app, App::Ping { .. } | App::External);
+            let is_answered =
+                f.app.datagrams().is_none() || matches!(f.app, App::Ping { .. } | App::External);
             let back = if is_answered { path(network, f.to, f.from) } else { Vec::new() };
             there.chain(back.into_iter().map(|l| (l, bits(f, l, 0)))).collect()
         })
