@@ -6,6 +6,8 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::foreign_run::Sample;
+
 /// All kinds of events, in the order of their codes.
 pub const KINDS: [Kind; 30] = [
     Kind::DataSent,

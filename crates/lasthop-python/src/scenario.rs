@@ -22,14 +22,14 @@ use lasthop_sim::events::Observer;
 use lasthop_sim::metrics::Metrics;
 use lasthop_sim::result::BoundResult;
 use lasthop_wire::WriteError;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use serde_json::json;
 
 use crate::batch;
 use crate::cancel::CancelToken;
-use crate::columns::{Columns, ConnectionFlows, KINDS, series_columns};
+use crate::columns::{Columns, KINDS, series_columns};
 use crate::disk::Disk;
 use crate::foreign::{ForeignScheme, NamedSchemes};
 use crate::foreign_run::{RunContext, Sample};
