@@ -15,7 +15,7 @@ PAGE = (ROOT / "tools" / "README.md").read_text(encoding="utf-8")
 def test_the_page_names_all_programs_and_no_other(folder: str) -> None:
     sections = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     (text,) = (s for s in sections if s.startswith(f"{folder}\n"))
-    named = set(re.findall(r"`([\w.]+\.(?:py|cc|sh|tcl|json))`", text))
+    named = set(re.findall(r"`([\w.]+\.(?:py|cc|h|sh|tcl|json))`", text))
     files = {f.name for f in (ROOT / folder).iterdir() if f.is_file()} - {"README.md"}
     assert named == files
 
@@ -25,4 +25,5 @@ def test_modules_of_fidelity_that_the_page_names_exist() -> None:
     names = re.findall(r"fidelity\.(\w+)|`(\w+)` (?:has|how|the)", " ".join(text.split()))
     assert len(names) >= 6
     for name in (a or b for a, b in names):
-        assert (ROOT / "fidelity" / f"{name}.py").is_file(), name
+        module = ROOT / "fidelity" / name
+        assert module.with_suffix(".py").is_file() or (module / "__main__.py").is_file(), name

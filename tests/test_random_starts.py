@@ -77,7 +77,11 @@ def test_run_repeats_a_run_of_a_comparison(tmp_path: Path) -> None:
 
 def test_a_single_run_draws_nothing() -> None:
     flows = {"against": ["cubic"], "duration": "1s"}
-    one, other = (lasthop.run(last_hop=DUEL, flows=flows, seed=seed).data for seed in (1, 2))
+    settings = {"tcp.processing_time": "0 s"}
+    one, other = (
+        lasthop.run(last_hop=DUEL, flows=flows, settings=settings, seed=seed).data
+        for seed in (1, 2)
+    )
     assert one["flows"] == other["flows"]
     inspected = lasthop.inspect(last_hop=DUEL, flows=flows)
     assert any("drawn by seed" in line for line in inspected.assumed)

@@ -102,14 +102,14 @@ def test_parts_add_up(
 def test_faster_and_slower_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name, out = file(tmp_path, TABLE), tmp_path / "x.down"
     for rate, down, up in (("0.5", 7.25, 0.725), ("29Mbps", 29, 2.9), ("2", 29, 2.9)):
-        assert main(["trace", "scale", name, "--rate", rate, "--out", str(out)]) == 0
+        assert main(["trace", "scale", name, "--scale-rate", rate, "--out", str(out)]) == 0
         capsys.readouterr()
         assert info(capsys, out)["mean_rate_bps"]["down"] == pytest.approx(down * 1e6, rel=1e-3)
         up_bps = info(capsys, out.with_suffix(".up"))["mean_rate_bps"]["up"]
         assert up_bps == pytest.approx(up * 1e6, rel=0.01)
     for delay, first in (("2", 40), ("10 ms", 10 * 40 / 44.5)):
         file_out = str(tmp_path / "x.delay")
-        assert main(["trace", "scale", name, "--delay", delay, "--out-delay", file_out]) == 0
+        assert main(["trace", "scale", name, "--scale-delay", delay, "--out-delay", file_out]) == 0
         capsys.readouterr()
         assert float(Path(file_out).read_text().splitlines()[1].split()[1]) == pytest.approx(first)
 
@@ -117,7 +117,7 @@ def test_faster_and_slower_links(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_trace_is_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = file(tmp_path, "".join(f"{t}\n" for t in range(1, 2001)), "a.down")
     out = str(tmp_path / "b.down")
-    assert main(["trace", "scale", trace, "--rate", "3Mbps", "--out", out]) == 0
+    assert main(["trace", "scale", trace, "--scale-rate", "3Mbps", "--out", out]) == 0
     capsys.readouterr()
     found = info(capsys, out)
     assert found["duration_s"] == 2
@@ -133,16 +133,28 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("cut", table, "--from", "5s", "--to", "2s", "--out", out), "--to must be after --from"),
         (("cut", table, "--from", "20s", "--to", "30s", "--out", out), "nothing was measured"),
         (("cut", table, "--from", "5", "--out", out), "--from must be a time"),
-        (("scale", table, "--out", out), "needs --rate X, --delay X or both"),
-        (("scale", table, "--rate", "0", "--out", out), "--rate must be a factor above 0"),
-        (("scale", table, "--rate", "3ms", "--out", out), "--rate must be a factor above 0"),
-        (("scale", table, "--delay", "3Mbps", "--out", out), "--delay must be a factor above 0"),
-        (("scale", ping, "--rate", "3Mbps", "--out", out), "there is none to scale"),
+        (("scale", table, "--out", out), "needs --scale-rate X, --scale-delay X or both"),
         (
-            ("import", table, "--rate", "2", "--out", out),
-            "--rate does not go with lasthop trace import",
+            ("scale", table, "--scale-rate", "0", "--out", out),
+            "--scale-rate must be a factor above 0",
         ),
-        (("scale", table, "--from", "2s", "--rate", "2", "--out", out), "--from does not go with"),
+        (
+            ("scale", table, "--scale-rate", "3ms", "--out", out),
+            "--scale-rate must be a factor above 0",
+        ),
+        (
+            ("scale", table, "--scale-delay", "3Mbps", "--out", out),
+            "--scale-delay must be a factor above 0",
+        ),
+        (("scale", ping, "--scale-rate", "3Mbps", "--out", out), "there is none to scale"),
+        (
+            ("import", table, "--scale-rate", "2", "--out", out),
+            "--scale-rate does not go with lasthop trace import",
+        ),
+        (
+            ("scale", table, "--from", "2s", "--scale-rate", "2", "--out", out),
+            "--from does not go with",
+        ),
     ):
         assert main(["trace", *words]) == 2
         assert what in capsys.readouterr().err, words
@@ -154,7 +166,7 @@ def test_an_output_is_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[str
     link = tmp_path / "b.down"
     link.symlink_to(trace)
     for out in (trace, str(link)):
-        for words in (("cut", trace, "--to", "1ms"), ("scale", trace, "--rate", "2")):
+        for words in (("cut", trace, "--to", "1ms"), ("scale", trace, "--scale-rate", "2")):
             assert main(["trace", *words, "--out", out]) == 2
             assert "would overwrite" in capsys.readouterr().err
     assert Path(trace).read_text() == "1\n2\n"

@@ -270,20 +270,28 @@ def test_leoreplayer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (bw["format"], bw["mean_rate_bps"]["down"]) == ("mahimahi trace", 6 * 12_000 / 0.003)
     delay = file(tmp_path, "24\n18\n18\nx\n30\n", "delay_1.txt")
     message = refused(capsys, delay)
-    assert "--format leoreplayer-delay" in message
+    assert "--file-format leoreplayer-delay" in message
     assert "--column 1" in message
-    found = info(capsys, delay, "--format", "leoreplayer-delay")
+    found = info(capsys, delay, "--file-format", "leoreplayer-delay")
     assert found["rtt_s"]["minimum"] == 0.036
     assert found["duration_s"] == pytest.approx(0.05)
     assert skipped(found) == [(1, [4])]
     out = tmp_path / "my.delay"
-    words = ["trace", "import", delay, "--format", "leoreplayer-delay", "--out-delay", str(out)]
+    words = [
+        "trace",
+        "import",
+        delay,
+        "--file-format",
+        "leoreplayer-delay",
+        "--out-delay",
+        str(out),
+    ]
     assert main(words) == 0
     capsys.readouterr()
     assert out.read_text().split("\n")[1:4] == ["0 24", "10 18", "20 18"]
     rates = info(capsys, delay, "--column", "1", "--unit", "Mbit/s", "--interval", "1s")
     assert rates["mean_rate_bps"]["down"] == pytest.approx(22.5e6)
-    assert "did you mean" in refused(capsys, delay, "--format", "leoreplayer-dealy").lower()
+    assert "did you mean" in refused(capsys, delay, "--file-format", "leoreplayer-dealy").lower()
 
 
 def test_delay_and_loss_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

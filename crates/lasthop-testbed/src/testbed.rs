@@ -44,9 +44,9 @@ pub struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    /// A stack over UDP and IPv4: links carry 28 bytes with each datagram. `sender` is the end where
-    /// the flow begins, by default the server; `receiver` the one where it ends, the mobile station.
-    /// Both may send, and either may be the first.
+    /// A stack over UDP and IPv4: links carry 28 bytes with each datagram. `sender` is the end
+    /// where the flow begins, by default the server; `receiver` the one where it ends, the mobile
+    /// station. Both may send, and either may be the first.
     pub fn udp(
         flow: &str,
         sender: &'a mut dyn Endpoint,

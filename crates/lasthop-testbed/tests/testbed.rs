@@ -89,8 +89,8 @@ fn each_datagram_has_a_fate() {
     let received =
         receiver.received.iter().map(|(bytes, _, at)| (at.as_nanos() as u64, bytes.len()));
     assert!(arrivals.eq(received));
-    // Half the round-trip time, and 1028 bytes at 10 Mbit/s and, from the server to the base station,
-    // at 1 Gbit/s.
+    // Half the round-trip time, and 1028 bytes at 10 Mbit/s and, from the server to the base
+    // station, at 1 Gbit/s.
     let shortest = down.arrivals().map(|(_, delay, _)| delay).min().unwrap();
     assert_eq!(shortest, Duration::from_nanos(20_000_000 + 822_400 + 8_224));
     assert_eq!(run.flow("mine").delivered_bytes, 1000 * down.arrived() as u64);

@@ -18,7 +18,7 @@ _TRACES = ("import", "cut", "scale")
 #: Options that write something, and the actions that have them.
 _OUTPUTS = {"out": (*_TRACES, "export", "plot"), "out_delay": _TRACES, "out_loss": _TRACES}
 # Options of one action.
-_OWN = {"from": "cut", "to": "cut", "rate": "scale", "delay": "scale"}
+_OWN = {"from": "cut", "to": "cut", "scale_rate": "scale", "scale_delay": "scale"}
 _FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -40,8 +40,8 @@ def add_parser(commands: Any) -> None:
             "lasthop trace import drive.csv --out my.down",
             "lasthop trace import log.csv --column rate --unit kbit/s --out my.down",
             "lasthop trace import ping.txt --out-delay my.delay --out-loss my.loss",
-            "lasthop trace cut drive.csv --from 60s --to 3min --out tunnel.down",
-            "lasthop trace scale my.down --rate 5Mbps --out slow.down",
+            "lasthop trace cut drive.csv --from 2s --to 8s --out tunnel.down",
+            "lasthop trace scale my.down --scale-rate 5Mbps --out slow.down",
             "lasthop trace export my.down --out my.csv",
             "lasthop trace plot iperf3.json ping.txt --out my.png",
         ),
@@ -88,7 +88,7 @@ def _add_editing(trace: Any) -> None:
     )
     group.add_argument("--to", metavar="T", help="cut: end of the part (default: the end)")
     group.add_argument(
-        "--rate",
+        "--scale-rate",
         metavar="X",
         help=(
             "scale: factor of all rates, such as 0.5, or the mean that the downlink gets, such as"
@@ -96,7 +96,7 @@ def _add_editing(trace: Any) -> None:
         ),
     )
     group.add_argument(
-        "--delay",
+        "--scale-delay",
         metavar="X",
         help='scale: factor of all delays, or their mean, one way, such as "30ms"',
     )
@@ -117,14 +117,18 @@ def _add_reading(trace: Any) -> None:
         ("loss-column", "COLUMN", "column of the losses"),
         ("loss-unit", "UNIT", "unit of the losses: %% or share"),
         ("interval", "T", 'time between two rows, for a log without times, such as "0.2s"'),
-        ("format", "FORMAT", "format of a text that does not say it, such as leoreplayer-delay"),
+        (
+            "file-format",
+            "FORMAT",
+            "format of a text that does not say its own: leoreplayer-delay",
+        ),
         ("interface", "NAME", "interface of a capture with several, by name or by number from 0"),
         (
             "far",
             "FILE",
             "capture of the same packets at the other end, or its interface in the file",
         ),
-        ("mobile", "ADDRESS", "address or network of the mobile end of a capture"),
+        ("mobile", "ADDR[/LEN]", "address or network of the mobile end of a capture"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=text)
     group.add_argument(
@@ -158,11 +162,11 @@ def _check_options(options: Options) -> None:
             raise InputError(f"--{name.replace('_', '-')} does not go with lasthop trace {action}")
     for name, own in _OWN.items():
         if getattr(options, name) is not None and action != own:
-            raise InputError(f"--{name} does not go with lasthop trace {action}")
+            raise InputError(f"--{name.replace('_', '-')} does not go with lasthop trace {action}")
     if action == "cut" and getattr(options, "from") is None and options.to is None:
         raise InputError("lasthop trace cut needs --from T, --to T or both")
-    if action == "scale" and options.rate is None and options.delay is None:
-        raise InputError("lasthop trace scale needs --rate X, --delay X or both")
+    if action == "scale" and options.scale_rate is None and options.scale_delay is None:
+        raise InputError("lasthop trace scale needs --scale-rate X, --scale-delay X or both")
     if action in _TRACES and not given:
         raise InputError(
             f"lasthop trace {action} needs --out NAME.down, --out-delay FILE or --out-loss FILE"
@@ -207,12 +211,12 @@ def _edited(found: Any, options: Options) -> Any:
         start = 0.0 if given is None else seconds(given, "--from")
         end = None if options.to is None else seconds(options.to, "--to")
         found = edit.cut(found, start, end)
-    if options.rate is not None:
-        is_factor, value = _scale(options.rate, "--rate", "bit/s", "5 Mbps")
+    if options.scale_rate is not None:
+        is_factor, value = _scale(options.scale_rate, "--scale-rate", "bit/s", "5 Mbps")
         factor = value if is_factor else edit.factor_to_rate(found, value)
         found = edit.scale_rate(found, factor)
-    if options.delay is not None:
-        is_factor, value = _scale(options.delay, "--delay", "s", "30 ms")
+    if options.scale_delay is not None:
+        is_factor, value = _scale(options.scale_delay, "--scale-delay", "s", "30 ms")
         factor = value if is_factor else edit.factor_to_delay(found, value)
         found = edit.scale_delay(found, factor)
     return found

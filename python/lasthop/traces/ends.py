@@ -12,13 +12,13 @@ from lasthop.traces.packets import Addresses, Flags, Packets
 from lasthop.traces.table import Integers
 from lasthop.traces.tcp_flows import Flows
 
-# The capturing host takes part in most packets: in so many times more than any other host.
+# The capturing host takes part in most packets: in more than any other host by this factor.
 _MOST = 1.25
-# An end answers its own packets at once: the other one takes at least so many times longer.
+# An end answers its own packets at once: the other one takes longer by at least this factor.
 _FARTHER = 4
 #: Values of the field TTL of packets that have passed no router (RFC 1700, and Windows).
 _FRESH_TTL = (64, 128, 255)
-#: One-sided tests use at most so many packets.
+#: Most packets that a one-sided test uses.
 _SAMPLE = 200_000
 
 

@@ -39,7 +39,7 @@ class Format(Protocol):
         """Read the file; raises `InputError`."""
 
 
-#: By the word of `--format`, and tried in this order: a table may look like many things.
+#: By the word of `--file-format`, and tried in this order: a table may look like many things.
 FORMATS: dict[str, Format] = {
     "irtt": irtt,
     "starlink": starlink,
@@ -79,8 +79,8 @@ def _read(source: Source, options: ReadOptions) -> Measurement:
         return capture.read(source, options)
     if not source.head.strip():
         raise InputError(f"{source.name}: the file is empty")
-    if options.format is not None:
-        return _given(options.format).read(source, options)
+    if options.file_format is not None:
+        return _given(options.file_format).read(source, options)
     for form in FORMATS.values():
         if form.matches(source.head):
             return form.read(source, options)
@@ -90,8 +90,8 @@ def _read(source: Source, options: ReadOptions) -> Measurement:
             return csv_table.read(source, options)
         raise InputError(
             f"{source.name}: one number per line does not say what it is: delays of LeoReplayer"
-            " (one way, ms) are read with --format leoreplayer-delay, rates with --column 1 --unit"
-            " UNIT --interval T"
+            " (one way, ms) are read with --file-format leoreplayer-delay, rates with --column 1"
+            " --unit UNIT --interval T"
         )
     raise InputError(
         f"{source.name}: no known format begins with `{first[:60]}`; lasthop trace reads {READ}"
@@ -102,7 +102,7 @@ def _read(source: Source, options: ReadOptions) -> Measurement:
 def _given(word: str) -> Format:
     if word not in FORMATS:
         raise InputError(
-            f"--format must be one of {', '.join(FORMATS)}, found `{word}`"
+            f"--file-format must be one of {', '.join(FORMATS)}, found `{word}`"
             f"{did_you_mean(word, list(FORMATS))}"
         )
     return FORMATS[word]

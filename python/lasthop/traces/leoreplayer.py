@@ -1,4 +1,4 @@
-"""Delays of LeoReplayer, if `--format leoreplayer-delay` says so.
+"""Delays of LeoReplayer, if `--file-format leoreplayer-delay` says so.
 
 From SpaceNetLab/LeoCC, traces/README.md: line i of `delay_*.txt` is the one-way delay in whole
 milliseconds of the i-th interval of 10 ms. `bw_*.txt` is a mahimahi trace.

@@ -39,7 +39,7 @@ class ReadOptions:
     #: Seconds between two pings.
     interval_s: float | None = None
     #: Format of a text that does not say it: a key of `formats.FORMATS`.
-    format: str | None = None
+    file_format: str | None = None
     #: Interface of a capture with several, by name or by number from 0.
     interface: str | None = None
     #: Capture of the same packets at the other end: a file, or an interface of the same file.

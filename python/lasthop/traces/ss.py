@@ -22,7 +22,8 @@ from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Measurement, Rows
 NAME = "ss log"
 
 _SOCKET = re.compile(
-    r"^(?:tcp\s+)?(?:[A-Z][A-Z0-9-]*\s+)?\d+\s+\d+\s+(\S+:(?:\d+|[a-z*][\w-]*))\s+(\S+:(?:\d+|[a-z*]\S*))"
+    r"^(?:tcp\s+)?(?:[A-Z][A-Z0-9-]*\s+)?\d+\s+\d+\s+"
+    r"(\S+:(?:\d+|[a-z*][\w-]*))\s+(\S+:(?:\d+|[a-z*]\S*))"
 )
 _HEAD = re.compile(r"^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q")
 _FIELD = re.compile(

@@ -26,7 +26,7 @@ from lasthop.traces.table import Floats, Integers
 # Share of the smallest round-trip time after which a hole is not due to reordering, and the time
 # used while none was measured, ns.
 _REORDERING_SHARE, _REORDERING_NS = 0.8, 3_000_000
-# Packets without an answer wait for this time for one in a later batch, ns, and at most so many.
+# For how long packets wait for an answer in a later batch, ns, and the most that wait.
 _PENDING_NS, _PENDING = 10_000_000_000, 200_000
 _OLD_NS = 1 << 62
 # Payload of a segment on the link, where a capture has several of them as one packet.

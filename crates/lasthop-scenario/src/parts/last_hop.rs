@@ -1,5 +1,5 @@
-//! `[last_hop]`: the short form of a network. Its keys, their checks and defaults, and the links that
-//! it stands for.
+//! `[last_hop]`: the short form of a network. Its keys, their checks and defaults, and the links
+//! that it stands for.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;

@@ -64,26 +64,30 @@ macro_rules! path_spec {
         #[serde(deny_unknown_fields)]
         pub struct PathSpec {
             /// Rate: "1 Mbps", a schedule, or a trace.
-            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            #[serde(default, deserialize_with = "some_form")]
+            #[serde(skip_serializing_if = "Option::is_none")]
             pub rate: Option<RateConfig>,
             /// One-way propagation delay. Default: 0 s.
-            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            #[serde(default, deserialize_with = "some_form")]
+            #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(with = "Option<DelayForm>")]
             pub delay: Option<DelayConfig>,
-            /// Queue before the link. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
-            /// packets).
-            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            /// Queue before the link. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`:
+            /// 250 packets).
+            #[serde(default, deserialize_with = "some_form")]
+            #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(with = "Option<QueueForm>")]
             pub queue: Option<QueueSpec>,
             /// Loss on the air. Default: none.
-            #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+            #[serde(default, deserialize_with = "some_form")]
+            #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(with = "Option<LossForm>")]
             pub loss: Option<LossConfig>,
             /// Bytes added to every frame. Default: 0 B.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub overhead: Option<Size>,
-            /// Largest IP packet, `overhead` not counted: bounds the segments of the flows that cross the
-            /// link. Default: any packet fits.
+            /// Largest IP packet, `overhead` not counted: bounds the segments of the flows that
+            /// cross the link. Default: any packet fits.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub mtu: Option<Size>,
             /// Spans in which the link is down.
@@ -93,12 +97,12 @@ macro_rules! path_spec {
             /// Link-layer retransmission. Default: none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub arq: Option<ArqConfig>,
-            /// Token bucket that delays frames: { rate, burst }. Frames of a burst are sent at the rate of
-            /// the link. Default: none.
+            /// Token bucket that delays frames: { rate, burst }. Frames of a burst are sent at the
+            /// rate of the link. Default: none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub shaper: Option<TokenBucketConfig>,
             $(
-                #[doc = concat!("See `", stringify!($impairment), "` in `lasthop_channel::link::impairment`.")]
+                #[doc = concat!("See `", stringify!($impairment), "` in `impairment`.")]
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 #[schemars(description = impairment::$impairment::DOC)]
                 pub $impairment: Option<impairment::$impairment::Settings>,

@@ -1,5 +1,5 @@
-//! TCP in a file: the profile and its single values, the scheme, and the receive window. `[tcp]` and
-//! each `[[flow]]` have these keys.
+//! TCP in a file: the profile and its single values, the scheme, and the receive window. `[tcp]`
+//! and each `[[flow]]` have these keys.
 
 use schemars::JsonSchema;
 use serde::ser::SerializeMap;

@@ -1,5 +1,5 @@
-//! Defaults of the settings that bound the throughput of a flow: a relay's buffer, an agent's cache.
-//! They follow from the path and are listed as assumed.
+//! Defaults of the settings that bound the throughput of a flow: a relay's buffer, an agent's
+//! cache. They follow from the path and are listed as assumed.
 
 use crate::network::capacity::{capacity, holds};
 use crate::network::{Flow, Network};

@@ -3,7 +3,7 @@
 
 pub mod bounds;
 pub mod defaults;
-mod ends;
+mod endpoints;
 pub mod queue_limits;
 pub mod random_starts;
 mod roles;
@@ -25,7 +25,7 @@ use crate::text::errors::{ErrorKind, ScenarioError};
 use crate::text::files::Traces;
 use crate::text::tree::{Path, Tree};
 use defaults::Filled;
-use ends::{ends, ends_in_turn, no_such_node};
+use endpoints::{ends, ends_in_turn, no_such_node};
 use lasthop_core::segment::NodeId;
 use lasthop_core::units::{Duration, Rate, Size};
 use lasthop_schemes::catalogue::SchemeChoice;

@@ -3,7 +3,7 @@
 //! discovery (RFC 1191) that has ended before the first data.
 
 use super::defaults::Filled;
-use super::ends::ends_in_turn;
+use super::endpoints::ends_in_turn;
 use crate::network::{Link, Network};
 use crate::parts::flow::FlowSpec;
 use crate::parts::tcp::TcpSpec;

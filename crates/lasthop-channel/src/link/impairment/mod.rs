@@ -14,6 +14,19 @@ use lasthop_core::units::Time;
 pub type Fault = (&'static str, Mistake);
 
 /// A kind of impairment.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_channel::link::impairment::{Impair, Impairment, duplicate};
+/// use lasthop_core::units::Share;
+///
+/// let half = Share(0.5);
+/// assert!(duplicate::Key::is_random(&half));
+/// let mut copies = duplicate::Key::process(&half, "bs>phone", 1).unwrap();
+/// let followed = (0..1000).filter(|_| copies.duplicates()).count();
+/// assert!((400..600).contains(&followed));
+/// ```
 pub trait Impairment {
     /// Its value in a scenario file.
     type Settings;
@@ -44,6 +57,24 @@ pub trait Impairment {
 }
 
 /// The process of an impairment. A frame meets the methods in this order.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_channel::link::impairment::Impair;
+/// use lasthop_core::units::Time;
+///
+/// /// Drops every second frame.
+/// struct Alternating(bool);
+///
+/// impl Impair for Alternating {
+///     fn drops(&mut self, _now: Time, _bytes: u32) -> Option<&'static str> {
+///         self.0 = !self.0;
+///         self.0.then_some("alternating")
+///     }
+/// }
+/// assert_eq!(Alternating(false).drops(Time::ZERO, 1500), Some("alternating"));
+/// ```
 pub trait Impair {
     /// True if frames may arrive with bit errors that the link layer does not detect.
     const CORRUPTS: bool = false;

@@ -1,5 +1,5 @@
-//! Duplicate ACKs with additions: detection of spurious reductions, deferred responses, and hints of
-//! the link layer.
+//! Duplicate ACKs with additions: detection of spurious reductions, deferred responses, and hints
+//! of the link layer.
 
 use super::{DupackRecovery, LastAction, Response};
 use crate::recovery::spurious::evidence::{Evidence, Verdict};
