@@ -72,10 +72,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             # Also after --help, with which argparse exits.
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output (head, less) has exited, which is no error. Without this,
-        # Python prints a warning at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the output (head, less) has exited, which is no error.
+        _discard_output()
+    except OSError as error:
+        # The disk is full. If that was so before the end, the command has said it.
+        if status == DONE:
+            status = _print_error(error.strerror or str(error), WRONG_INPUT)
+        _discard_output()
     return status
+
+
+def _discard_output() -> None:
+    """Discard what is left to be written, of which Python would say at exit that it cannot."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _carry_out(words: list[str]) -> int:
