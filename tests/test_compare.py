@@ -313,7 +313,7 @@ def test_a_deterministic_case_gets_one_run_among_random_ones() -> None:
     assert lossy["schemes"][1]["goodput_bps"]["ratio_to_first"]["ci95"] is not None
     table = str(result).split("last_hop.loss = 2 %")
     assert "±" not in table[0].split("last_hop.loss = 0 %")[1]
-    assert "one run, nothing drawn, at last_hop.loss = 0 %: each run would be the same" in table[1]
+    assert "one run, nothing drawn, at last_hop.loss = 0 %: other runs would differ" in table[1]
     assert result.plan.size() == 10
 
 

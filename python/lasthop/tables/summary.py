@@ -404,4 +404,5 @@ def _deterministic_cases(plan: Plan) -> list[str]:
         )
     if any(c.scenario.random_starts == "none" for c in cases):
         how.append('random_starts = "none": the starts of flows are not drawn')
-    return ["; ".join([f"{NOTHING_DRAWN}, {place}: each run would be the same", *how])]
+    what = f"{NOTHING_DRAWN}, {place}: other runs would differ by processing times at most"
+    return ["; ".join([what, *how])]
