@@ -98,11 +98,11 @@ def _page(results: list[Result], store: Store) -> Iterator[str]:
         " work at the same time.\n"
     )
     yield ABOUT
+    missing = f"; {found['not done']} are [not done](#not-done)" if found["not done"] else ""
     yield (
         f"**Of {len(results)} cells {found[verdicts.AGREES]} agree, {found[verdicts.UNDECIDED]} are"
-        f" undecided and {found[verdicts.DIFFERS]} differ; {found['not done']} are [not"
-        f" done](#not-done).** {sum(r.pairs for r in results)} real transfers count;"
-        f" {late} were late twice.\n"
+        f" undecided and {found[verdicts.DIFFERS]} differ{missing}.**"
+        f" {sum(r.pairs for r in results)} real transfers count; {late} were late twice.\n"
     )
     for block in dict.fromkeys(r.cell.block for r in results):
         rows = [r for r in results if r.cell.block == block and r.is_done]
