@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from busy import undecided
 
 from fidelity.linux import cells, page, simulated, suite, transfers, verdicts
 from lasthop.live import link
@@ -240,7 +241,7 @@ def test_a_real_transfer_of_each_kind(tmp_path: Path, kind: str) -> None:
     transfers.carry_all(store, found, 1, lambda _: None)
     (record,) = store.of(found[0])
     if "late" in record.get("error", ""):
-        pytest.skip("this machine is too busy")
+        undecided(f"the packets of the link came late: {record['error']}")
     if kind.startswith("measure"):
         ours = simulated.responses(found[0], [], 1).times
         # The margin is that of a busy machine.

@@ -8,24 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import validate
+from trace_files import file, info
 
 from lasthop.cli.main import main
 
 START_NS = 1_700_000_000_000_000_000
-
-
-def file(folder: Path, text: str, name: str = "log") -> str:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
-def info(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    assert main(["trace", "info", *words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    validate("trace", found)
-    return found
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:

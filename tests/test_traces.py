@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents import validate
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trace_files import file, info
 
 from lasthop.cli.main import main
 from lasthop.errors import InputError
@@ -56,19 +56,6 @@ PING 192.0.2.1 (192.0.2.1) 56(84) bytes of data.
 5 packets transmitted, 3 received, +1 duplicates, 40% packet loss, time 802ms
 rtt min/avg/max/mdev = 12.500/14.500/16.500/1.6 ms
 """
-
-
-def file(tmp_path: Path, text: str, name: str = "log") -> str:
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
-def info(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    assert main(["trace", "info", *words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    validate("trace", found)
-    return found
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
