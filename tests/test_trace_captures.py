@@ -16,10 +16,10 @@ import captures
 import numpy as np
 import pytest
 from captures import ACK, SYN, Record
-from documents import validate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optional import needs
+from trace_files import info
 
 from lasthop.cli.main import main
 from lasthop.errors import InputError
@@ -30,13 +30,6 @@ PHONE, SERVER = "10.0.0.2", "192.0.2.1"
 MS = 1_000_000
 START = 1_700_000_000_000_000_000
 SIZE = 1000
-
-
-def info(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    assert main(["trace", "info", *words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    validate("trace", found)
-    return found
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:

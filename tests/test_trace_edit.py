@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trace_files import file, info
 
 from lasthop.cli.main import main
 from lasthop.traces import edit, formats
@@ -23,17 +22,6 @@ PING = "".join(
     for n in range(20)
     if n != 7
 )
-
-
-def file(folder: Path, text: str, name: str = "log") -> str:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
-def info(capsys: pytest.CaptureFixture[str], name: Path | str) -> Any:
-    assert main(["trace", "info", str(name), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_a_part_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

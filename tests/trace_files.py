@@ -19,9 +19,9 @@ def file(folder: Path, text: str, name: str = "log") -> str:
     return str(path)
 
 
-def info(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+def info(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
     """The document that `trace info` prints, which follows its schema."""
-    assert main(["trace", "info", *words, "--json"]) == 0
+    assert main(["trace", "info", *map(str, words), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     validate("trace", found)
     return found
