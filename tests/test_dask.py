@@ -48,7 +48,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
     """A scheduler file, and two workers without a process that restarts them."""
     file = tmp_path / "scheduler.json"
     to_scheduler = ("--scheduler-file", str(file))
-    local = ("--host", "127.0.0.1", "--no-dashboard")
+    local = ("--host", "127.0.0.1", "--dashboard-address", ":0")
     scheduler = dask("scheduler", *to_scheduler, *local, "--port", "0")
     workers = [
         dask("worker", *to_scheduler, *local, "--nthreads", "1", "--no-nanny") for _ in range(2)

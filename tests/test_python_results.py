@@ -221,7 +221,7 @@ def test_runs_with_dask() -> None:
     cluster: Any = LocalCluster
     connect: Any = Client
     with (
-        cluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        cluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
         connect(workers) as client,
     ):
         found = client.gather(client.map(_goodput, JOBS))
