@@ -45,9 +45,11 @@ for address in ({V4!r}, {V6!r}, os.environ['LASTHOP_SERVER']):
         s.connect((address, closed)); s.send(b'question')
         try: found['refused ' + address] = len(s.recv(100))
         except OSError as e: found['refused ' + address] = type(e).__name__
-# Echo requests to anybody but the server's end are refused.
+# Echo requests to anybody but the server's end are refused. A socket without IP_RECVERR (11) does
+# not report an unreachable host.
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP) as s:
     s.settimeout(60)
+    s.setsockopt(socket.IPPROTO_IP, 11, 1)
     for address in ('198.51.100.1', os.environ['LASTHOP_SERVER']):
         s.connect((address, 1)); s.send(bytes([8, 0, 0, 0, 0, 0, 0, 0]))
         try: found['echo ' + address] = s.recv(100)[0]

@@ -203,7 +203,7 @@ def test_commands_find_and_end_their_own_processes_only() -> None:
     other = subprocess.Popen(["sleep", "3600.25"])
     try:
         # `pkill -f` would find the shell, too.
-        script = "sleep 3600.5 & pkill -x sleep; wait $!; echo $?"
+        script = "sleep 3600.5 & until pkill -x sleep; do :; done; wait $!; echo $?"
         done = subprocess.run(
             [sys.executable, "-m", "lasthop", "link", *HOP, "--", "sh", "-c", script],
             capture_output=True,
