@@ -18,9 +18,11 @@ PGO := RUSTFLAGS="$(RUSTFLAGS) -Cprofile-use=$(PGO_PROFILE) -Cllvm-args=-no-pgo-
 # All files: the modules of the schemes come from a macro, which `cargo fmt` does not follow.
 FORMAT := find crates fuzz examples -name '*.rs' -not -path '*/target/*' -exec rustfmt --edition 2024
 
+# Not with the job slots of make, of which a running test program holds one.
+CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 # Cargo's profile of the module in .venv.
 BUILD := local
-DEVELOP = PIP_COMPILE=0 VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile $(BUILD)
+DEVELOP = env -u MAKEFLAGS -u MFLAGS PIP_COMPILE=0 VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile $(BUILD)
 # What commands import is compiled also where PYTHONDONTWRITEBYTECODE is set: compiling takes longer
 # than a short run.
 IMPORTED := jinja2 markupsafe numpy polars \
@@ -31,7 +33,7 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-programs test-rust test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site clean
+.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-python test-rust test-rust-beside test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,11 +79,19 @@ LIVE_TESTS = --numprocesses 2 --dist loadgroup tests/test_live*.py
 SKIPPED := target/skipped-tests.jsonl
 test: ## all quick tests: Rust with checks of overflow and invariants, Python on the build in .venv
 	@mkdir -p target && rm -f $(SKIPPED)
-	$(MAKE) --jobs 2 $(VENV)/.packages test-programs
-	$(MAKE) --jobs 2 build test-rust
+	$(MAKE) $(VENV)/.packages
+	$(MAKE) --jobs 2 test-rust-beside test-python
+	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
+
+test-python: build
 	$(PYTEST) -m 'not long and not more' --record-skipped=$(SKIPPED) $(OTHER_TESTS)
 	$(PYTEST) -m 'not long and not more' --record-skipped=$(SKIPPED) $(LIVE_TESTS)
-	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
+
+# Compiled and run in the time that the module and the tests in Python leave.
+test-rust-beside:
+	@nice -n 19 $(MAKE) test-rust >target/test-rust.log 2>&1 || { cat target/test-rust.log; exit 1; }
+	@grep -h '^test result' target/test-rust.log | awk '{ passed += $$4; ignored += $$8 } \
+		END { print "Rust: " passed " passed, " ignored " ignored" }'
 
 test-skipped: ## the tests that `make test` skipped for missing programs, now installed
 	@test -e $(SKIPPED) || { echo "make test-skipped: run make test first" >&2; exit 2; }
@@ -96,11 +106,8 @@ test-module: BUILD := dev
 test-module: $(BIN)/lasthop ## the module with checks of overflow and invariants, into .venv (slower)
 	$(DEVELOP) --skip-install --quiet
 
-test-programs:
-	cargo test --workspace --no-run --quiet
-
 test-rust:
-	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet
+	$(CARGO) test --workspace --quiet
 
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs

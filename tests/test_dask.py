@@ -112,6 +112,7 @@ def test_errors_of_workers_come_back(
     DaskWorkers(file, provenance.build_id()).close()
 
 
+@pytest.mark.more("test_a_killed_worker_changes_nothing")
 def test_an_interrupt_keeps_finished_chunks(
     cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
 ) -> None:
