@@ -44,12 +44,7 @@ impl Receiver {
         if self.echo {
             flags = flags.with(Flags::ECE);
         }
-        // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK
-        // number beside it.
-        let edge = self.rcv_nxt + self.window();
-        if !self.shut && edge >= self.edge.saturating_add(self.edge_step) {
-            self.edge = edge;
-        }
+        self.move_edge();
         let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
         self.last_ack = ack;
         let window = if self.shut { 0 } else { self.edge.saturating_sub(ack) };
@@ -78,6 +73,42 @@ impl Receiver {
             return out.send_with(segment, &options, SendReason::Control);
         }
         out.send(segment, SendReason::Control);
+    }
+
+    /// Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK
+    /// number beside it.
+    #[inline(always)]
+    fn move_edge(&mut self) {
+        let edge = self.rcv_nxt + self.window();
+        if !self.shut && edge >= self.edge.saturating_add(self.edge_step) {
+            self.edge = edge;
+        }
+    }
+
+    /// Acknowledges with a segment of this end's own stream: sets its ACK number, its window, its
+    /// echoed timestamp and the ECN echo. A delayed ACK is no longer due, unless it has options,
+    /// for which a full segment has no room.
+    pub fn piggyback(&mut self, segment: &mut Segment) {
+        self.move_edge();
+        let has_options = (self.sack_blocks > 0
+            && (self.duplicate.is_some() || !self.ahead.is_empty()))
+            || self.marks != Flags::NONE;
+        if !has_options && !self.is_answering() {
+            (self.pending, self.compressing, self.deadline) = (false, false, Time::NEVER);
+            if let Some(acks) = &mut self.linux_acks {
+                acks.on_ack_sent();
+            }
+        }
+        let fin_taken = self.finished() && self.ack_limit >= self.rcv_nxt;
+        self.last_ack = self.rcv_nxt.min(self.ack_limit);
+        segment.ack = self.last_ack + u64::from(fin_taken);
+        let window = if self.shut { 0 } else { self.edge.saturating_sub(self.last_ack) };
+        segment.window = u32::try_from(window).unwrap_or(u32::MAX);
+        segment.ts_echo = self.paws.recent();
+        segment.flags = segment.flags.with(Flags::ACK);
+        if self.echo {
+            segment.flags = segment.flags.with(Flags::ECE);
+        }
     }
 
     /// The options of an ACK: the segment that it names, what it asks for, and what has arrived

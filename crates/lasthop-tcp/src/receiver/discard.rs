@@ -109,6 +109,14 @@ impl Receiver {
         self.ack_now(now, out);
     }
 
+    /// Answers a segment that cannot be one of the connection with an ACK that says what is expected
+    /// (RFC 5961, sections 3 to 5: challenge ACK), at most one in `invalid_ratelimit`.
+    pub fn challenge(&mut self, now: Time, out: &mut impl Output) {
+        if self.open && !self.is_rate_limited(now) {
+            self.ack_now(now, out);
+        }
+    }
+
     /// An ACK of the sender without data, or a probe of a closed window: its old sequence number
     /// asks for an answer.
     pub(super) fn on_bare_ack(&mut self, now: Time, start: u64, out: &mut impl Output) {

@@ -9,6 +9,18 @@ use lasthop_core::units::Time;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the handshake is a file apart")]
 impl Receiver {
+    /// Active open: `segment` answers the SYN that this end sent at `syn_sent`. No SYN-ACK is sent.
+    pub fn begin(&mut self, now: Time, segment: &Segment, syn_sent: Time) {
+        self.open = true;
+        self.paws.begin(now, segment.ts_value);
+        if let Some(acks) = &mut self.linux_acks {
+            acks.on_syn(syn_sent);
+            acks.on_established(now);
+        }
+        self.on_confirmed();
+        self.update_usual();
+    }
+
     /// The connection begins, or the sender did not receive the answer.
     pub(super) fn on_syn(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         self.open = true;

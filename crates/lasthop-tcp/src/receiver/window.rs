@@ -56,6 +56,16 @@ impl Receiver {
         (!self.shut).then_some(self.window_limit)
     }
 
+    /// Right edge of the window as last advertised, as an offset in the stream.
+    pub fn right_edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// The ACK number of the last ACK, as an offset in the stream without the FIN.
+    pub fn last_ack(&self) -> u64 {
+        self.last_ack
+    }
+
     /// Its buffer: the largest window that it advertises.
     pub fn buffer(&self) -> u64 {
         self.config.buffer

@@ -151,6 +151,17 @@ pub enum GaveUp {
     NotProbed(Time),
 }
 
+/// When the SYN-ACK of a passive open was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SynAckTimes {
+    /// The first one.
+    pub first_sent: Time,
+    /// The last one.
+    pub last_sent: Time,
+    /// How often it was sent again.
+    pub retransmissions: u32,
+}
+
 /// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {

@@ -1,7 +1,7 @@
 //! Opening, closing and resetting the connection.
 
-use super::{GaveUp, Output, Sender, State};
-use crate::profile::IdleRestart;
+use super::{GaveUp, Output, Sender, SenderConfig, State, SynAckTimes};
+use crate::profile::{IdleRestart, Profile};
 use crate::timestamps::timestamp;
 use crate::window::{Start, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
@@ -29,6 +29,51 @@ impl<W: WindowRule> Sender<W> {
 
     /// The answer to the SYN.
     pub(super) fn establish(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        self.begin(now, segment);
+        if self.stream.profile().full_handshake {
+            self.stream.send_control(0, Flags::ACK, now, out);
+        }
+        self.begin_transfer(now, out);
+    }
+
+    /// Passive open: `segment` acknowledges the SYN-ACK that this end sent as `syn_ack` says.
+    pub fn accept(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        syn_ack: &SynAckTimes,
+        out: &mut impl Output,
+    ) {
+        if self.stream.state() != State::Closed || self.reset {
+            return;
+        }
+        self.stream.set_state(State::SynSent);
+        if segment.flags.has(Flags::TIMESTAMPS) {
+            self.stream.take_timestamp(now, segment);
+        }
+        (self.first_syn_at, self.syn_sent_at) = (syn_ack.first_sent, syn_ack.last_sent);
+        self.syn_losses = syn_ack.retransmissions;
+        self.begin(now, segment);
+        self.begin_transfer(now, out);
+    }
+
+    /// Replaces everything that the answer to the SYN has negotiated, before it is processed: the
+    /// largest segment, and with the options recovery and window rule. What the application has
+    /// written is to be written again.
+    pub fn renegotiate(&mut self, config: SenderConfig, profile: &Profile, rule: W) {
+        if !matches!(self.stream.state(), State::Closed | State::SynSent) {
+            return;
+        }
+        let mut next = Sender::new(config, profile, rule);
+        next.stream.continue_handshake(&self.stream);
+        next.syn_losses = self.syn_losses;
+        (next.first_syn_at, next.syn_sent_at) = (self.first_syn_at, self.syn_sent_at);
+        (next.reset, next.gave_up) = (self.reset, self.gave_up);
+        *self = next;
+    }
+
+    /// The connection is established: its first windows, and the round-trip time of the handshake.
+    fn begin(&mut self, now: Time, segment: &Segment) {
         let stream = &mut self.stream;
         stream.set_state(State::Established);
         stream.set_first_rwnd(u64::from(segment.window));
@@ -65,9 +110,11 @@ impl<W: WindowRule> Sender<W> {
         if stream.profile().idle_restart == IdleRestart::Timer {
             stream.timers_mut().arm(now);
         }
-        if stream.profile().full_handshake {
-            stream.send_control(0, Flags::ACK, now, out);
-        }
+    }
+
+    /// The window rule begins, and the first data leave.
+    fn begin_transfer(&mut self, now: Time, out: &mut impl Output) {
+        let stream = &mut self.stream;
         let start = Start {
             now,
             flow: stream.config().flow,

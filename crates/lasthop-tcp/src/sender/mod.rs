@@ -13,7 +13,7 @@ pub(crate) mod stream;
 mod timers;
 
 pub use crate::timestamps::timestamp;
-pub use config::{GaveUp, Output, SendReason, SenderConfig, SenderCounters, State};
+pub use config::{GaveUp, Output, SendReason, SenderConfig, SenderCounters, State, SynAckTimes};
 pub use limits::Limit;
 pub use stream::plain::{AfterPlainAck, Rest};
 

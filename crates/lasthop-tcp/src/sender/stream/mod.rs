@@ -225,6 +225,13 @@ impl<W: WindowRule> Stream<W> {
         self.state
     }
 
+    /// The handshake goes on as in `before`, with its timers and counters.
+    pub fn continue_handshake(&mut self, before: &Stream<W>) {
+        self.state = before.state;
+        self.timers = before.timers.clone();
+        self.counters = before.counters;
+    }
+
     /// Sets the state of the connection.
     pub fn set_state(&mut self, state: State) {
         self.state = state;
