@@ -9,6 +9,7 @@
 //! * [`encapsulation`]: the innermost IP packet in a captured frame.
 //! * [`offload`]: packets that a kernel leaves to the device to split.
 //! * [`datagram`]: UDP datagrams and ICMP errors.
+//! * [`icmp`]: ICMP errors about TCP segments.
 //! * [`path_mtu`]: packets that are larger than the MTU of a link.
 //! * [`capture`]: write pcapng; read pcapng and legacy pcap.
 //!
@@ -26,6 +27,7 @@ mod addressing;
 pub mod capture;
 pub mod datagram;
 pub mod encapsulation;
+pub mod icmp;
 pub mod link;
 pub mod offload;
 pub mod options;
@@ -41,7 +43,8 @@ pub use capture::remark::Remark;
 pub use capture::writer::{CaptureWriter, WriteError};
 pub use capture::{Interface, Packet};
 pub use encapsulation::{Encapsulation, innermost};
+pub use icmp::{IcmpError, Problem, icmp_error};
 pub use link::LinkType;
-pub use parse::{NotTcp, TcpPacket, parse};
+pub use parse::{NotTcp, TcpPacket, has_valid_checksum, parse};
 pub use patch::{Patch, mark_congestion_experienced, patch};
 pub use render::{Endpoints, Numbering, Side, assemble, render, render_with};

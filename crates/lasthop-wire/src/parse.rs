@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
+use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpSlice};
 use lasthop::segment::{self, Flags};
 use thiserror::Error;
 
@@ -130,6 +130,27 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
         payload: segment.get(header.len()..).unwrap_or_default(),
         payload_len: (total_len - tcp_at - header.len()) as u32,
     })
+}
+
+/// True if the TCP checksum of an IP packet is right (RFC 9293, section 3.1). False for a packet that
+/// [`parse`] refuses, and for one that is truncated.
+pub fn has_valid_checksum(packet: &[u8]) -> bool {
+    let Ok(ip) = read_ip(packet) else { return false };
+    let content = ip.payload();
+    if content.ip_number != IpNumber::TCP || content.incomplete {
+        return false;
+    }
+    let Ok(tcp) = TcpSlice::from_slice(content.payload) else { return false };
+    let sum = match &ip {
+        LaxIpSlice::Ipv4(v4) => tcp.calc_checksum_ipv4(
+            v4.header().source_addr().octets(),
+            v4.header().destination_addr().octets(),
+        ),
+        LaxIpSlice::Ipv6(v6) => {
+            tcp.calc_checksum_ipv6(v6.header().source(), v6.header().destination())
+        }
+    };
+    sum == Ok(tcp.checksum())
 }
 
 /// The headers of an IP packet that is not a fragment and whose extension headers are complete.

@@ -117,6 +117,17 @@ impl Numbering {
         header
     }
 
+    /// The header of `segment` with those of `options` that its flags mark as present, as far as
+    /// they fit. A SYN gets none but timestamps: its sender writes what it offers.
+    pub fn tcp_header_with(&self, segment: &Segment, options: &Options) -> TcpHeader {
+        let mut header = self.tcp_header(segment);
+        if segment.flags.any(Flags::OPTIONS) && !segment.flags.has(Flags::SYN) {
+            // Cannot fail: there are at most 40 padded bytes.
+            header.set_options_raw(self.options(segment, options).padded()).unwrap_or_default();
+        }
+        header
+    }
+
     /// The options that the flags of `segment` mark as present: timestamps, SNACK, the experimental
     /// options and as many SACK blocks as fit.
     fn options(&self, segment: &Segment, options: &Options) -> OptionBytes {
@@ -328,7 +339,7 @@ pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) 
         return notice_packet(&addressing, endpoints, &notice);
     }
     let numbering = endpoints.numbering(segment.forward);
-    let mut tcp = numbering.tcp_header(segment);
+    let mut tcp = numbering.tcp_header_with(segment, options);
     if segment.flags.has(Flags::SYN) {
         let scale = [
             TcpOption::NoOperation,
@@ -343,9 +354,6 @@ pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) 
             ]
             .concat(),
         );
-    } else if segment.flags.any(Flags::OPTIONS) {
-        // Cannot fail: there are at most 40 padded bytes.
-        tcp.set_options_raw(numbering.options(segment, options).padded()).unwrap_or_default();
     }
     let mut packet = assemble(&addressing, &tcp, &payload);
     // Cannot fail: the packet is TCP.
