@@ -1,0 +1,124 @@
+//! What the two SYNs of a connection negotiate.
+
+use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice, SenderPart};
+use lasthop::segment::Flags;
+use lasthop::tcp::profile::Profile;
+use lasthop_wire::TcpPacket;
+use lasthop_wire::options::TcpOption;
+use lasthop_wire::render::{MAX_WINDOW_SCALE, window_scale_for};
+
+use crate::settings::{Settings, TIMESTAMPS_BYTES, with_wire_rules};
+
+/// The MSS of a peer that names none (RFC 9293, section 3.7.1).
+const DEFAULT_MSS: [u16; 2] = [536, 1220];
+/// The smallest MSS that is believed: less would make a segment of nothing but headers.
+const LEAST_MSS: u16 = 88;
+
+/// What one end offers in its SYN, or both have agreed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Largest payload beside no options, bytes.
+    pub mss: u16,
+    pub sack: bool,
+    pub timestamps: bool,
+    /// The shift of this offer, or the peer's (RFC 7323, section 2).
+    pub window_scale: Option<u8>,
+    /// RFC 3168, section 6.1.1.
+    pub ecn: bool,
+}
+
+/// Bytes of IP and TCP headers without options.
+pub(crate) fn headers(is_v6: bool) -> u32 {
+    if is_v6 { 60 } else { 40 }
+}
+
+impl Terms {
+    /// What this end offers.
+    pub fn offer(settings: &Settings, is_v6: bool) -> Terms {
+        let part = settings.scheme.sender(&settings.profile);
+        let profile = part.profile(&settings.profile);
+        let mss = settings.mtu.saturating_sub(headers(is_v6)).max(u32::from(LEAST_MSS));
+        Terms {
+            mss: u16::try_from(mss).unwrap_or(u16::MAX),
+            sack: profile.sack,
+            timestamps: profile.timestamps,
+            window_scale: Some(window_scale_for(settings.receive_buffer)),
+            ecn: profile.ecn,
+        }
+    }
+
+    /// What a SYN or SYN-ACK of the peer says.
+    pub fn of(tcp: &TcpPacket<'_>) -> Terms {
+        let flags = tcp.flags();
+        let is_v6 = tcp.addressing.source.is_ipv6();
+        let [v4, v6] = DEFAULT_MSS;
+        let ecn = match flags.has(Flags::ACK) {
+            true => flags.has(Flags::ECE) && !flags.has(Flags::CWR),
+            false => flags.has(Flags::ECE.with(Flags::CWR)),
+        };
+        let mut terms = Terms {
+            mss: if is_v6 { v6 } else { v4 },
+            sack: false,
+            timestamps: false,
+            window_scale: None,
+            ecn,
+        };
+        for option in tcp.options().map_while(Result::ok) {
+            match option {
+                TcpOption::MaximumSegmentSize(mss) => terms.mss = mss.max(LEAST_MSS),
+                TcpOption::SackPermitted => terms.sack = true,
+                TcpOption::Timestamps { .. } => terms.timestamps = true,
+                TcpOption::WindowScale(shift) => {
+                    terms.window_scale = Some(shift.min(MAX_WINDOW_SCALE));
+                }
+                _ => {}
+            }
+        }
+        terms
+    }
+
+    /// What holds if one end offers this, and the other `peer`: the smaller MSS, what both offer,
+    /// and the peer's window scale.
+    pub fn with(&self, peer: &Terms) -> Terms {
+        Terms {
+            mss: self.mss.min(peer.mss),
+            sack: self.sack && peer.sack,
+            timestamps: self.timestamps && peer.timestamps,
+            window_scale: self.window_scale.and(peer.window_scale),
+            ecn: self.ecn && peer.ecn,
+        }
+    }
+
+    /// Payload bytes of a full segment (RFC 6691).
+    pub fn segment(&self) -> u32 {
+        let options = if self.timestamps { TIMESTAMPS_BYTES } else { 0 };
+        u32::from(self.mss).saturating_sub(options)
+    }
+}
+
+/// The components of a connection under its terms.
+pub(crate) struct Components {
+    pub part: SenderPart,
+    pub profile: Profile,
+    pub window: AnyWindow,
+}
+
+impl Components {
+    /// Without SACK, timestamps or ECN the scheme works as it does under a profile without them.
+    pub fn new(scheme: &SchemeChoice, profile: &Profile, terms: &Terms) -> Components {
+        let allowed = Profile {
+            sack: profile.sack && terms.sack,
+            timestamps: profile.timestamps && terms.timestamps,
+            ecn: profile.ecn && terms.ecn,
+            ..with_wire_rules(profile)
+        };
+        let part = scheme.sender(&allowed);
+        let profile = Profile {
+            timestamps: terms.timestamps,
+            ecn: terms.ecn,
+            ..with_wire_rules(&part.profile(&allowed))
+        };
+        let profile = Profile { sack: profile.sack && terms.sack, ..profile };
+        Components { window: part.window(), part, profile }
+    }
+}
