@@ -105,6 +105,7 @@ impl Arrived {
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test may panic")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

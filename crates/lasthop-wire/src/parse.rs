@@ -132,8 +132,9 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     })
 }
 
-/// True if the TCP checksum of an IP packet is right (RFC 9293, section 3.1). False for a packet that
-/// [`parse`] refuses, and for one that is truncated.
+/// True if the TCP checksum of an IP packet is right (RFC 9293, section 3.1), and that of its IPv4
+/// header (RFC 1122, section 3.2.1.2). False for a packet that [`parse`] refuses, and for one that
+/// is truncated.
 pub fn has_valid_checksum(packet: &[u8]) -> bool {
     let Ok(ip) = read_ip(packet) else { return false };
     let content = ip.payload();
@@ -141,6 +142,13 @@ pub fn has_valid_checksum(packet: &[u8]) -> bool {
         return false;
     }
     let Ok(tcp) = TcpSlice::from_slice(content.payload) else { return false };
+    let header = match &ip {
+        LaxIpSlice::Ipv4(v4) => {
+            let header = v4.header().to_header();
+            header.calc_header_checksum() == header.header_checksum
+        }
+        LaxIpSlice::Ipv6(_) => true,
+    };
     let sum = match &ip {
         LaxIpSlice::Ipv4(v4) => tcp.calc_checksum_ipv4(
             v4.header().source_addr().octets(),
@@ -150,7 +158,7 @@ pub fn has_valid_checksum(packet: &[u8]) -> bool {
             tcp.calc_checksum_ipv6(v6.header().source(), v6.header().destination())
         }
     };
-    sum == Ok(tcp.checksum())
+    header && sum == Ok(tcp.checksum())
 }
 
 /// The headers of an IP packet that is not a fragment and whose extension headers are complete.

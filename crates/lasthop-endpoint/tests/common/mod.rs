@@ -56,6 +56,9 @@ impl Faults {
         Faults { loss: 0.0, duplicate: 0.0, corrupt: 0.0, jitter: Duration::ZERO, seed: 0 };
 }
 
+/// When it arrives, a number that makes it unique, where it arrives, and the packet.
+type Travelling = (Time, u64, usize, Vec<u8>);
+
 /// The link and its ends: `None` until a SYN has come.
 pub struct Link {
     pub now: Time,
@@ -67,7 +70,7 @@ pub struct Link {
     pub drops: fn(usize, u64) -> bool,
     settings: Arc<Settings>,
     is_v6: bool,
-    travelling: BinaryHeap<Reverse<(Time, u64, usize, Vec<u8>)>>,
+    travelling: BinaryHeap<Reverse<Travelling>>,
     sent: [u64; 2],
     number: u64,
 }
