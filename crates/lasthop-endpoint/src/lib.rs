@@ -1,7 +1,8 @@
 //! TCP connections on real packets.
 //!
 //! An [`Endpoint`] is one end of a TCP connection, made of the core's sender and receiver, so that
-//! the protocol code that is simulated also meets the kernels of other hosts.
+//! the protocol code that is simulated also meets the kernels of other hosts. A [`Host`] has many of
+//! them.
 //!
 //! It has no socket, no clock and no thread. IP packets go in ([`Endpoint::packet`]) and come out
 //! ([`Endpoint::outgoing`]); the time is an argument; [`Endpoint::next`] says when
@@ -14,6 +15,7 @@
 //! * `wire`: segments to packets. `arrival`: packets to segments.
 //! * `stream_data`: the bytes that wait to be acknowledged or read.
 //! * [`endpoint`]: the connection (RFC 9293, RFC 5961, RFC 7323).
+//! * [`host`]: many connections, and packets of none.
 //!
 //! # Limits
 //!
@@ -30,6 +32,7 @@
 
 mod arrival;
 pub mod endpoint;
+pub mod host;
 pub mod isn;
 pub mod settings;
 mod stream_data;
@@ -37,5 +40,6 @@ mod terms;
 mod wire;
 
 pub use endpoint::{Counters, End, Endpoint, TcpState};
+pub use host::{ConnectionId, Host, Listening};
 pub use isn::initial_sequence_number;
 pub use settings::{KeepAlive, Settings};

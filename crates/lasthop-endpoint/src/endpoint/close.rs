@@ -1,8 +1,10 @@
 //! How a connection ends: by FINs, by a reset, or because the peer does not answer.
 
 use lasthop::segment::{Flags, Options, Segment};
+use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{State, timestamp};
 use lasthop::units::Time;
+use lasthop_wire::TcpPacket;
 
 use super::{End, Endpoint, Phase};
 use crate::stream_data::Arrived;
@@ -37,6 +39,17 @@ impl Endpoint {
         self.wire.data.clear();
     }
 
+    /// A SYN may replace a connection in TIME-WAIT if its sequence number is above everything that
+    /// the connection has received (RFC 9293, section 3.6.1): no old segment can be taken for one of
+    /// the new connection.
+    pub(crate) fn may_be_replaced(&self, tcp: &TcpPacket<'_>) -> bool {
+        let flags = tcp.flags();
+        if self.phase != Phase::TimeWait || !flags.has(Flags::SYN) || flags.has(Flags::ACK) {
+            return false;
+        }
+        self.arrival(tcp).ahead > 1
+    }
+
     pub(super) fn finish(&mut self, end: End) {
         (self.phase, self.end) = (Phase::Closed, Some(end));
         self.time_wait_until = Time::NEVER;
@@ -52,8 +65,7 @@ impl Endpoint {
             Phase::Closed => return,
             Phase::SynSent | Phase::TimeWait => {}
             Phase::SynReceived { .. } | Phase::Open => {
-                let next =
-                    |r: &lasthop::tcp::receiver::Receiver| r.rcv_nxt() + u64::from(r.finished());
+                let next = |r: &Receiver| r.rcv_nxt() + u64::from(r.finished());
                 let ack = self.receiver.as_ref().map(next);
                 self.wire.send_reset(self.sender.snd_max(), ack);
             }
