@@ -15,16 +15,16 @@ use lasthop::scenario::network::Network;
 use lasthop::scenario::{Files, Overrides, load};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Flags, Options, Segment};
-use lasthop::traffic::App;
 use lasthop::units::{Duration, Time};
 use lasthop_live::chain::{Chain, End, HopCounters, Release};
-use lasthop_live::device::Device;
-use lasthop_live::device::sender::{ISN, OwnSender};
 use lasthop_sim::RunResult;
 use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_wire::datagram::Datagram;
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::{Endpoints, Side, parse, render_with};
+
+/// Initial sequence number of the server.
+const ISN: u32 = u32::MAX - 3000;
 
 /// What enters and what leaves at the ends of a simulation.
 #[derive(Default)]
@@ -169,67 +169,6 @@ fn compare(text: &str, scheme: Option<&str>, seed: u64, late: u64) {
         }
     }
     assert_eq!(result.agents.len(), chain.agents().count());
-}
-
-/// Replays what arrives at a simulated sender to the sender of a live link, which must send what
-/// the simulated one has sent, at the same times.
-fn compare_sender(text: &str, seed: u64) {
-    let network = network(text);
-    let (ends, _) = simulate(&network, seed);
-    let options = |segment: &Segment| ends.options.get(&segment.id).copied().unwrap_or_default();
-    let flow = &network.flows[0];
-    let App::Transfer { size } = flow.app else { panic!("a transfer") };
-    let from = SocketAddrV4::new([10, 0, 0, 1].into(), 5000);
-    let to = SocketAddrV4::new([10, 9, 0, 2].into(), 80);
-    let mut sender = OwnSender::new(flow, seed, size, from, to);
-    let mut sent = Vec::new();
-    let mut read = |sender: &mut OwnSender, now: Time| {
-        while let Some(packet) = sender.read(now).unwrap() {
-            sent.push(exit(now, End::Server, packet));
-        }
-    };
-    read(&mut sender, Time::ZERO);
-    for (t, _, segment) in ends.exits.iter().filter(|e| e.1 == End::Server) {
-        while sender.next() < *t {
-            let due = sender.next();
-            read(&mut sender, due);
-        }
-        sender.write(*t, &bytes(&network, segment, &options(segment)));
-        read(&mut sender, *t);
-    }
-    // The simulated sender does not acknowledge the FIN of the peer by its number.
-    let is_fin = |e: &&(Time, End, Segment)| e.1 == End::Server && e.2.flags.has(Flags::FIN);
-    let closed = ends.exits.iter().find(is_fin).map_or(Time::NEVER, |e| e.0);
-    let simulated: Vec<Exit> = ends
-        .entries
-        .iter()
-        .filter(|e| e.1 == End::Server)
-        .map(|(t, end, s)| {
-            let ack = if s.flags.has(Flags::SYN) { Flags::NONE } else { Flags::ACK };
-            let segment = Segment { window: 65_535, flags: s.flags.with(ack), ..*s };
-            let mut exit = exit(*t, *end, &bytes(&network, &segment, &options(s)));
-            exit.3 += u32::from(*t >= closed);
-            exit
-        })
-        .collect();
-    assert!(simulated.len() > 500, "{} packets", simulated.len());
-    for (i, (a, b)) in sent.iter().zip(&simulated).enumerate() {
-        assert_eq!(a, b, "packet {i} of {} (live, simulated)", simulated.len());
-    }
-    assert_eq!(sent.len(), simulated.len());
-    assert!(sender.report().completed.is_some());
-}
-
-#[test]
-fn the_sender_of_a_live_link_is_the_simulated_one() {
-    let flow = "[[flow]]\napp = { kind = 'transfer', size = '2 MB' }";
-    for scheme in ["reno", "cubic", "bbr", "noor-eaer"] {
-        let text = scenario(
-            "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'",
-            &format!("{flow}\nscheme = '{scheme}'"),
-        );
-        compare_sender(&text, 1);
-    }
 }
 
 /// Windows below 64 KiB: the packets are rendered without window scaling.

@@ -298,9 +298,9 @@ impl Endpoint {
         self.sender.counters()
     }
 
-    /// Bytes that the application has written and the peer has not acknowledged.
-    pub fn unacknowledged(&self) -> usize {
-        self.wire.data.len()
+    /// Bytes of the application that the peer has acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.sender.snd_una().min(self.written)
     }
 
     /// Address and port of this end and of the peer.

@@ -1,0 +1,143 @@
+//! A whole live link in memory: the core's own sender, a chain, and an endpoint that receives.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use lasthop::scenario::network::Network;
+use lasthop::scenario::{Files, Overrides, load};
+use lasthop::units::{Duration, Time};
+use lasthop_endpoint::isn::Secrets;
+use lasthop_endpoint::{Endpoint, Settings};
+use lasthop_live::chain::{Chain, End, Release, draw_by_frame};
+use lasthop_live::device::Device;
+use lasthop_live::device::sender::OwnSender;
+use lasthop_sim::events::{Event, Observer};
+use lasthop_wire::render::filler;
+
+const BYTES: usize = 2_000_000;
+
+struct Disk;
+
+impl Files for Disk {
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
+        Ok(Box::new(File::open(path)?))
+    }
+}
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn on_event(&mut self, _: &Event<'_>) {}
+}
+
+/// A transfer over a lossy link to receivers that answer at once.
+fn network(scheme: &str) -> Network {
+    let text = format!(
+        "duration = '60 s'\nlast_hop = {{ rate = '5 Mbps', rtt = '40 ms', loss = '2 %' }}\n\
+         [[flow]]\nscheme = '{scheme}'\napp = {{ kind = 'transfer', size = '2 MB' }}"
+    );
+    let loaded = load(&text, None, &Overrides::default(), &Disk).unwrap_or_else(|e| panic!("{e}"));
+    let mut network = loaded.network;
+    network.flows.iter_mut().for_each(|f| f.profile.processing_time = Duration::ZERO);
+    draw_by_frame(&mut network);
+    network
+}
+
+/// The mobile's end: it takes what arrives, and reads at once.
+struct Mobile {
+    settings: Settings,
+    endpoint: Option<Endpoint>,
+    received: Vec<u8>,
+}
+
+impl Mobile {
+    fn packet(&mut self, now: Time, packet: &[u8]) {
+        let secrets = Secrets { isn: 1 << 31, timestamp_offset: 99 };
+        match &mut self.endpoint {
+            Some(endpoint) => endpoint.packet(now, packet),
+            None => {
+                let settings = self.settings.clone().into();
+                self.endpoint = Endpoint::accept(now, settings, packet, secrets);
+            }
+        }
+        let Some(endpoint) = &mut self.endpoint else { return };
+        let mut bytes = vec![0; endpoint.readable()];
+        let count = endpoint.read(now, &mut bytes);
+        self.received.extend_from_slice(&bytes[..count]);
+        if endpoint.is_at_end() {
+            endpoint.close(now);
+        }
+    }
+
+    fn next(&self) -> Time {
+        self.endpoint
+            .as_ref()
+            .map_or(Time::NEVER, |e| if e.has_outgoing() { Time::ZERO } else { e.next() })
+    }
+}
+
+/// Runs a link until nothing happens any more.
+fn run(network: &Network, seed: u64) -> (OwnSender, Mobile) {
+    let (from, to): (SocketAddr, SocketAddr) =
+        ("10.0.0.1:5000".parse().unwrap(), "10.9.0.2:80".parse().unwrap());
+    let flow = &network.flows[0];
+    let mut sender = OwnSender::new(flow, seed, BYTES as u64, from, to);
+    let settings = Settings { reads_at_once: true, ..Settings::of_flow(flow, seed) };
+    let mut mobile = Mobile { settings, endpoint: None, received: Vec::new() };
+    let mut chain = Chain::new(network, None, seed).unwrap();
+    let (mut now, mut out) = (Time::ZERO, Vec::<Release>::new());
+    loop {
+        while let Some(packet) = sender.read(now).unwrap().map(<[u8]>::to_vec) {
+            chain.packet(now, End::Server, &packet, &mut out);
+        }
+        while let Some(packet) = mobile.endpoint.as_mut().and_then(Endpoint::outgoing) {
+            chain.packet(now, End::Mobile, &packet, &mut out);
+        }
+        // What leaves the chain now; the rest is due later.
+        let next = sender.next().min(mobile.next()).min(chain.next());
+        if next == Time::NEVER && out.is_empty() {
+            return (sender, mobile);
+        }
+        now = now.max(next.min(out.iter().map(|r| r.due).min().unwrap_or(Time::NEVER)));
+        chain.step(now, &mut out);
+        out.sort_by_key(|release| release.due);
+        let later = out.split_off(out.partition_point(|release| release.due <= now));
+        for release in std::mem::replace(&mut out, later) {
+            match release.end {
+                End::Server => {
+                    sender.write(now, &release.bytes);
+                }
+                End::Mobile => mobile.packet(now, &release.bytes),
+            }
+        }
+        if let Some(endpoint) = mobile.endpoint.as_mut().filter(|e| e.next() <= now) {
+            endpoint.timer(now);
+        }
+    }
+}
+
+/// With the same seed the same packets are lost: the link retransmits what the simulation does, and
+/// takes as long. A SYN is 20 bytes longer than the simulated one.
+#[test]
+fn a_live_link_in_memory_is_the_simulation() {
+    for scheme in ["reno", "cubic", "bbr", "noor-eaer"] {
+        let network = network(scheme);
+        for seed in [1, 2, 3] {
+            let stop = AtomicBool::new(false);
+            let simulated = lasthop_sim::run(&network, seed, &mut Nobody, &stop).expect("a run");
+            let (sender, mobile) = run(&network, seed);
+            assert!(mobile.received == filler(0, BYTES), "{scheme} {seed}");
+            let (flow, report) = (&simulated.flows[0], sender.report());
+            // The last byte has arrived; its ACK takes half of a round-trip time, more if that of a
+            // FIN replaces a lost one.
+            let way_back = report.completed.unwrap().as_secs() - flow.completed_s.unwrap();
+            assert!((0.020..0.024).contains(&way_back), "{scheme} {seed}: {way_back}");
+            // The mobile closes at once: its FIN acknowledges, too, where an ACK is lost.
+            let (live, total) = (report.counters.retransmissions, flow.retransmissions.total);
+            assert!(live <= total && total <= live + 1, "{scheme} {seed}: {live}, {total}");
+        }
+    }
+}
