@@ -49,6 +49,8 @@ struct Slot {
     is_half_open: bool,
     /// The application does not need it any more.
     is_released: bool,
+    /// It is in the list of changed connections.
+    is_changed: bool,
 }
 
 /// The connections of one host, without I/O and clock.
@@ -60,6 +62,7 @@ pub struct Host<K = RandomState> {
     connections: HashMap<ConnectionId, Slot>,
     timers: BTreeSet<(Time, ConnectionId)>,
     accepted: VecDeque<ConnectionId>,
+    changed: VecDeque<ConnectionId>,
     half_open: usize,
     outgoing: VecDeque<Vec<u8>>,
 }
@@ -75,6 +78,7 @@ impl<K: BuildHasher> Host<K> {
             connections: HashMap::new(),
             timers: BTreeSet::new(),
             accepted: VecDeque::new(),
+            changed: VecDeque::new(),
             half_open: 0,
             outgoing: VecDeque::new(),
         }
@@ -161,6 +165,23 @@ impl<K: BuildHasher> Host<K> {
         self.accepted.pop_front()
     }
 
+    /// A connection that packets, timers or the application have changed since it was returned last;
+    /// it may be gone.
+    pub fn changed(&mut self) -> Option<ConnectionId> {
+        let id = self.changed.pop_front()?;
+        if let Some(slot) = self.connections.get_mut(&id) {
+            slot.is_changed = false;
+        }
+        Some(id)
+    }
+
+    /// Answers a packet as if there were no connection, and nobody listened.
+    pub fn refuse(&mut self, packet: &[u8]) {
+        if let Some(tcp) = read(packet).filter(|tcp| !tcp.flags().has(Flags::RST)) {
+            self.outgoing.push_back(reset_for(&tcp));
+        }
+    }
+
     /// The application does not need the connection any more: it is closed, and forgotten when it
     /// has ended. Data that arrive until then are not read.
     pub fn release(&mut self, now: Time, id: ConnectionId) {
@@ -201,7 +222,13 @@ impl<K: BuildHasher> Host<K> {
     fn insert(&mut self, id: ConnectionId, endpoint: Endpoint) {
         let is_half_open = endpoint.state() == TcpState::SynReceived;
         self.half_open += usize::from(is_half_open);
-        let slot = Slot { endpoint, due: Time::NEVER, is_half_open, is_released: false };
+        let slot = Slot {
+            endpoint,
+            due: Time::NEVER,
+            is_half_open,
+            is_released: false,
+            is_changed: false,
+        };
         self.connections.insert(id, slot);
         self.update(id);
     }
@@ -211,6 +238,10 @@ impl<K: BuildHasher> Host<K> {
         let Some(slot) = self.connections.get_mut(&id) else { return };
         while let Some(packet) = slot.endpoint.outgoing() {
             self.outgoing.push_back(packet);
+        }
+        if !slot.is_changed {
+            slot.is_changed = true;
+            self.changed.push_back(id);
         }
         let ended = slot.endpoint.end().is_some();
         let was_half_open = slot.is_half_open;

@@ -255,6 +255,11 @@ impl Endpoint {
         }
     }
 
+    /// The application writes no more.
+    pub fn is_closing(&self) -> bool {
+        self.close_wanted
+    }
+
     /// The application gives the connection up: the peer gets a reset (RFC 9293, section 3.10.5).
     pub fn abort(&mut self) {
         self.abort_with(End::Aborted);

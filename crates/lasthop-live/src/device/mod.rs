@@ -1,6 +1,7 @@
 //! Where packets come from and go to.
 
 pub mod memory;
+pub mod own_end;
 pub mod packet;
 pub mod sender;
 pub mod tun;
