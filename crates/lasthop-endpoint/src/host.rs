@@ -14,7 +14,7 @@ use lasthop_wire::{Addressing, TcpPacket, assemble, icmp_error};
 
 use crate::arrival::read;
 use crate::endpoint::{Endpoint, TcpState};
-use crate::isn::initial_sequence_number;
+use crate::isn::{Secrets, initial_sequence_number};
 use crate::settings::Settings;
 
 /// Connections in SYN-RECEIVED at most; further SYNs are dropped (Linux `tcp_max_syn_backlog`).
@@ -95,10 +95,18 @@ impl<K: BuildHasher> Host<K> {
         if self.connections.contains_key(&id) {
             return None;
         }
-        let secrets = initial_sequence_number(&self.key, local, remote, now);
+        let secrets = self.secrets(id, now);
         let settings = self.settings.clone();
         self.insert(id, Endpoint::connect(now, settings, local, remote, secrets));
         Some(id)
+    }
+
+    fn secrets(&self, id: ConnectionId, now: Time) -> Secrets {
+        let secrets = initial_sequence_number(&self.key, id.local, id.remote, now);
+        match self.settings.hides_clock {
+            true => secrets,
+            false => Secrets { timestamp_offset: 0, ..secrets },
+        }
     }
 
     /// A packet has arrived: TCP, or an ICMP error about a segment.
@@ -137,7 +145,7 @@ impl<K: BuildHasher> Host<K> {
         }
         if listens && flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
             if self.half_open < BACKLOG {
-                let secrets = initial_sequence_number(&self.key, id.local, id.remote, now);
+                let secrets = self.secrets(id, now);
                 let settings = self.settings.clone();
                 if let Some(endpoint) = Endpoint::accept(now, settings, packet, secrets) {
                     self.insert(id, endpoint);

@@ -45,6 +45,9 @@ pub struct Settings {
     /// What arrives in order makes room for more at once, as if the application had read it. Then
     /// the window does not hold the peer back.
     pub reads_at_once: bool,
+    /// Each connection has its own offset of the timestamp clock, so that the clock does not show
+    /// how long the host has been running (RFC 7323, section 5.4).
+    pub hides_clock: bool,
     /// Probes of an idle connection, if it is probed.
     pub keep_alive: Option<KeepAlive>,
     /// How long the end that closes first remembers the connection (2 MSL).
@@ -65,6 +68,7 @@ impl Settings {
             receive_buffer: 4 << 20,
             send_buffer: 4 << 20,
             reads_at_once: false,
+            hides_clock: true,
             keep_alive: None,
             time_wait: TIME_WAIT,
             clock_phase: Duration::ZERO,

@@ -5,7 +5,10 @@ use std::io;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use lasthop_endpoint::Settings;
+
 use crate::chain::Chain;
+use crate::device::own_end::OwnEnd;
 use crate::device::sender::{OwnSender, SenderReport};
 use crate::device::{Device, Kind};
 use crate::outer::outside::Outside;
@@ -15,7 +18,7 @@ use crate::outer::{self, Carried};
 use crate::place::caller::caller;
 use crate::place::child::{self, Bound, Order, Waiting, drop_privileges};
 use crate::place::{
-    Addresses, CongestionControl, Ends, Setup, Site, Sockets, Statistics, addresses,
+    Addresses, BoxedDevice, CongestionControl, Ends, Setup, Site, Sockets, Statistics, addresses,
 };
 use crate::pump::{Pump, PumpCounters, Watcher};
 use crate::wait::{self, RealTime};
@@ -164,10 +167,27 @@ fn order(words: &[OsString], site: &Site, quiet: bool) -> Order {
     Order { command, namespace: site.namespace.fd(), environment: environment.into(), quiet }
 }
 
+/// The settings of the ends that are lasthop's own.
+#[derive(Clone, Debug, Default)]
+pub struct EndSettings {
+    /// The server's.
+    pub server: Option<Settings>,
+    /// The mobile's.
+    pub mobile: Option<Settings>,
+}
+
+/// The device of an end, with lasthop's own TCP if it has settings.
+fn end_of(device: BoxedDevice, settings: Option<Settings>) -> BoxedDevice {
+    match settings {
+        Some(settings) => Box::new(OwnEnd::new(device, settings)),
+        None => device,
+    }
+}
+
 /// Runs the commands over a chain until the mobile's command has ended. `watch` is called each
 /// 5 ms, with what the pump has measured once it runs, and stops the link by an error. `sender` is
 /// the core's own, for a link that was prepared for it; it opens its connection when the mobile's
-/// command accepts connections. The calling thread gives up its privileges.
+/// command accepts connections. `own`: ends whose TCP is lasthop's own. The calling thread gives up its privileges.
 ///
 /// # Errors
 ///
@@ -176,34 +196,38 @@ pub fn run<W: Watcher>(
     prepared: Prepared,
     chain: Chain,
     sender: Option<OwnSender>,
+    own: EndSettings,
     watcher: W,
     mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
 ) -> io::Result<(Done<W>, Option<SenderReport>)> {
-    let Prepared { mobile, command, opposite, processor } = prepared;
+    let Prepared { mut mobile, command, opposite, processor } = prepared;
+    mobile.device = end_of(mobile.device, own.mobile);
     let run = Run { chain, watcher, processor };
     match (opposite, sender) {
         (Opposite::Server(mut site, server), _) => {
             let mut server = server.start()?;
             wait_for_listener(&mut server, &mut site.sockets, &mut || watch(None))?;
             let child = command.start()?;
-            let (done, _) = run.drive(site.device, Some(site.statistics), mobile, child, watch)?;
+            let device = end_of(site.device, own.server);
+            let (done, _) = run.drive(device, Some(site.statistics), mobile, child, watch)?;
             Ok((done, None))
         }
         (Opposite::Outside(site, listeners), _) => {
             let outside = Outside { server: ends().0 };
             let child = command.start()?;
             let statistics = Some(site.statistics);
+            let inner = end_of(site.device, own.server);
             let done = match listeners {
                 Ok(listeners) => {
                     let relay = Relay::begin(listeners, outside);
-                    let device = WithDatagrams::new(site.device, outside)?;
+                    let device = WithDatagrams::new(inner, outside)?;
                     let (done, device) = run.drive(device, statistics, mobile, child, watch)?;
                     let (datagrams, dropped) = device.counts();
                     let carried = Carried { datagrams, dropped, ..relay.carried() };
                     Done { behind: Behind::Outside(carried), ..done }
                 }
                 Err(error) => {
-                    let (done, _) = run.drive(site.device, statistics, mobile, child, watch)?;
+                    let (done, _) = run.drive(inner, statistics, mobile, child, watch)?;
                     Done { behind: Behind::Nothing(error.to_string()), ..done }
                 }
             };

@@ -16,6 +16,7 @@ pub mod device;
 pub mod flows;
 pub mod host;
 pub mod outer;
+pub mod own_ends;
 pub mod place;
 pub mod prefix;
 pub mod pump;

@@ -7,14 +7,17 @@ use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lasthop::role::Role;
+use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::Direction;
 use lasthop::units::{Duration, Time};
 use lasthop_live::chain::{Chain, End, draw_by_frame};
 use lasthop_live::device::Kind;
 use lasthop_live::device::sender::{OwnSender, SenderReport};
-use lasthop_live::host::{self, Behind, Commands, Done, Prepared, Server};
+use lasthop_live::host::{self, Behind, Commands, Done, EndSettings, Prepared, Server};
 use lasthop_live::outer::Carried;
+use lasthop_live::own_ends::{self, OwnEnds};
 use lasthop_live::place::abilities::abilities;
 use lasthop_live::place::{Ends, user};
 use lasthop_live::pump::{PumpCounters, SAMPLE, Sample, Watcher};
@@ -96,10 +99,12 @@ impl PreparedLink {
 /// link; `needs_agent`: an error if it has none. `progress` is called with time (s), bits per
 /// second downlink and uplink, and packets queued, about twice per second. `own_sender` (port,
 /// bytes): the core's own sender, with the scheme and profile of the first flow, opens a connection
-/// to this port of the mobile and sends these bytes. Returns JSON.
+/// to this port of the mobile and sends these bytes. `own_ends` (server, mobile): ends whose TCP is
+/// the core's own, with the scheme and profile of the first flow; `None`: if `needs_agent`, those
+/// that the scheme changes. Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (scenario, prepared, needs_agent=false, seed=1, pcap=None, progress=None,
-    own_sender=None))]
+    own_sender=None, own_ends=None))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
 pub fn link(
     py: Python<'_>,
@@ -110,13 +115,16 @@ pub fn link(
     pcap: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
     own_sender: Option<(u16, u64)>,
+    own_ends: Option<(bool, bool)>,
 ) -> PyResult<String> {
     // The scheme of the flows, with the settings derived from their path.
     let run = RunContext::new(Arc::default(), false);
     let mut network = scenario.network_of(py, &run).into_owned();
     draw_by_frame(&mut network);
+    let own = choose_ends(&network, needs_agent, own_ends)?;
     let choice = network.flows.first().map(|f| &f.scheme);
-    let choice = choice.filter(|c| needs_agent || c.scheme.agent().is_some());
+    let shown = choice.filter(|_| own.any());
+    let choice = choice.filter(|c| (needs_agent && !own.any()) || c.scheme.agent().is_some());
     let chain =
         Chain::new(&network, choice, seed).map_err(|e| InputError::new_err(e.to_string()))?;
     let capture = Capture::new(pcap)?;
@@ -141,17 +149,38 @@ pub fn link(
         let address = |ip| SocketAddrV4::new(ip, port);
         OwnSender::new(flow, seed, bytes, address(server.v4), address(mobile.v4))
     });
-    let done = host::run(prepared, chain, sender, capture, watch);
+    let settings = |own: bool| {
+        network.flows.first().filter(|_| own).map(|flow| own_ends::settings(flow, seed))
+    };
+    let ends = EndSettings { server: settings(own.server), mobile: settings(own.mobile) };
+    let done = host::run(prepared, chain, sender, ends, capture, watch);
     if let Some(error) = failure {
         return Err(error);
     }
     let (done, sender) = done?;
-    let mut json = report(&done, delay.as_secs(), choice, seed);
+    let mut json = report(&done, delay.as_secs(), (choice.or(shown), own), seed);
     if let (Some(sender), Some(report)) = (sender, json.as_object_mut()) {
         report.insert("own_sender".into(), sender_report(&sender));
     }
     done.watcher.finish()?;
     Ok(json.to_string())
+}
+
+/// The ends that are lasthop's own: those asked for, or those that the scheme changes, if it is to
+/// have a part on the link.
+fn choose_ends(
+    network: &Network,
+    has_part: bool,
+    asked: Option<(bool, bool)>,
+) -> PyResult<OwnEnds> {
+    let asked = asked.map(|(server, mobile)| OwnEnds { server, mobile });
+    let Some(flow) = network.flows.first() else { return Ok(OwnEnds::default()) };
+    let sender = network.nodes.get(usize::from(flow.from)).map(|node| node.role);
+    let needed = match has_part {
+        true => OwnEnds::needed_by(flow, sender == Some(Role::Station)),
+        false => OwnEnds::default(),
+    };
+    OwnEnds::choose(flow, needed, asked).map_err(|e| InputError::new_err(e.to_string()))
 }
 
 fn device_kind(name: Option<&str>) -> PyResult<Kind> {
@@ -194,7 +223,7 @@ impl Progress {
 fn report(
     done: &Done<Capture>,
     one_way_delay: f64,
-    scheme: Option<&SchemeChoice>,
+    (scheme, own): (Option<&SchemeChoice>, OwnEnds),
     seed: u64,
 ) -> Value {
     let Done { chain, counters, duration, .. } = done;
@@ -226,6 +255,7 @@ fn report(
         "ends": {
             "congestion_control": done.congestion_control.default,
             "available": done.congestion_control.available,
+            "own": { "server": own.server, "mobile": own.mobile },
         },
         "untouched": chain.untouched(),
         "device": if done.device == Kind::Packet { "packet" } else { "tun" },

@@ -497,7 +497,9 @@ def _live_link() -> Schema:
             **dict.fromkeys(("real_time", "valid"), _FLAG),
             "invalid": _TEXTS,
             "own_drop_reasons": _object(reasons),
-            "ends": _object({**_ENDS, "chosen": _FLAG}),
+            "ends": _object(
+                {**_ENDS, "chosen": _FLAG, "own": _object({"server": _FLAG, "mobile": _FLAG})}
+            ),
             "device": {"enum": ["tun", "packet"]},
             "outer_network": _or_null(_object({"missing": _or_null(_TEXT)}, outer)),
             "links": _list(_object(hop)),

@@ -34,6 +34,8 @@ def add_parser(commands: Any) -> None:
             "lasthop link --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --scheme snoop"
             " --server 'python3 -m http.server 80' --out results -- curl -so page"
             " 'http://$LASTHOP_SERVER/'",
+            "lasthop link --rate 10Mbps --rtt 44ms --loss 2% --scheme westwood --server 'python3 -m"
+            " http.server 80' -- curl -so page 'http://$LASTHOP_SERVER/'",
             "lasthop link --rate 10Mbps --ends reno,sack=off --pcap link.pcapng -- printenv"
             " LASTHOP_SERVER",
         ),
@@ -42,7 +44,10 @@ def add_parser(commands: Any) -> None:
     link.add_argument(
         "--scheme",
         metavar="S",
-        help="scheme with an agent, such as snoop, or none (default: that of the file)",
+        help=(
+            "scheme with an agent, such as snoop, or for the ends, such as westwood; or none"
+            " (default: that of the file)"
+        ),
     )
     link.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed of the random channel (default 1)"
@@ -56,9 +61,13 @@ def add_parser(commands: Any) -> None:
     )
     link.add_argument(
         "--ends",
-        metavar="NAME[,sack=off]",
+        metavar="WORDS",
         default="",
-        help="congestion control and SACK of both kernels (default: as on this machine)",
+        help=(
+            "congestion control and SACK of both kernels, such as reno,sack=off (default: as on"
+            " this machine); and whether the TCP of the server's end and of the mobile's is"
+            " lasthop's own, such as own,kernel (default: where the scheme needs it)"
+        ),
     )
     link.add_argument(
         "--bound",

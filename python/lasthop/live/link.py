@@ -93,8 +93,10 @@ def link(
     """Run `command` at the mobile and `server` at the server of a live link; return the report.
     Without `server`, the network of this process is behind the link.
 
-    The link is described as for `lasthop.run`. `scheme` is one with an agent, or "none". `ends`
-    sets up the kernels' TCP: "reno", "cubic,sack=off". `bound` is the largest 99th percentile of
+    The link is described as for `lasthop.run`. `scheme` is one with an agent, one that changes the
+    ends, or "none". `ends` sets up the kernels' TCP ("reno", "cubic,sack=off") and says which ends
+    are lasthop's own: "own" (both), "own,kernel" (the server's), "kernel" (none; default: those
+    that the scheme changes). `bound` is the largest 99th percentile of
     the lateness of packets with which the run is valid. `own_sender` (port, bytes): instead of a
     server, lasthop's own sender with the flow's scheme sends these bytes to `command`, which
     accepts a connection at this port; the report then has `own_sender`. `device` is "tun" or
@@ -110,7 +112,7 @@ def link(
     if not command:
         raise InputError("no command: write it after `--`, such as `-- ping -c 3 $LASTHOP_SERVER`")
     quantities.whole_number(seed, "--seed", most=quantities.MAX_SEED)
-    congestion_control, sack = _ends(ends)
+    congestion_control, sack, own_ends = _ends(ends)
     limit = None if bound is None else _seconds(bound)
     if is_under_sudo():
         _load_modules()
@@ -138,6 +140,7 @@ def link(
         pcap=None if pcap is None else str(pcap),
         progress=progress,
         own_sender=own_sender,
+        own_ends=own_ends,
     )
     data: dict[str, Any] = {"schema_version": 1, "scenario": scenario.title, **json.loads(text)}
     if limit is None:
@@ -161,16 +164,23 @@ def _load_modules() -> None:
     plan.load(plan.source(None, last_hop={"rate": "1 Mbps"}), None)
 
 
-def _ends(text: str) -> tuple[str | None, bool | None]:
+def _ends(text: str) -> tuple[str | None, bool | None, tuple[bool, bool] | None]:
+    """Congestion control and SACK of the kernels, and which ends are lasthop's own."""
     name, sack = None, None
+    kinds: list[str] = []
     for word in quantities.split(text) if text else []:
         if word in ("sack=on", "sack=off"):
             sack = word == "sack=on"
+        elif word in ("own", "kernel"):
+            kinds.append(word)
         elif "=" in word:
             raise InputError(f"--ends {text}: unknown setting `{word}`; allowed: sack=on, sack=off")
         else:
             name = word
-    return name, sack
+    if len(kinds) > 2:
+        raise InputError(f"--ends {text}: the server's end and the mobile's, such as own,kernel")
+    own = (kinds[0] == "own", kinds[-1] == "own") if kinds else None
+    return name, sack, own
 
 
 def _seconds(text: str) -> float:

@@ -59,12 +59,15 @@ pub struct CongestionControl {
     pub available: Vec<String>,
 }
 
+/// A device of any kind.
+pub type BoxedDevice = Box<dyn Device + Send>;
+
 /// An end of the link: a namespace and its device.
 pub struct Site {
     /// The namespace.
     pub namespace: Namespace,
     /// Its device, through which all its packets pass.
-    pub device: Box<dyn Device + Send>,
+    pub device: BoxedDevice,
     /// Statistics of the devices of the namespace.
     pub statistics: Statistics,
     /// Sockets of the namespace.
@@ -198,13 +201,13 @@ fn during(step: &'static str) -> impl Fn(io::Error) -> io::Error {
 }
 
 /// Makes the device of an end.
-fn device(kind: Kind, namespace: &Namespace) -> io::Result<Box<dyn Device + Send>> {
-    let tun = || -> io::Result<Box<dyn Device + Send>> {
+fn device(kind: Kind, namespace: &Namespace) -> io::Result<BoxedDevice> {
+    let tun = || -> io::Result<BoxedDevice> {
         let tun =
             namespace.inside(|| Tun::new(DEVICE)).map_err(during("cannot make a TUN device"))?;
         Ok(Box::new(tun))
     };
-    let packet = || -> io::Result<Box<dyn Device + Send>> {
+    let packet = || -> io::Result<BoxedDevice> {
         let made = Namespace::with(|| PacketSocket::new(DEVICE, namespace.fd()));
         // The socket holds the namespace that it was made in.
         let (socket, _) = made.map_err(during("cannot make a packet socket"))?;

@@ -1,0 +1,93 @@
+//! Which ends of a live link are lasthop's own, so that a scheme which changes the ends of
+//! connections runs on real packets.
+
+use lasthop::scenario::network::Flow;
+use lasthop::tcp::window::{Hooks, WindowRule};
+use lasthop_endpoint::Settings;
+use thiserror::Error;
+
+/// Which ends are lasthop's own; the others are those of the operating system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnEnds {
+    /// The server's.
+    pub server: bool,
+    /// The mobile's.
+    pub mobile: bool,
+}
+
+/// Why a scheme cannot have these ends.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EndsError {
+    /// The scheme has a part at an end that is the operating system's.
+    #[error("scheme `{0}` changes the {1} of connections: it needs `--ends {2}`")]
+    Needed(String, &'static str, &'static str),
+    /// The sender needs something that packets do not carry.
+    #[error("scheme `{0}` cannot run on real packets: {1}")]
+    Impossible(String, &'static str),
+}
+
+impl OwnEnds {
+    /// True if any end is lasthop's own.
+    pub fn any(self) -> bool {
+        self.server || self.mobile
+    }
+
+    /// The ends that the scheme of a flow changes. `uploads`: the mobile is its sender. Schemes with
+    /// an agent or a relay, and those that split frames, leave the ends as they are.
+    ///
+    /// A scheme that measures by timestamps needs both: a kernel's have coarser ticks.
+    pub fn needed_by(flow: &Flow, uploads: bool) -> OwnEnds {
+        let scheme = &flow.scheme.scheme;
+        let is_between =
+            scheme.agent().is_some() || scheme.relay().is_some() || scheme.framing().is_some();
+        if scheme.recovery().is_none() || is_between {
+            return OwnEnds::default();
+        }
+        let part = flow.scheme.sender(&flow.profile);
+        let both = part.receiver().is_some() || part.needs.timestamps;
+        match uploads {
+            false => OwnEnds { server: true, mobile: both },
+            true => OwnEnds { server: both, mobile: true },
+        }
+    }
+
+    /// The ends that a flow gets: those `asked` for, by default those `needed`.
+    ///
+    /// # Errors
+    ///
+    /// [`EndsError`] if the scheme needs other ones, or something that real packets do not carry.
+    pub fn choose(
+        flow: &Flow,
+        needed: OwnEnds,
+        asked: Option<OwnEnds>,
+    ) -> Result<OwnEnds, EndsError> {
+        let ends = asked.unwrap_or(needed);
+        let name = || flow.scheme.label.clone();
+        match (needed.server && !ends.server, needed.mobile && !ends.mobile) {
+            (false, false) => {}
+            _ if needed.server && needed.mobile => {
+                return Err(EndsError::Needed(name(), "both ends", "own,own"));
+            }
+            (true, _) => return Err(EndsError::Needed(name(), "server's end", "own,kernel")),
+            (_, true) => return Err(EndsError::Needed(name(), "mobile's end", "kernel,own")),
+        }
+        if ends.any() {
+            let part = flow.scheme.sender(&flow.profile);
+            if part.needs.oracle {
+                return Err(EndsError::Impossible(name(), "an oracle notifies its sender"));
+            }
+            if Hooks::of(part.window().methods()).marks {
+                let reason = "the priorities of its segments have no place in a packet";
+                return Err(EndsError::Impossible(name(), reason));
+            }
+        }
+        Ok(ends)
+    }
+}
+
+/// The settings of an own end: those of the simulated flow. A real program writes and reads. The
+/// clock of timestamps is that of the link, at both ends.
+pub fn settings(flow: &Flow, seed: u64) -> Settings {
+    let settings = Settings::of_flow(flow, seed);
+    Settings { profile: settings.profile.without_send_buffer(), hides_clock: false, ..settings }
+}
