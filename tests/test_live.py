@@ -93,6 +93,26 @@ def in_time(measure: Callable[[], tuple[float, dict[str, Any]]]) -> float:
 
 
 @pytest.mark.parametrize(
+    ("scheme", "ends", "own"),
+    [
+        ("westwood", "", (True, False)),
+        ("wtcp", "", (True, True)),
+        ("noor-eaer", "own", (True, True)),
+        ("none", "kernel,own", (False, True)),
+    ],
+)
+@pytest.mark.parametrize("v6", [False, True], ids=["ipv4", "ipv6"])
+def test_schemes_for_the_ends_run_at_own_ends(
+    tmp_path: Path, scheme: str, ends: str, own: tuple[bool, bool], v6: bool
+) -> None:
+    words = ["--rate", "20Mbps", "--rtt", "20ms", "--loss", "1%", "--scheme", scheme]
+    words += ["--ends", ends] if ends else []
+    _, report = transfer(tmp_path, 300_000, *words, upload=v6, v6=v6)
+    assert report["ends"]["own"] == dict(zip(("server", "mobile"), own, strict=True))
+    assert (report["connections"], report["own_drops"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
     "scheme", ["none", "packet-control", "snoop", "ll-elsn", "ack-pacing", "rate-control"]
 )
 @pytest.mark.parametrize("v6", [False, True], ids=["ipv4", "ipv6"])
@@ -369,7 +389,10 @@ def test_the_exit_status_is_that_of_the_command() -> None:
         (["--rate", "1Mbps", "--rtt", "10ms"], "no command"),
         (["--rate", "1Mbps", "--rtt", "10ms", "--", "no-such-program"], "cannot run `no-such-"),
         (["--rate", "1Mbps", "--scheme", "i-tcp", "--", "true"], "schemes with an agent"),
-        (["--rate", "1Mbps", "--scheme", "cubic", "--", "true"], "schemes with an agent"),
+        (["--rate", "1Mbps", "--scheme", "ideal-bwe", "--", "true"], "an oracle notifies"),
+        (["--rate", "1Mbps", "--scheme", "reno", "--ends", "kernel", "--", "true"], "own,kernel"),
+        (["--rate", "1Mbps", "--scheme", "wtcp", "--ends", "own,kernel", "--", "true"], "own,own"),
+        (["--rate", "1Mbps", "--ends", "own,own,own", "--", "true"], "such as own,kernel"),
         (["--rate", "1Mbps", "--ends", "no-such-cc", "--", "true"], "available: reno"),
         (["--rate", "1Mbps", "--ends", "reno,ecn=on", "--", "true"], "unknown setting `ecn=on`"),
         (["--rate", "1Mbps", "--bound", "5", "--", "true"], "expected a time such as"),

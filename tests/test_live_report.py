@@ -94,7 +94,13 @@ def test_the_congestion_control_of_the_ends_is_named() -> None:
     default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     document = report("--scheme", "snoop")
-    ends = {"congestion_control": default, "available": available, "chosen": False}
+    own = {"server": False, "mobile": False}
+    ends = {
+        "congestion_control": default,
+        "available": available,
+        "chosen": False,
+        "own": own,
+    }
     assert document["ends"] == ends
     line = (
         f"ends: congestion control {default} (default of this machine, for programs that choose"

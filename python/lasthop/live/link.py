@@ -264,6 +264,10 @@ def ends_text(data: Mapping[str, Any]) -> list[str]:
         f"ends: congestion control {name} ({chosen}, for programs that choose none); available:"
         f" {', '.join(ends['available'])}"
     ]
+    own = [end for end, is_own in ends.get("own", {}).items() if is_own]
+    if own:
+        verb = "has" if len(own) == 1 else "have"
+        lines.append(f"{' and '.join(own)} {verb} lasthop's own TCP, with scheme {data['scheme']}")
     if name.startswith("bbr") and data["agents"]:
         lines.append(f"hint: {BBR_HINT}; `--ends reno` chooses another one")
     return lines

@@ -30,8 +30,8 @@ pub enum ChainError {
     Simulated(String),
     /// The scheme has no agent between the ends.
     #[error(
-        "scheme `{scheme}` changes the ends of a connection, which here are those of the \
-         operating system; schemes with an agent for real packets: {known}"
+        "scheme `{scheme}` has no agent that real packets could meet; schemes with an agent for \
+         real packets: {known}"
     )]
     NoAgent {
         /// Name of the scheme.
