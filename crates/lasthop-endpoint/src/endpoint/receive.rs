@@ -140,7 +140,7 @@ impl Endpoint {
     /// section 3.10.7.4).
     fn acknowledge(&mut self, now: Time, segment: &Segment, options: &Options) {
         let mut ack = *segment;
-        if (segment.seq, segment.ack) < self.window_from && segment.seq < self.window_from.0 {
+        if (segment.seq, segment.ack) < self.window_from {
             ack.window = u32::try_from(self.sender.receive_window()).unwrap_or(u32::MAX);
         } else {
             self.window_from = (segment.seq, segment.ack);
