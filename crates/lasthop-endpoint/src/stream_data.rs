@@ -105,8 +105,9 @@ impl Arrived {
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing, reason = "a test may panic")]
 mod tests {
+    #![allow(clippy::indexing_slicing, reason = "a test may panic")]
+
     use super::*;
     use proptest::prelude::*;
 

@@ -101,7 +101,7 @@ impl Link {
     /// Every fiftieth packet is lost.
     fn launch(&mut self, down: bool, packet: Vec<u8>) {
         self.number += 1;
-        if self.number % 50 != 0 {
+        if !self.number.is_multiple_of(50) {
             self.travelling.push_back((self.now + Duration::millis(20), down, packet));
         }
     }

@@ -24,6 +24,8 @@ use super::{Device, Kind, Sent};
 
 /// Packets that are read from the kernel before the link has its turn.
 const BATCH: usize = 64;
+/// Connections that wait for the other side to accept; further SYNs are dropped.
+const OPENING: usize = 4096;
 /// Bytes that are copied at a time.
 const BLOCK: usize = 64 << 10;
 
@@ -114,7 +116,7 @@ impl<D: Device> OwnEnd<D> {
     /// A SYN asks for a connection, which is opened on the other side first.
     fn open(&mut self, now: Time, side: Side, id: ConnectionId, syn: &[u8]) {
         let key = (side == Side::Link, id);
-        if self.opening.contains_key(&key) {
+        if self.opening.contains_key(&key) || self.opening.len() >= OPENING {
             return;
         }
         let beyond = mirrored(id);
