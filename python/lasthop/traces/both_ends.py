@@ -167,6 +167,7 @@ def measurement(
         sources=(near.sources[0], far_name),
         clocks=near.clocks * 2,
         skipped=near.skipped,
+        reordered=near.reordered,
     )
 
 

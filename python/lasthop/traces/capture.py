@@ -7,6 +7,7 @@ one unless `--mobile` names another; `ends` says how it is found. Bytes are thos
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from lasthop.errors import InputError
 from lasthop.traces import both_ends, pcap
 from lasthop.traces import ends as ends_of
 from lasthop.traces.intervals import SHORTEST_NS, Intervals
-from lasthop.traces.packets import Addresses, Packets, parse
+from lasthop.traces.packets import Addresses, Flags, Packets, parse
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import CAPTURE, ROUND_TRIP, Integers, Measurement, Rows
 from lasthop.traces.tcp_flows import Flows, Segments
@@ -67,9 +68,20 @@ class _Reader:
         if tcp.any():
             self.has_tcp = True
             found: Segments = self.flows.analyse(packets.select(tcp), self.ends.is_sent(up)[tcp])
-            columns[:, tcp] = found.new_bytes, found.segments, found.lost
+            columns[:2, tcp] = found.new_bytes, found.segments
             self.samples.append((found.sent_ns - self.origin_ns, found.rtt_ns))
+            self._add_losses(found, up[tcp], self.ends.is_sent(up)[tcp])
         self.intervals.add(packets.time_ns, up, columns)
+
+    def _add_losses(self, found: Segments, up: Flags, is_sent: Flags) -> None:
+        """Count losses when the lost segments left, or would have arrived."""
+        assert self.intervals is not None
+        is_lost = found.lost > 0
+        if is_lost.any():
+            columns = np.zeros((3, int(is_lost.sum())))
+            columns[2] = found.lost[is_lost]
+            columns[1] = np.where(is_sent[is_lost], 0.0, columns[2])
+            self.intervals.add(found.missing_ns[is_lost], up[is_lost], columns)
 
     def measurement(self, capture: pcap.Capture) -> Measurement:
         """What was added up."""
@@ -90,7 +102,8 @@ class _Reader:
             clock += f", bytes by {self.intervals.length_ns / 1e6:g} ms"
         notes = [*self._notes(), *capture.notes]
         zero = self.origin_ns * 1e-9
-        return self.rows.measurement(NAME, self.where, clock, notes=notes, zero_s=zero)
+        found = self.rows.measurement(NAME, self.where, clock, notes=notes, zero_s=zero)
+        return replace(found, reordered=self.flows.reordered if self.has_tcp else None)
 
     def _why_empty(self) -> str:
         if not self.rows.skipped:

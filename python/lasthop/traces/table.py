@@ -72,6 +72,8 @@ class Measurement:
     notes: tuple[str, ...] = ()
     #: Unix time of the first row, if the file has it.
     epoch_s: float | None = None
+    #: Segments that arrived out of order; `None` where a file does not tell.
+    reordered: int | None = None
 
     def select(self, rows: NDArray[np.bool_]) -> Measurement:
         """The measurement with these rows only."""
@@ -220,4 +222,9 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
         skipped=tuple(s for p in parts for s in p.skipped),
         notes=tuple(notes),
         epoch_s=first,
+        reordered=sum(counted) if (counted := _counted(parts)) else None,
     )
+
+
+def _counted(parts: Sequence[Measurement]) -> list[int]:
+    return [p.reordered for p in parts if p.reordered is not None]

@@ -42,9 +42,12 @@ class Segments:
 
     #: Bytes of the IP packet that are not a repetition.
     new_bytes: Integers
-    #: Segments of the packet, and how many of them replace lost ones; 0 without payload.
+    #: Segments of the packet, and how many of them replace lost ones; 0 without payload. The lost
+    #: ones themselves are among the segments at their sender only.
     segments: Floats
     lost: Floats
+    #: When the segment that a packet replaces left, or when the hole became visible; ns.
+    missing_ns: Integers
     #: Times at which the packets of the samples were sent, and the samples, ns.
     sent_ns: Integers
     rtt_ns: Integers
@@ -79,8 +82,9 @@ class Flows:
         ).astype(np.int64)
         hole_ns = np.zeros(count, dtype=np.int64)
         is_copy = np.zeros(count, dtype=bool)
+        missing_ns = packets.time_ns.copy()
         if len(data):
-            self._sequence(packets, flow, data, new, late, hole_ns, is_copy)
+            self._sequence(packets, flow, data, new, late, hole_ns, is_copy, missing_ns)
         sent_ns, rtt_ns = self._round_trips(packets, flow, is_sent, late)
         if len(rtt_ns):
             least = int(rtt_ns.min())
@@ -94,10 +98,11 @@ class Flows:
             is_sent, is_copy | (hole_ns > limit), ~is_copy & (hole_ns > limit)
         )
         lost[replaces] = parts[replaces]
-        segments[data] = parts[data] + np.where(is_sent, 0.0, lost)[data]
+        segments[data] = parts[data]
         self.repeated += int((late & is_copy & ~is_sent).sum())
         self.reordered += int((late & ~is_copy & ~replaces).sum())
-        return Segments(np.where(is_sent, new, packets.size), segments, lost, sent_ns, rtt_ns)
+        new_bytes = np.where(is_sent, new, packets.size)
+        return Segments(new_bytes, segments, lost, missing_ns, sent_ns, rtt_ns)
 
     def _flow(self, packets: Packets) -> Integers:
         """The flow of each packet; the two of a connection differ in the last bit."""
@@ -128,8 +133,12 @@ class Flows:
         late: Flags,
         hole_ns: Integers,
         is_copy: Flags,
+        missing_ns: Integers,
     ) -> None:
-        """Fill in which segments are late, since when their hole was visible, and copies."""
+        """Fill in which segments are late, since when their hole was visible, and copies.
+
+        `missing_ns` gets the time of the first copy, or else that of the hole.
+        """
         data = data[np.argsort(flow[data], kind="stable")]
         own = flow[data]
         is_first = np.append(True, own[1:] != own[:-1])
@@ -154,7 +163,10 @@ class Flows:
         hole_ns[data] = np.where(self._has_data[own] & (place < prior[group]), _OLD_NS, age)
         keys = base + (place - place.min())
         _, earliest, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        is_copy[data] = behind & (earliest[inverse] < np.arange(len(data)))
+        first_copy = earliest[inverse]
+        is_copy[data] = behind & (first_copy < np.arange(len(data)))
+        origin = np.where(is_copy[data], first_copy, hole)
+        missing_ns[data] = np.where(behind, packets.time_ns[data[origin]], packets.time_ns[data])
         last = np.append(first[1:], len(data)) - 1
         who = own[last]
         self._highest[who] = highest[last] - base[last]
