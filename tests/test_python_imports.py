@@ -30,6 +30,7 @@ FLOORS = [
     ("inspection", "live", "reporting", "reproduction", "traces"),
     ("single_run",),
     ("runs", "batches"),
+    ("advice",),
     ("cli",),
     ("lasthop", "__main__"),
 ]

@@ -12,11 +12,11 @@ from lasthop.cli.options import Options
 from lasthop.errors import InputError
 from lasthop.quantities import count, format_number, quantity, seconds
 
-ACTIONS = ("info", "import", "cut", "scale", "export", "plot")
+ACTIONS = ("info", "import", "cut", "scale", "export", "plot", "fit")
 # Actions that write traces.
 _TRACES = ("import", "cut", "scale")
 #: Options that write something, and the actions that have them.
-_OUTPUTS = {"out": (*_TRACES, "export", "plot"), "out_delay": _TRACES, "out_loss": _TRACES}
+_OUTPUTS = {"out": (*_TRACES, "export", "plot", "fit"), "out_delay": _TRACES, "out_loss": _TRACES}
 # Options of one action.
 _OWN = {"from": "cut", "to": "cut", "scale_rate": "scale", "scale_delay": "scale"}
 _FIGURES = (".png", ".svg", ".pdf")
@@ -32,8 +32,8 @@ def add_parser(commands: Any) -> None:
             " Flent, ss, tables (CSV),\ntraces of mahimahi and others, told by their content. info"
             " prints what they say, import writes traces for\n--down, --up and link files, cut"
             " writes those of a part, scale those of a faster or slower link, export writes\na"
-            " table by the second, plot a figure. Several files are one measurement. See"
-            " docs/traces.md."
+            " table by the second, plot a figure, fit a scenario. Several files are one"
+            " measurement. See docs/traces.md."
         ),
         **common.examples(
             "lasthop trace info iperf3.json",
@@ -44,6 +44,7 @@ def add_parser(commands: Any) -> None:
             "lasthop trace scale my.down --scale-rate 5Mbps --out slow.down",
             "lasthop trace export my.down --out my.csv",
             "lasthop trace plot iperf3.json ping.txt --out my.png",
+            "lasthop trace fit capture.pcap --out my.toml",
         ),
     )
     trace.add_argument("action", choices=ACTIONS, help="what to do")
@@ -55,7 +56,7 @@ def add_parser(commands: Any) -> None:
         help=(
             "import, cut, scale: trace to write, NAME.down or NAME.up; NAME.down also writes"
             " NAME.up if both directions were measured. export: table (CSV). plot: figure (png,"
-            " svg, pdf)"
+            " svg, pdf). fit: scenario NAME.toml, and a picture NAME.png"
         ),
     )
     write.add_argument(
@@ -144,6 +145,10 @@ def trace(options: Options, words: list[str]) -> int:
     found = _edited(_read(options), options)
     if options.action == "info":
         return _info(found, options, words)
+    if options.action == "fit":
+        from lasthop.cli import trace_fit
+
+        return trace_fit.run(found, options, words)
     written = _write(found, options)
     for note in found.notes:
         progress.note(note)
@@ -172,7 +177,7 @@ def _check_options(options: Options) -> None:
             f"lasthop trace {action} needs --out NAME.down, --out-delay FILE or --out-loss FILE"
             " (see lasthop trace --help)"
         )
-    if action in ("export", "plot") and options.out is None:
+    if action in ("export", "plot", "fit") and options.out is None:
         raise InputError(f"lasthop trace {action} needs --out FILE")
     if action == "plot":
         if Path(options.out).suffix.lower() not in _FIGURES:

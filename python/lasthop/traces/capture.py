@@ -42,6 +42,7 @@ class _Reader:
         self.origin_ns = 0
         self.samples: list[tuple[Integers, Integers]] = []
         self.has_tcp = False
+        self.sent_bytes = self.arrived_bytes = 0
         self.collector: both_ends.Collector | None = None
 
     def collect(self, packets: Packets) -> None:
@@ -64,13 +65,16 @@ class _Reader:
             self.intervals = Intervals(self.origin_ns)
         columns = np.zeros((3, len(up)))
         columns[0] = packets.size
+        is_sent = self.ends.is_sent(up)
+        self.sent_bytes += int(packets.size[is_sent].sum())
+        self.arrived_bytes += int(packets.size[~is_sent].sum())
         tcp = packets.is_tcp
         if tcp.any():
             self.has_tcp = True
-            found: Segments = self.flows.analyse(packets.select(tcp), self.ends.is_sent(up)[tcp])
+            found: Segments = self.flows.analyse(packets.select(tcp), is_sent[tcp])
             columns[:2, tcp] = found.new_bytes, found.segments
             self.samples.append((found.sent_ns - self.origin_ns, found.rtt_ns))
-            self._add_losses(found, up[tcp], self.ends.is_sent(up)[tcp])
+            self._add_losses(found, up[tcp], is_sent[tcp])
         self.intervals.add(packets.time_ns, up, columns)
 
     def _add_losses(self, found: Segments, up: Flags, is_sent: Flags) -> None:
@@ -103,7 +107,11 @@ class _Reader:
         notes = [*self._notes(), *capture.notes]
         zero = self.origin_ns * 1e-9
         found = self.rows.measurement(NAME, self.where, clock, notes=notes, zero_s=zero)
-        return replace(found, reordered=self.flows.reordered if self.has_tcp else None)
+        return replace(
+            found,
+            reordered=self.flows.reordered if self.has_tcp else None,
+            is_sender_side=self.sent_bytes > self.arrived_bytes,
+        )
 
     def _why_empty(self) -> str:
         if not self.rows.skipped:

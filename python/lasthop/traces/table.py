@@ -74,6 +74,8 @@ class Measurement:
     epoch_s: float | None = None
     #: Segments that arrived out of order; `None` where a file does not tell.
     reordered: int | None = None
+    #: Whether most bytes count when they left the capturing end, not when they arrived.
+    is_sender_side: bool = False
 
     def select(self, rows: NDArray[np.bool_]) -> Measurement:
         """The measurement with these rows only."""
@@ -222,6 +224,7 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
         skipped=tuple(s for p in parts for s in p.skipped),
         notes=tuple(notes),
         epoch_s=first,
+        is_sender_side=any(p.is_sender_side for p in parts),
         reordered=sum(counted) if (counted := _counted(parts)) else None,
     )
 

@@ -1,0 +1,1 @@
+"""Parameters of a link, estimated from measurements; one module per estimated thing."""

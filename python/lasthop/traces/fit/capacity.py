@@ -1,0 +1,174 @@
+"""The capacity, from the times at which packets waited for the link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lasthop.analysis.student import quantile
+from lasthop.traces.fit.estimate import LEVEL, Estimate
+from lasthop.traces.fit.observed import PACKET_BITS, Observed
+from lasthop.traces.packets import Flags
+from lasthop.traces.table import Floats
+
+# Bins of the rate, seconds, and packets that a bin must hold at the highest rate.
+_BIN_S, _PACKETS = 0.1, 20
+# At the sender, bins of at least this length and so many smallest round-trip times even out pauses.
+_SENDER_BIN_S, _SENDER_RTTS = 1.0, 5
+# What left in a bin may be more than what the link carried in it, by up to this factor.
+_SENDER_BURST = 1.2
+# Queueing delay above which the link is busy: this, and packets at the highest rate.
+_LEAST_WAIT_S, _WAITING = 0.002, 3
+# Fewest busy bins that give an estimate.
+_LEAST_BINS = 10
+# Spread of the rates (standard deviation / median) of a constant link.
+_CONSTANT = 0.05
+# An unknown capacity is between the highest measured rate and this many times as much.
+_UNKNOWN = 10.0
+# Headers of the link layer are in no measurement: no interval is narrower than this, each side.
+_LEAST_HALF = 0.01
+# Length of a step of a variable capacity, seconds, and the most steps.
+_STEP_S, _STEPS = 1.0, 600
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The capacity of the direction of the data."""
+
+    estimate: Estimate
+    #: Share of the time in which packets waited.
+    busy_share: float
+    #: Starts and rates of the bins, bit/s, and which of them were busy.
+    bins_s: Floats
+    rate_bps: Floats
+    busy: Flags
+    #: Starts and rates of a variable capacity; empty for a constant one.
+    steps_s: Floats
+    steps_bps: Floats
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether one rate describes the link."""
+        return not len(self.steps_s)
+
+
+def find(seen: Observed, air_loss: float = 0.0) -> Capacity:
+    """The rate at which bytes arrived while the round-trip time showed a queue.
+
+    A bin is busy if the smallest queueing delay in it, a round trip of margin included, is above
+    2 ms and three packets. Frames that are lost on the air take capacity too, so the rate is
+    divided by 1 - `air_loss`. The interval of a constant rate is that of the mean of the busy bins
+    (Student's t); that of a variable one is the bootstrap interval over blocks of ten seconds.
+    """
+    least = _BIN_S
+    if seen.found.is_sender_side and len(seen.rtt_s):
+        least = max(_SENDER_BIN_S, _SENDER_RTTS * float(seen.rtt_s.min()))
+    width = max(least, seen.resolution_s() if np.isfinite(seen.resolution_s()) else least)
+    edges = np.arange(0.0, seen.duration_s + width, width)
+    rate = np.nan_to_num(seen.rate_bps(edges))
+    highest = float(rate.max()) if len(rate) else 0.0
+    if highest > 0 and width < _PACKETS * PACKET_BITS / highest:
+        width = _PACKETS * PACKET_BITS / highest
+        edges = np.arange(0.0, seen.duration_s + width, width)
+        rate = np.nan_to_num(seen.rate_bps(edges))
+        highest = float(rate.max())
+    busy = _busy(seen, edges, highest)
+    share = float(busy.mean()) if len(busy) else 0.0
+    rate = rate / (1 - air_loss)
+    empty = np.empty(0)
+    if busy.sum() < _LEAST_BINS:
+        return Capacity(_unknown(seen, highest, share), share, edges[:-1], rate, busy, empty, empty)
+    values = rate[busy]
+    spread = float(np.percentile(values, 84) - np.percentile(values, 16)) / 2
+    grain = PACKET_BITS / width
+    mean = float(values.mean())
+    if spread <= _CONSTANT * mean + grain:
+        half = quantile(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / np.sqrt(len(values))
+        half = max(half, (3 if seen.found.is_sender_side else 1) * _LEAST_HALF * mean)
+        found = Estimate(
+            *("capacity", "bit/s", mean, mean - half, mean + half, len(values)),
+            *(f"busy bins of {1000 * width:.0f} ms", "constant: mean rate while packets waited"),
+        )
+        return Capacity(found, share, edges[:-1], rate, busy, empty, empty)
+    if seen.found.is_sender_side:
+        why = "what left the sender varies with its own pauses (capture at the receiver)"
+        found = Estimate(
+            *(
+                "capacity",
+                "bit/s",
+                float(np.percentile(values, 90)),
+                mean / _SENDER_BURST,
+                _UNKNOWN * mean,
+            ),
+            *(len(values), f"busy bins of {1000 * width:.0f} ms", f"capacity unknown: {why}"),
+            is_range=True,
+        )
+        return Capacity(found, share, edges[:-1], rate, busy, empty, empty)
+    steps_s, steps_bps = _steps(edges, rate, busy)
+    low, high = _block_interval(edges[:-1][busy], values)
+    found = Estimate(
+        *("capacity", "bit/s", mean, low, high, len(values)),
+        f"busy bins of {1000 * width:.0f} ms",
+        f"variable (standard deviation {100 * values.std() / mean:.0f} %): mean while packets"
+        " waited, bootstrap over blocks of 10 s",
+    )
+    return Capacity(found, share, edges[:-1], rate, busy, steps_s, steps_bps)
+
+
+def _busy(seen: Observed, edges: Floats, highest_bps: float) -> Flags:
+    if not len(seen.rtt_s) or highest_bps <= 0:
+        return np.zeros(len(edges) - 1, dtype=bool)
+    base = float(seen.rtt_s.min())
+    limit = max(_LEAST_WAIT_S, _WAITING * PACKET_BITS / highest_bps)
+    starts = np.searchsorted(seen.time_s, edges[:-1] - base / 2)
+    ends = np.searchsorted(seen.time_s, edges[1:] + base / 2)
+    waits = seen.rtt_s - base > limit
+    idle_before = np.append(0, np.cumsum(~waits))
+    busy: Flags = (ends > starts) & (idle_before[ends] == idle_before[starts])
+    return busy
+
+
+def _unknown(seen: Observed, highest: float, share: float) -> Estimate:
+    if not len(seen.rtt_s):
+        why = "no round-trip times, which would show when packets waited"
+    else:
+        why = (
+            f"no queue for {100 * (1 - share):.0f} % of the time: the sender was limited by its"
+            " application, by a window or by losses, not by the link"
+        )
+    low = highest if highest > 0 else 1e5
+    if seen.found.is_sender_side:
+        # A bin in which a window was sent at once is above the capacity.
+        low /= _SENDER_BURST
+    return Estimate(
+        *("capacity", "bit/s", low * np.sqrt(_UNKNOWN), low, low * _UNKNOWN, 0, "busy bins"),
+        f"capacity unknown: {why}; at least the highest rate measured",
+        is_range=True,
+    )
+
+
+def _steps(edges: Floats, rate: Floats, busy: Flags) -> tuple[Floats, Floats]:
+    """Mean rates of the busy bins by the step; steps without any get the rate between."""
+    length = max(_STEP_S, edges[-1] / _STEPS, edges[1] - edges[0])
+    step = (edges[:-1] // length).astype(np.int64)
+    count = np.bincount(step, weights=busy)
+    total = np.bincount(step, weights=np.where(busy, rate, 0.0))
+    known = np.flatnonzero(count > 0)
+    values = np.interp(np.arange(len(count)), known, total[known] / count[known])
+    return np.arange(len(count)) * length, values
+
+
+def _block_interval(times: Floats, values: Floats, seed: int = 1) -> tuple[float, float]:
+    block = np.unique(times // 10.0, return_inverse=True)[1]
+    counts, sums = np.bincount(block), np.bincount(block, weights=values)
+    mean = float(values.mean())
+    if len(counts) < 3:
+        return 0.5 * mean, 1.5 * mean
+    drawn = np.random.default_rng(seed).integers(len(counts), size=(2000, len(counts)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.percentile(means, [50 - 50 * LEVEL, 50 + 50 * LEVEL])
+    return float(min(low, (1 - _LEAST_HALF) * mean)), float(max(high, (1 + _LEAST_HALF) * mean))
+
+
+__all__ = ["Capacity", "find"]

@@ -1,0 +1,103 @@
+"""All parameters of a link together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lasthop.traces.fit import base_rtt, capacity, jumps, loss_process, losses, observed
+from lasthop.traces.fit.capacity import Capacity
+from lasthop.traces.fit.estimate import Estimate, share_interval
+from lasthop.traces.fit.jumps import Jumps
+from lasthop.traces.fit.loss_process import LossProcess
+from lasthop.traces.fit.losses import Losses
+from lasthop.traces.fit.observed import Observed
+from lasthop.traces.table import DIRECTIONS, Measurement
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The parameters of the direction that carried the data."""
+
+    seen: Observed
+    base_rtt: Estimate
+    jumps: Jumps
+    capacity: Capacity
+    losses: Losses
+    loss_process: LossProcess
+    reordering: Estimate
+
+    def estimates(self) -> list[Estimate]:
+        """All parameters with intervals."""
+        process = self.loss_process
+        chain = (process.good_to_good, process.bad_to_bad)
+        return [
+            *(self.capacity.estimate, self.base_rtt, self.losses.queue, self.losses.air),
+            *(e for e in chain if e is not None),
+            *(self.losses.overflow, self.reordering),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The fit as JSON."""
+        return {
+            "direction": DIRECTIONS[self.seen.direction],
+            "busy_share": self.capacity.busy_share,
+            "capacity_is_constant": self.capacity.is_constant,
+            "parameters": [e.document() for e in self.estimates()],
+            "loss_process": {"text": self.loss_process.text, "p": self.loss_process.p},
+            "jumps": {
+                "text": self.jumps.text,
+                "period_s": self.jumps.period_s,
+                "p": self.jumps.p,
+            },
+        }
+
+
+def fit(found: Measurement) -> Fit:
+    """Estimate the parameters of the link that a measurement crossed.
+
+    Raises `InputError` if there are neither rates nor round-trip times.
+    """
+    seen = observed.of(found)
+    link = capacity.find(seen)
+    floor = base_rtt.floor_s(seen)
+    split = losses.split(seen, link, floor)
+    if split.air.value > 0 and not split.air.is_range and not seen.is_round_trip:
+        # Frames lost on the air took capacity: once more, with their share.
+        link = capacity.find(seen, split.air.value)
+        split = losses.split(seen, link, floor)
+    known = None if link.estimate.is_range else link.estimate.value
+    process = loss_process.find(seen, split.is_air)
+    return Fit(
+        seen,
+        base_rtt.estimate(seen, known),
+        jumps.find(seen, link.busy_share),
+        link,
+        replace(split, air=_widened(split.air, process)),
+        process,
+        _reordering(seen),
+    )
+
+
+def _widened(air: Estimate, process: LossProcess) -> Estimate:
+    """The interval of a loss rate in bursts: of as many packets as are independent."""
+    good, bad = process.good_to_good, process.bad_to_bad
+    if good is None or bad is None:
+        return air
+    memory = good.value + bad.value - 1
+    n = max(air.n * (1 - memory) / (1 + memory), 1.0)
+    low, high = share_interval(air.value * n, n)
+    return replace(air, low=low, high=high, how=air.how + ", for losses in bursts")
+
+
+def _reordering(seen: Observed) -> Estimate:
+    sent, count = int(seen.sent.sum()), seen.found.reordered
+    if count is None or not sent:
+        how = "not counted (captures count it); none is assumed"
+        return Estimate("reordering", "share", 0.0, 0.0, 0.0, 0, "packets", how, is_range=True)
+    low, high = share_interval(min(count, sent), sent)
+    how = "segments that filled a hole sooner than a retransmission could; Wilson"
+    return Estimate("reordering", "share", count / sent, low, high, sent, "packets", how)
+
+
+__all__ = ["Fit", "fit"]

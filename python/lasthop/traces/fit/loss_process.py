@@ -1,0 +1,100 @@
+"""Whether packets are lost on the air independently, or in bursts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import erfc, log, sqrt
+
+import numpy as np
+
+from lasthop.traces.fit.estimate import Estimate, share_interval
+from lasthop.traces.fit.observed import Observed
+from lasthop.traces.packets import Flags
+from lasthop.traces.table import Integers
+
+# p below which bursts are accepted, losses needed for the test, most packets that are used.
+_ACCEPTED_P, _LEAST_LOSSES, _MOST = 0.01, 10, 5_000_000
+# Packets of a row with losses, above which their order in the row matters too much.
+_LONGEST_ROW = 50.0
+
+
+@dataclass(frozen=True)
+class LossProcess:
+    """Independent losses, or the two-state chain (Gilbert 1960: each packet of "bad" is lost)."""
+
+    is_bursty: bool
+    good_to_good: Estimate | None
+    bad_to_bad: Estimate | None
+    #: p of independence by the likelihood ratio; `None` if it was not tested.
+    p: float | None
+    text: str
+
+
+def find(seen: Observed, is_air: Flags, seed: int = 1) -> LossProcess:
+    """Compare independence with a first-order Markov chain of lost and delivered packets.
+
+    Twice the log-likelihood ratio is chi-square distributed with 1 degree of freedom under
+    independence (Anderson and Goodman 1957). The order of the packets within a row (a
+    millisecond of a capture) is not known: for the test it is drawn, and the intervals reach from
+    this order to that with all losses of a row together.
+    """
+    sent = np.round(seen.sent[is_air]).astype(np.int64)
+    lost = np.minimum(np.round(seen.lost[is_air]).astype(np.int64), sent)
+    if lost.sum() < _LEAST_LOSSES:
+        return _untested(f"uniform assumed: {int(lost.sum())} losses are too few for a test")
+    if float(np.median(sent[lost > 0])) > _LONGEST_ROW or sent.sum() > _MOST:
+        return _untested("uniform assumed: losses are counted by interval, without their order")
+    bb, bg, gb, gg = _transitions(_chain(sent, lost, np.random.default_rng(seed)))
+    ratio = _log(bb, bg) + _log(gb, gg) - _log(bb + gb, bg + gg)
+    p = erfc(sqrt(max(ratio, 0.0)))
+    if p > _ACCEPTED_P or bb * (gb + gg) <= gb * (bb + bg):
+        text = f"uniform (likelihood ratio against two states: p = {p:.2g})"
+        return LossProcess(False, None, None, p, text)
+    together = _transitions(_chain(sent, lost, None))
+    how = "transitions between lost and delivered packets; Wilson"
+    return LossProcess(
+        True,
+        _transition("good_to_good", (gg, gb), (together[3], together[2]), how),
+        _transition("bad_to_bad", (bb, bg), (together[0], together[1]), how),
+        p,
+        f"bursts: two states (likelihood ratio against independence: p = {p:.2g})",
+    )
+
+
+def _untested(text: str) -> LossProcess:
+    return LossProcess(False, None, None, None, text)
+
+
+def _transitions(chain: Flags) -> tuple[int, int, int, int]:
+    """How often a lost packet follows a lost one, a delivered a lost one, and so on."""
+    now, then = chain[:-1], chain[1:]
+    bad, good = (now & then, now & ~then), (~now & then, ~now & ~then)
+    return int(bad[0].sum()), int(bad[1].sum()), int(good[0].sum()), int(good[1].sum())
+
+
+def _chain(sent: Integers, lost: Integers, rng: np.random.Generator | None) -> Flags:
+    """One value per packet: whether it was lost; without `rng`, the first ones of a row."""
+    chain = np.zeros(int(sent.sum()), dtype=bool)
+    starts = np.cumsum(sent) - sent
+    for row in np.flatnonzero(lost).tolist():
+        places = np.arange(lost[row])
+        if rng is not None:
+            places = rng.choice(int(sent[row]), size=int(lost[row]), replace=False)
+        chain[starts[row] + places] = True
+    return chain
+
+
+def _log(a: int, b: int) -> float:
+    """Log-likelihood of a binary sample at its own share."""
+    return sum(k * log(k / (a + b)) for k in (a, b) if k)
+
+
+def _transition(name: str, drawn: tuple[int, int], together: tuple[int, int], how: str) -> Estimate:
+    """A probability with the counts (stays, leaves) of both orders within rows."""
+    n = sum(together)
+    bounds = [b for c in (drawn, together) for b in share_interval(c[0], sum(c))]
+    value = (drawn[0] / sum(drawn) + together[0] / n) / 2
+    return Estimate(name, "share", value, min(bounds), max(bounds), n, "packets", how)
+
+
+__all__ = ["LossProcess", "find"]

@@ -1,0 +1,106 @@
+"""What a measurement says of one direction of a link, as series over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lasthop.errors import InputError
+from lasthop.traces import summary
+from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Floats, Measurement
+
+# Files of iperf3 count payload: 1448 bytes of a full packet of 1500.
+_PAYLOAD, _PACKET = 1448, 1500
+#: Bits of a full packet.
+PACKET_BITS = 8 * _PACKET
+# Distance of the windows whose smallest round-trip times are compared, seconds.
+_WINDOW_S = 1.0
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The direction that carries the data: rows of bytes and losses, and delays."""
+
+    found: Measurement
+    #: DOWN or UP.
+    direction: int
+    #: Rows of this direction with bytes.
+    rates: Measurement
+    #: Times halfway between sending and answer, and round-trip times; s, in order of time.
+    time_s: Floats
+    rtt_s: Floats
+    #: Rows that count packets: time, packets sent, packets lost.
+    counted_s: Floats
+    sent: Floats
+    lost: Floats
+    #: Factor from the bytes of the rows to those of IP packets.
+    scale: float
+    #: Whether losses are those of a round trip (ping), not of the direction.
+    is_round_trip: bool
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from the first to the last row."""
+        return float((self.found.time_s + self.found.span_s).max())
+
+    def floors(self) -> tuple[Floats, Floats]:
+        """Starts of the windows of a second that have samples, and the smallest RTT in each."""
+        window = (self.time_s // _WINDOW_S).astype(np.int64)
+        starts = np.flatnonzero(np.append(True, window[1:] != window[:-1]))
+        if not len(self.rtt_s):
+            return self.time_s, self.rtt_s
+        floors: Floats = np.minimum.reduceat(self.rtt_s, starts)
+        return (window[starts] * _WINDOW_S).astype(np.float64), floors
+
+    def rate_bps(self, edges_s: Floats) -> Floats:
+        """Bits of IP packets per second between edges; NaN where nothing was measured."""
+        if not len(self.rates.time_s):
+            return np.full(len(edges_s) - 1, np.nan)
+        rate, _ = summary.rate_by_interval(self.rates, edges_s)
+        scaled: Floats = rate * self.scale
+        return scaled
+
+    def resolution_s(self) -> float:
+        """Length of the longest rows in which bytes that were measured are counted."""
+        spans = self.rates.span_s[self.rates.bytes > 0]
+        return float(np.percentile(spans, 90)) if len(spans) else np.inf
+
+
+def of(found: Measurement) -> Observed:
+    """The direction of a measurement that carries most bytes.
+
+    Raises `InputError` if the measurement has neither rates nor round-trip times.
+    """
+    totals = [float(np.nansum(found.bytes[found.direction == d])) for d in (DOWN, UP)]
+    direction = UP if totals[UP] > totals[DOWN] else DOWN
+    rates = found.rates(direction)
+    has_rtt = ~np.isnan(found.rtt_s)
+    time = found.time_s[has_rtt] + found.rtt_s[has_rtt] / 2
+    order = np.argsort(time, kind="stable")
+    if not len(order) and not len(rates.time_s):
+        raise InputError(
+            f"{', '.join(found.sources)}: neither rates nor round-trip times were measured"
+        )
+    counts = ~np.isnan(found.sent) & ~np.isnan(found.lost) & (found.sent + found.lost > 0)
+    own = counts & (found.direction == direction)
+    is_round_trip = not own.any()
+    if is_round_trip:
+        own = counts & (found.direction == ROUND_TRIP)
+    counted = found.select(own)
+    by_time = np.argsort(counted.time_s, kind="stable")
+    return Observed(
+        found,
+        direction,
+        rates,
+        time[order],
+        found.rtt_s[has_rtt][order],
+        counted.time_s[by_time],
+        np.maximum(counted.sent, counted.lost)[by_time],
+        counted.lost[by_time],
+        _PACKET / _PAYLOAD if found.format.startswith("iperf3") else 1.0,
+        is_round_trip,
+    )
+
+
+__all__ = ["PACKET_BITS", "Observed", "of"]

@@ -1,0 +1,122 @@
+"""A fit as a scenario file, with what is assumed as comments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lasthop.traces.fit.estimate import Estimate
+from lasthop.traces.fit.fit import Fit
+from lasthop.traces.table import DIRECTIONS, DOWN
+
+# Longest run of a fitted scenario, seconds, and its shortest.
+_LONGEST_S, _SHORTEST_S = 60.0, 10.0
+_LEAST_RTT_S, _PACKET = 0.001, 1500
+
+
+def values(fit: Fit) -> dict[str, float]:
+    """The parameters of a scenario by name."""
+    return {e.name: e.value for e in fit.estimates()}
+
+
+def duration_s(fit: Fit) -> float:
+    """Length of a run: that of the measurement, from 10 s to a minute."""
+    return float(np.clip(np.ceil(fit.seen.duration_s), _SHORTEST_S, _LONGEST_S))
+
+
+def rate(fit: Fit, capacity: float) -> str:
+    """The rate of the direction of the data as TOML; a variable one is scaled to this mean."""
+    if fit.capacity.is_constant:
+        return f'"{capacity:.0f} bps"'
+    factor = capacity / fit.capacity.estimate.value
+    steps = ", ".join(
+        f'{{ at = "{t:.3f} s", rate = "{max(r * factor, 1000):.0f} bps" }}'
+        for t, r in zip(fit.capacity.steps_s, fit.capacity.steps_bps, strict=True)
+    )
+    return f"{{ schedule = [{steps}] }}"
+
+
+def loss(given: Mapping[str, float]) -> str:
+    """The losses on the air as TOML."""
+    if "bad_to_bad" in given:
+        return (
+            f'{{ model = "markov", clock = "frame", good_to_good = {given["good_to_good"]:.6f}, '
+            f"bad_to_bad = {given['bad_to_bad']:.6f} }}"
+        )
+    return f"{min(max(given['air_loss'], 0.0), 0.99):.6f}"
+
+
+def radio_delay(fit: Fit, rtt_s: float) -> str | None:
+    """The one-way delay of the radio link if the base RTT jumps; the wired link has a quarter."""
+    jumps = fit.jumps
+    if jumps.period_s is None:
+        return None
+    extra = jumps.bases_s - jumps.bases_s.min()
+    steps = ", ".join(
+        f'{{ at = "{t:.1f} s", delay = "{1e6 * (rtt_s / 4 + e / 2):.0f} us" }}'
+        for t, e in zip(jumps.starts_s, extra, strict=True)
+        if t > 0
+    )
+    first = rtt_s / 4 + float(extra[0]) / 2
+    return f'{{ base = "{1e6 * first:.0f} us", steps = [{steps}] }}'
+
+
+def text(fit: Fit, given: Mapping[str, float] | None = None) -> str:
+    """The scenario with the values of the fit, or with those given, in TOML."""
+    given = values(fit) if given is None else given
+    rtt = max(given["base_rtt"], _LEAST_RTT_S)
+    data, other = (
+        ("down_rate", "up_rate") if fit.seen.direction == DOWN else ("up_rate", "down_rate")
+    )
+    lines = [
+        f"# Fitted by lasthop trace fit to {fit.seen.found.format}; intervals are those of 90 %.",
+        'title = "Fitted to a measurement"',
+        f'duration = "{duration_s(fit):g} s"',
+        "",
+        "[last_hop]",
+        *_comment(fit.capacity.estimate),
+        f"{data} = {rate(fit, given['capacity'])}",
+        "# Assumed: the other direction was not filled, and gets the same mean rate.",
+        f'{other} = "{given["capacity"]:.0f} bps"',
+        *_comment(fit.base_rtt),
+        f'rtt = "{1e6 * rtt:.0f} us"',
+    ]
+    delay = radio_delay(fit, rtt)
+    lines.append(f"# Jumps of the base RTT: {fit.jumps.text}.")
+    if delay is not None:
+        lines.append(f"delay = {delay}")
+    lines += [
+        *_comment(fit.losses.air),
+        f"# {fit.loss_process.text}. Assumed: the same in both directions.",
+        f"loss = {loss(given)}",
+        *_comment(fit.losses.queue),
+        f'queue = "{max(given["queue"], _PACKET):.0f} B"',
+        *_comment(fit.losses.overflow),
+        *_comment(fit.reordering),
+        "# Assumed: no reordering in the scenario, because its extent is not measured.",
+        "",
+        "# Assumed: the traffic is one bulk transfer in the direction that carried most bytes"
+        f" ({DIRECTIONS[fit.seen.direction]}).",
+        "[[flow]]",
+        *([] if fit.seen.direction == DOWN else ['from = "phone"', 'to = "server"']),
+        'app = "bulk"',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _comment(found: Estimate) -> list[str]:
+    head = f"# {found.name.replace('_', ' ')}: "
+    if found.is_range:
+        return [
+            f"{head}ASSUMED, possible from {found.low:.6g} to {found.high:.6g} {found.unit}.",
+            f"# {found.how}",
+        ]
+    return [
+        f"{head}{found.value:.6g} {found.unit} [{found.low:.6g}, {found.high:.6g}],"
+        f" n = {found.n} ({found.of})"
+    ]
+
+
+__all__ = ["duration_s", "loss", "radio_delay", "rate", "text", "values"]

@@ -1,0 +1,127 @@
+"""`lasthop trace fit`: parameters of simulated links, found again from their captures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fitted_links import Link, measured
+from trace_files import file
+
+import lasthop
+from lasthop.cli.main import main
+from lasthop.traces import formats
+from lasthop.traces.fit import loss_process, observed
+from lasthop.traces.fit.estimate import share_interval
+from lasthop.traces.fit.fit import Fit, fit
+from lasthop.traces.source import ReadOptions
+
+
+def named(found: Fit) -> dict[str, tuple[float, float, float]]:
+    """Value and interval of each parameter that is no range."""
+    return {e.name: (e.value, e.low, e.high) for e in found.estimates() if not e.is_range}
+
+
+def test_a_filled_link_is_found_again_at_both_ends() -> None:
+    link = Link(rate_bps=8e6, rtt_s=0.04, loss=0.0, queue_packets=60)
+    for end in ("phone", "server"):
+        found = fit(measured(link, 1, end, duration_s=15))
+        values = named(found)
+        assert values["capacity"][1] <= 8e6 <= values["capacity"][2]
+        assert values["base_rtt"][1] <= 0.04 <= values["base_rtt"][2]
+        assert values["queue"][1] <= 61 * 1500
+        assert values["queue"][2] >= 59 * 1500
+        assert values["overflow_loss"][0] > 0
+        assert found.capacity.busy_share > 0.9
+
+
+def test_losses_of_the_air_are_no_overflows() -> None:
+    link = Link(rate_bps=8e6, rtt_s=0.04, loss=0.01, queue_packets=200)
+    found = fit(measured(link, 2, "phone", duration_s=20))
+    air = named(found)["air_loss"]
+    assert air[1] <= 0.01 <= air[2]
+    assert named(found)["overflow_loss"][0] == 0
+    queue = next(e for e in found.estimates() if e.name == "queue")
+    assert queue.is_range
+    assert "unknown" in queue.how
+    assert not found.loss_process.is_bursty
+
+
+def test_bursts_are_told_from_independent_losses() -> None:
+    link = Link(rate_bps=8e6, rtt_s=0.04, loss=0.01, queue_packets=200, burst=5.0)
+    found = fit(measured(link, 3, "phone", duration_s=30))
+    process = found.loss_process
+    assert process.is_bursty
+    assert process.bad_to_bad is not None
+    assert process.bad_to_bad.low <= 0.8 <= process.bad_to_bad.high
+
+
+def test_an_application_limited_sender_leaves_the_capacity_unknown() -> None:
+    link = Link(rate_bps=20e6, rtt_s=0.04, loss=0.0, queue_packets=100, window_packets=8)
+    found = fit(measured(link, 1, "phone", duration_s=10)).capacity.estimate
+    assert found.is_range
+    assert "unknown" in found.how
+    assert found.low <= 20e6 <= found.high
+
+
+def test_pings_show_jumps_every_15_s_and_no_rates(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    bases = np.repeat(rng.uniform(30, 60, 10), 75)
+    lines = [
+        f"[{1700000000 + 0.2 * i:.6f}] 64 bytes from 192.0.2.1: icmp_seq={i + 1} ttl=60"
+        f" time={base + rng.exponential(0.4):.2f} ms"
+        for i, base in enumerate(bases)
+    ]
+    name = file(tmp_path, "PING 192.0.2.1 56(84) bytes of data.\n" + "\n".join(lines) + "\n")
+    found = fit(formats.read(name, ReadOptions()))
+    assert found.jumps.period_s == 15
+    assert found.capacity.estimate.is_range
+    assert found.losses.air.value == 0
+    assert not found.losses.air.is_range
+    out = tmp_path / "my.toml"
+    assert main(["trace", "fit", name, "--out", str(out), "--quiet"]) == 0
+    assert "steps = [" in out.read_text(encoding="utf-8")
+    lasthop.explain(out)
+
+
+def test_the_test_of_bursts_keeps_its_level() -> None:
+    rng = np.random.default_rng(4)
+    rejected = 0
+    for _ in range(100):
+        sent = rng.integers(1, 6, 4000).astype(float)
+        lost = rng.binomial(sent.astype(int), 0.02).astype(float)
+        seen = observed.Observed(
+            *(None, 0, None, np.empty(0), np.empty(0)),  # type: ignore[arg-type]
+            *(np.arange(4000.0), sent, lost, 1.0, False),
+        )
+        rejected += loss_process.find(seen, np.ones(4000, dtype=bool)).is_bursty
+    assert rejected <= 5
+
+
+def test_wilson_interval() -> None:
+    # Its bounds are the shares from which the observed one is 1.645 standard errors away.
+    for bound in share_interval(10, 100):
+        error = (bound * (1 - bound) / 100) ** 0.5
+        assert abs(0.1 - bound) / error == pytest.approx(1.6449, abs=1e-4)
+    assert share_interval(0, 100)[0] == 0
+
+
+def test_the_command_writes_a_scenario_and_a_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture = tmp_path / "run.pcapng"
+    link = Link(rate_bps=4e6, rtt_s=0.05, loss=0.005, queue_packets=50)
+    lasthop.run(text=link.toml(8), pcap=capture)
+    out = tmp_path / "my.toml"
+    words = [str(capture), "--interface", "modem-phone", "--out", str(out)]
+    assert main(["trace", "fit", *words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {r["name"] for r in found["repeated"]} >= {"rate", "loss", "RTT, median"}
+    assert out.with_suffix(".png").stat().st_size > 10_000
+    again = lasthop.run(out, settings={"duration": 8})
+    assert 0.3 < again.goodput_bps / lasthop.run(text=link.toml(8)).goodput_bps < 3
+    assert main(["trace", "fit", *words]) == 0
+    assert "90 % interval" in capsys.readouterr().out
+    assert main(["trace", "fit", str(capture), "--out", "my.txt"]) == 2

@@ -1,0 +1,88 @@
+"""Coverage of the 90 % intervals of `lasthop trace fit` over random links (docs/fit.md).
+
+Prints the table: python3 tools/fit_coverage.py --links 40
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from fitted_links import Link, drawn, measured
+
+from lasthop.traces.fit.fit import Fit, fit
+
+DURATION_S = 30.0
+
+
+def truths(link: Link) -> dict[str, float]:
+    """The true parameters; a queue holds the frame being sent beside its limit."""
+    known = {
+        "capacity": link.rate_bps,
+        "base_rtt": link.rtt_s,
+        "queue": 1500.0 * link.queue_packets,
+        "air_loss": link.loss,
+    }
+    if link.burst > 1:
+        known["bad_to_bad"] = 1 - 1 / link.burst
+    return known
+
+
+def judge(link: Link, found: Fit, counts: dict[str, dict[str, int]]) -> list[str]:
+    """Count where each true value lies; returns those that are more than twice off."""
+    off = []
+    estimates = {e.name: e for e in found.estimates()}
+    for name, true in truths(link).items():
+        e = estimates.get(name)
+        if e is None:
+            counts[name]["not found"] += 1
+            continue
+        kind = "range" if e.is_range else "interval"
+        counts[name][kind] += 1
+        if e.low * (1 - 1e-9) <= true <= e.high * (1 + 1e-9):
+            counts[name][kind + " holds"] += 1
+        elif not e.is_range and true > 0 and not 0.5 <= e.value / true <= 2:
+            off.append(f"{name}: {e.value:.4g}, true {true:.4g}")
+    return off
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--links", type=int, default=40)
+    parser.add_argument("--end", choices=("phone", "server", "both"), default="both")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    ends = ("phone", "server") if options.end == "both" else (options.end,)
+    print("| captured at | parameter | in the 90 % interval | unknown: in the range | not found |")
+    print("| --- | --- | ---: | ---: | ---: |")
+    wrong = []
+    for end in ends:
+        counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for seed in range(1, options.links + 1):
+            link = drawn(seed)
+            found = fit(measured(link, seed, end, DURATION_S))
+            off = judge(link, found, counts)
+            wrong += [f"{end}, link {seed}: {text}" for text in off]
+            if options.verbose:
+                for e in found.estimates():
+                    true = truths(link).get(e.name)
+                    if true is not None and not e.low <= true <= e.high:
+                        print(seed, end, e.name, e.value, (e.low, e.high), true, e.how, link)
+        for name, c in counts.items():
+            print(
+                f"| {end} | {name.replace('_', ' ')} | {c['interval holds']} of {c['interval']} |"
+                f" {c['range holds']} of {c['range']} | {c['not found']} |"
+            )
+    print()
+    print(f"More than twice off without a word: {len(wrong)}.")
+    for line in wrong:
+        print(f"* {line}")
+
+
+if __name__ == "__main__":
+    main()
