@@ -75,7 +75,7 @@ def add_parser(commands: Any) -> None:
         ),
     )
     _add_editing(trace)
-    _add_reading(trace)
+    add_reading(trace)
     common.add_output(trace)
 
 
@@ -103,7 +103,7 @@ def _add_editing(trace: Any) -> None:
     )
 
 
-def _add_reading(trace: Any) -> None:
+def add_reading(trace: Any) -> None:
     """Add the options that say what a file leaves open."""
     group = trace.add_argument_group("reading", "what a file does not say itself")
     for flag, metavar, text in (
@@ -142,7 +142,7 @@ def _add_reading(trace: Any) -> None:
 def trace(options: Options, words: list[str]) -> int:
     """`lasthop trace`."""
     _check_options(options)
-    found = _edited(_read(options), options)
+    found = _edited(read(options), options)
     if options.action == "info":
         return _info(found, options, words)
     if options.action == "fit":
@@ -185,7 +185,7 @@ def _check_options(options: Options) -> None:
         extras.require("plots")
 
 
-def _read(options: Options) -> Any:
+def read(options: Options) -> Any:
     """The measurement in the files of the command line."""
     from lasthop.scenarios.scenario_source import trace_path
     from lasthop.traces import formats, table

@@ -1,0 +1,40 @@
+"""Scenarios drawn from the uncertainty of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lasthop.traces.fit import scenario
+from lasthop.traces.fit.estimate import Estimate, Z
+from lasthop.traces.fit.fit import Fit
+
+# Parameters of a scenario; the others of a fit describe the measurement only.
+_DRAWN = ("capacity", "base_rtt", "queue", "air_loss", "good_to_good", "bad_to_bad")
+
+
+def draw(fit: Fit, count: int, seed: int = 1) -> list[dict[str, float]]:
+    """`count` sets of parameters, each independent of the others.
+
+    Within an interval, times, rates and sizes are log-normal and shares normal, with the interval
+    as their central 90 %. Within a range (unknown), times, rates and sizes are log-uniform and
+    shares uniform.
+    """
+    rng = np.random.default_rng(seed)
+    columns = {e.name: _values(e, count, rng) for e in fit.estimates() if e.name in _DRAWN}
+    fixed = scenario.values(fit)
+    return [fixed | {n: float(c[i]) for n, c in columns.items()} for i in range(count)]
+
+
+def _values(found: Estimate, count: int, rng: np.random.Generator) -> np.ndarray:
+    if found.unit == "share":
+        if found.is_range:
+            return rng.uniform(found.low, found.high, count)
+        spread = (found.high - found.low) / (2 * Z)
+        return np.clip(rng.normal(found.value, spread, count), 0.0, 0.999999)
+    low, high = np.log(found.low), np.log(found.high)
+    if found.is_range:
+        return np.exp(rng.uniform(low, high, count))
+    return np.exp(rng.normal((low + high) / 2, (high - low) / (2 * Z), count))
+
+
+__all__ = ["draw"]

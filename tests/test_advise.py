@@ -1,0 +1,80 @@
+"""`lasthop advise`: what schemes would change on a measured link."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fitted_links import Link, measured
+
+import lasthop
+from lasthop.advice import advise, draws
+from lasthop.cli.main import main
+from lasthop.traces.fit.fit import fit
+
+
+def test_draws_fill_the_intervals() -> None:
+    link = Link(rate_bps=8e6, rtt_s=0.04, loss=0.005, queue_packets=100)
+    found = fit(measured(link, 1, "phone", duration_s=10))
+    sets = draws.draw(found, 400)
+    for e in found.estimates():
+        if e.name not in ("capacity", "queue", "air_loss"):
+            continue
+        values = np.array([s[e.name] for s in sets])
+        inside = ((values >= e.low) & (values <= e.high)).mean()
+        assert inside == 1 if e.is_range else 0.85 < inside < 0.95
+
+
+def test_only_what_can_be_changed_is_offered() -> None:
+    assert {"bbr", "vegas"} <= {e["name"] for e in advise.deployable("sender")}
+    assert "snoop" not in {e["name"] for e in advise.deployable("sender")}
+    assert "snoop" in {e["name"] for e in advise.deployable("ap")}
+    assert "ideal-bwe" not in {e["name"] for e in advise.deployable("both-ends")}
+
+
+def test_an_unsafe_scheme_is_never_the_answer() -> None:
+    names = ("a", "b")
+    options = [
+        advise.Option(n, (g, g, g), (0, 0, 0), None, ["sender"], False, w, 20)
+        for n, g, w in zip(names, (2.0, 0.3), (["unsafe here"], []), strict=True)
+    ]
+    gains = {n: np.full(20, 0.3) for n in names}
+    answer = advise._verdict("sender", options, gains, [{}] * 20)
+    assert answer.text.startswith("b helps")
+
+
+def test_the_command_finds_that_snoop_helps_and_writes_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture, page = tmp_path / "run.pcapng", tmp_path / "advice.html"
+    link = Link(rate_bps=8e6, rtt_s=0.06, loss=0.01, queue_packets=100)
+    lasthop.run(text=link.toml(10), pcap=capture)
+    words = ["advise", str(capture), "--interface", "modem-phone", "--draws", "5"]
+    assert main([*words, "--can", "ap", "--out", str(page), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "helps"
+    snoop = next(o for o in found["options"] if o["scheme"] == "snoop")
+    assert snoop["reads_tcp"]
+    assert snoop["goodput"][1] > 0.2
+    assert found["options"][0]["competitor"] is not None
+    html = page.read_text(encoding="utf-8")
+    assert "snoop" in html
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    assert main([*words[:2], "--draws", "1"]) == 2
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.2])
+def test_a_wide_spread_cannot_tell(gain: float) -> None:
+    rng = np.random.default_rng(1)
+    capacity = rng.uniform(1e6, 1e7, 20)
+    gains = gain + (capacity - capacity.mean()) / 2e7 if gain else np.zeros(20)
+    spread = advise._spread(gains)
+    option = advise.Option("bbr", spread, (0, 0, 0), None, ["sender"], False, [], 20)
+    sets = [{"capacity": c} for c in capacity]
+    answer = advise._verdict("sender", [option], {"bbr": gains}, sets)
+    assert answer.verdict == ("cannot tell" if gain else "nothing helps")
+    if gain:
+        assert answer.narrows == "capacity"
+        assert "because it depends on the capacity" in answer.text
