@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fitted_links import Link, measured
+from fitted_links import Link, drawn, measured
 from trace_files import file
 
 import lasthop
@@ -125,3 +125,19 @@ def test_the_command_writes_a_scenario_and_a_picture(
     assert main(["trace", "fit", *words]) == 0
     assert "90 % interval" in capsys.readouterr().out
     assert main(["trace", "fit", str(capture), "--out", "my.txt"]) == 2
+
+
+@pytest.mark.long
+def test_intervals_hold_over_random_links() -> None:
+    holds = total = 0
+    for seed in range(1, 41):
+        link = drawn(seed)
+        found = fit(measured(link, seed, "phone", duration_s=30))
+        true = {"capacity": link.rate_bps, "base_rtt": link.rtt_s, "air_loss": link.loss}
+        for e in found.estimates():
+            if e.name in true:
+                total += 1
+                holds += e.low <= true[e.name] <= e.high
+    # 90 % of 120, less two standard deviations of a binomial count.
+    assert total == 120
+    assert holds >= 101

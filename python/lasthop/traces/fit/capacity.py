@@ -14,7 +14,7 @@ from lasthop.traces.table import Floats
 
 # Bins of the rate, seconds, and packets that a bin must hold at the highest rate.
 _BIN_S, _PACKETS = 0.1, 20
-# At the sender, bins of at least this length and so many smallest round-trip times even out pauses.
+# At the sender, bins of at least this length and number of round-trip times even out pauses.
 _SENDER_BIN_S, _SENDER_RTTS = 1.0, 5
 # What left in a bin may be more than what the link carried in it, by up to this factor.
 _SENDER_BURST = 1.2

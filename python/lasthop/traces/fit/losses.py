@@ -16,7 +16,7 @@ from lasthop.traces.table import Floats
 _HIGH = 0.8
 # Packets that must have met a low delay for a loss rate on the air.
 _LEAST_PACKETS = 200
-# An overflow is accepted if so many losses more than those of the air are this unlikely.
+# Standard deviations, and losses, beyond those of the air with which an overflow is accepted.
 _DEVIATIONS, _LEAST_LOSSES = 3.0, 3
 # An unknown queue is between the largest one seen and this many times as much.
 _UNKNOWN = 10.0
@@ -80,6 +80,8 @@ def _around(seen: Observed, floor_s: float) -> Floats:
 
 def _air(seen: Observed, sent: float, lost: float, total: float, all_lost: float) -> Estimate:
     what = "packets, both directions together" if seen.is_round_trip else "packets"
+    if (seen.lost % 1 > 0).any():
+        what = "rows with a share of lost packets, which count as one packet each"
     if total <= 0:
         return Estimate(
             *("air_loss", "share", 0.0, 0.0, 0.02, 0, what),
