@@ -59,6 +59,10 @@ LONG = {
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100": "600 runs",
     "lasthop reproduce --all --quick": "all figures",
+    "lasthop advise in.pcap --mobile 192.0.2.7 --can base-station --out advice.html": "200 runs",
+    "lasthop advise in.pcap --mobile 192.0.2.7 --can base-station": "200 runs",
+    "lasthop advise drive.csv --can base-station --out advice.html": "200 runs",
+    "lasthop advise iperf3.json ping.txt --can sender --out advice.html": "340 runs",
     "lasthop sweep --rate 2Mbps --rtt 40ms --schemes cubic,bbr --vary "
     "'last_hop.loss=logspace(0.1 %, 10 %, 7)' --until 'goodput ± 2 %' --out results": "2000 runs",
 }

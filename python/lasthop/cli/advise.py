@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
             ' measurement that would narrow the answer most, or "cannot tell, because …".'
         ),
         **common.examples(
-            "lasthop advise capture.pcap --can base-station",
+            "lasthop advise in.pcap --mobile 192.0.2.7 --can base-station",
             "lasthop advise iperf3.json ping.txt --can sender --out advice.html",
         ),
     )

@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
             "lasthop trace scale my.down --scale-rate 5Mbps --out slow.down",
             "lasthop trace export my.down --out my.csv",
             "lasthop trace plot iperf3.json ping.txt --out my.png",
-            "lasthop trace fit capture.pcap --out my.toml",
+            "lasthop trace fit in.pcap --mobile 192.0.2.7 --out my.toml",
         ),
     )
     trace.add_argument("action", choices=ACTIONS, help="what to do")
