@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from documents import validate
 from fitted_links import Link, measured
 
 import lasthop
@@ -54,6 +55,7 @@ def test_the_command_finds_that_snoop_helps_and_writes_a_page(
     words = ["advise", str(capture), "--interface", "modem-phone", "--draws", "5"]
     assert main([*words, "--can", "ap", "--out", str(page), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    validate("advise", found)
     assert found["verdict"] == "helps"
     snoop = next(o for o in found["options"] if o["scheme"] == "snoop")
     assert snoop["reads_tcp"]
