@@ -435,19 +435,17 @@ def _trace() -> Schema:
 
 def _advise() -> Schema:
     spread = {"type": "array", "items": _NUMBER, "minItems": 3, "maxItems": 3}
-    about = "changes against CUBIC as shares: median, 5th and 95th percentile over the draws"
     changes = {"goodput": spread, "delay": spread, "competitor": _or_null(spread)}
-    texts = {"scheme": _TEXT, "changes": _TEXTS, "warnings": _TEXTS}
+    texts = {"scheme": _TEXT, **dict.fromkeys(("changes", "warnings"), _TEXTS)}
     option = {**texts, **changes, "reads_tcp": {"type": "boolean"}, "draws": _COUNT}
     return _object(
         {
             "schema_version": _VERSION,
             **dict.fromkeys(("lasthop", "can", "text"), _TEXT),
             "verdict": {"enum": ["helps", "nothing helps", "cannot tell"]},
-            "options": _list(_object(option), about),
+            "options": _list(_object(option), "shares: median, 5th and 95th percentile"),
             **dict.fromkeys(("narrows", "measurement"), _or_null(_TEXT)),
-            "fit": {"type": "object", "description": "as lasthop trace fit --json"},
-            **_ABOUT,
+            **{"fit": {"type": "object"}, **_ABOUT},
         }
     )
 
