@@ -64,6 +64,12 @@ impl Paws {
         }
     }
 
+    /// The timestamp is not older than the last one, or PAWS is off.
+    #[inline(always)]
+    pub fn is_recent(&self, value: u32) -> bool {
+        self.recent.wrapping_sub(value) as i32 <= self.tolerated
+    }
+
     /// How old a timestamp is, microseconds, if that is reason to discard its segment.
     #[inline]
     pub fn excess(&self, now: Time, value: u32) -> Option<u32> {

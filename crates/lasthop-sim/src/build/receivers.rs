@@ -2,6 +2,7 @@
 //! between the sending of a data segment, its arrival and the ACK that it causes.
 
 use lasthop::scenario::network::App;
+use lasthop::segment::Flags;
 use lasthop::units::Time;
 
 use super::link_plan::ReceiverPlan;
@@ -129,15 +130,14 @@ impl<R: Observer> Builder<'_, R> {
         let path = endless.then(|| self.net.add_fast_path(from, to))??;
         let connection = &self.hosts.connections[c];
         let receiver = connection.receiver();
-        let window = u32::try_from(receiver.buffer()).unwrap_or(u32::MAX);
-        let sender = connection.sender();
+        let (sender, stamped) = (connection.sender(), Flags::ACK.with(Flags::TIMESTAMPS));
         Some(FastConnection {
             path,
             sender: from,
             ack_size: receiver.plain_ack_size(),
-            window,
             len: connection.mss(),
-            size: sender.plain_size(),
+            size: sender.full_size(),
+            flags: if sender.has_timestamps() { stamped } else { Flags::ACK },
             last: Time::ZERO,
         })
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use lasthop::ring::Ring;
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::tcp::receiver::Receiver;
+use lasthop::tcp::sender::timestamp;
 use lasthop::units::Time;
 
 use crate::engine::scheduler::{Key, Source};
@@ -60,13 +61,13 @@ pub(crate) struct FastConnection {
     /// Its fast path, and the node of its sender.
     pub path: Arc<FastPath>,
     pub sender: NodeId,
-    /// Bytes on the wire of an ACK without options.
+    /// Bytes on the wire of an ACK without options but timestamps.
     pub ack_size: u32,
-    /// The window that an ACK on the fast path advertises.
-    pub window: u32,
-    /// Payload bytes of a full segment, and its bytes on the wire without options.
+    /// Payload bytes of a full segment, and its bytes on the wire.
     pub len: u32,
     pub size: u32,
+    /// Flags of its packets: `ACK`, with `TIMESTAMPS` if they have these.
+    pub flags: Flags,
     /// The last arrival of a segment on the fast path whose ACK is not delayed.
     pub last: Time,
 }
@@ -75,15 +76,18 @@ impl FastConnection {
     /// The segment that an ACK on the fast path stands for.
     #[inline(never)]
     pub(crate) fn ack_segment(&self, ack: ReceivedAck) -> Segment {
-        let ReceivedAck { number, id, connection } = ack;
+        let ReceivedAck { number, id, connection, window, .. } = ack;
+        let stamped = self.flags.has(Flags::TIMESTAMPS);
         Segment {
             ack: number,
             id,
             flow: connection,
             size: self.ack_size,
-            window: self.window,
+            window,
+            ts_value: if stamped { timestamp(ack.sent_at) } else { 0 },
+            ts_echo: ack.ts_echo,
             to: self.sender,
-            flags: Flags::ACK,
+            flags: self.flags,
             attempt: 1,
             ..Segment::default()
         }

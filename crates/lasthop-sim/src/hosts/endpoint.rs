@@ -274,14 +274,16 @@ impl Connection {
         agents: &mut Agents,
     ) {
         let Some(fast) = &mut self.fast else { return };
-        let ReceivedAck { number, id, connection } = ack;
+        let ReceivedAck { number, id, connection, window, .. } = ack;
         net.probes.ack_received_fast(connection, fast.ack_size, number, id);
         let now = net.now;
-        let (window, len, size) = (fast.window, fast.len, fast.size);
+        let (len, size, flags) = (fast.len, fast.size, fast.flags);
         let (receiver, entry) = (&mut self.receiver, &mut self.receiver_entry);
         let future = self.future.as_deref_mut();
         let mut port = FastPort { net: &mut *net, receiver, future, fast, entry };
-        let take = |seq| port.send(PlainData { seq, len, size, connection });
+        let (ts_value, ts_echo) = (0, 0);
+        let take =
+            |seq| port.send(PlainData { seq, len, size, connection, flags, ts_value, ts_echo });
         let limit = match self.sender.on_plain_ack(now, number, window, take) {
             AfterPlainAck::Sent(limit) => limit,
             AfterPlainAck::Remains(rest) => {

@@ -1,7 +1,7 @@
 //! How a sender sends on the fast path: the arrival of a segment, the ACK that it causes and the
 //! arrival of this ACK are computed at once.
 
-use lasthop::segment::Segment;
+use lasthop::link::Passage;
 use lasthop::tcp::receiver::Receiver;
 use lasthop::units::Time;
 
@@ -26,11 +26,11 @@ impl<P: Probe> FastPort<'_, P> {
     #[inline(always)]
     pub(super) fn send(&mut self, data: PlainData) -> bool {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
-        let PlainData { seq, len, size, connection } = data;
+        let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         if !net.is_fast_path_open() {
             return false;
         }
-        if !receiver.expects(seq, len) {
+        if !receiver.expects(seq, len, ts_value) {
             let beyond = receiver.expects_beyond(seq, len);
             return beyond
                 && send_beyond(net, receiver, self.future.as_deref_mut(), fast, &{ data });
@@ -42,7 +42,7 @@ impl<P: Probe> FastPort<'_, P> {
             return true;
         };
         let number = seq + u64::from(len);
-        let Some(window) = receiver.take_plain(at, len) else {
+        let Some(window) = receiver.take_plain(at, len, (ts_value, ts_echo)) else {
             net.new_id();
             net.probes.delivered_fast(now, at, connection, (seq, len), (size, 0));
             if let Some(future) = &mut self.future {
@@ -53,7 +53,8 @@ impl<P: Probe> FastPort<'_, P> {
         net.probes.delivered_fast(now, at, connection, (seq, len), (size, fast.ack_size));
         fast.last = at;
         let when = (at, triggered_at);
-        answer(net, self.future.as_deref_mut(), fast, window, (number, len), when, connection);
+        let offer = (window, receiver.echoed_stamp());
+        answer(net, self.future.as_deref_mut(), fast, offer, (number, len), when, connection);
         true
     }
 }
@@ -69,7 +70,7 @@ fn send_beyond<P: Probe>(
     data: &PlainData,
 ) -> bool {
     let Some(future) = future else { return false };
-    let &PlainData { seq, len, size, connection } = data;
+    let &PlainData { seq, len, size, connection, .. } = data;
     let now = net.now;
     let arrival = net.transmit_data(&fast.path, *data);
     net.probes.sent_undelivered(now, connection, (seq, len), size);
@@ -82,28 +83,31 @@ fn send_beyond<P: Probe>(
     future.record(&net.event, (at, triggered_at), range, false, acks_from);
     net.probes.arrived_beyond(at, connection, seq, (size, fast.ack_size));
     let (number, window) = receiver.take_beyond(seq, len);
-    answer(net, None, fast, window, (number, 0), (at, triggered_at), connection);
+    let offer = (window, receiver.echoed_stamp());
+    answer(net, None, fast, offer, (number, 0), (at, triggered_at), connection);
     true
 }
 
 /// The receiver of a connection answers a segment, at the time of its arrival, with an ACK: its
-/// number, and the bytes of the segment or 0 for a duplicate ACK. `future`: where the arrival is
-/// recorded if the ACK cannot take the fast path; `None` if it is recorded already.
+/// number, and the bytes of the segment or 0 for a duplicate ACK; the window that it advertises and
+/// the timestamp that it echoes. `future`: where the arrival is recorded if the ACK cannot take the
+/// fast path; `None` if it is recorded already.
 #[inline(always)]
 fn answer<P: Probe>(
     net: &mut Net<P>,
     future: Option<&mut FutureArrivals>,
     fast: &FastConnection,
-    window: u32,
+    (window, ts_echo): (u32, u32),
     (number, len): (u64, u32),
     (sent_at, triggered_at): Arrival,
     connection: u32,
 ) {
     let id = net.new_ids(2);
+    let passage = Passage::default();
     let ack =
-        PlainAck { number, id, sent_at, triggered_at, connection, len, ..PlainAck::default() };
-    if window != fast.window || !net.transmit_ack(&fast.path, fast.ack_size, ack) {
-        send_ack_slow(net, future, fast, window, &{ ack });
+        PlainAck { passage, number, id, sent_at, triggered_at, connection, len, window, ts_echo };
+    if !net.transmit_ack(&fast.path, fast.ack_size, ack) {
+        send_ack_slow(net, future, fast, &{ ack });
     }
 }
 
@@ -136,16 +140,13 @@ fn send_ack_slow<P: Probe>(
     net: &mut Net<P>,
     future: Option<&mut FutureArrivals>,
     fast: &FastConnection,
-    window: u32,
     ack: &PlainAck,
 ) {
     let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
     if let Some(future) = future {
         future.record(&net.event, when, (seq, ack.number), false, ack.id);
     }
-    let &PlainAck { number, id, connection, .. } = ack;
-    let received = ReceivedAck { number, id, connection };
-    let ack = Segment { window, ..fast.ack_segment(received) };
+    let ack = fast.ack_segment(ReceivedAck::of(ack));
     let present = (net.now, net.triggered_at);
     (net.now, net.triggered_at) = when;
     let handle = net.pool.put(ack);

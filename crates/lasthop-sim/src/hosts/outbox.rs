@@ -96,13 +96,13 @@ pub struct Port<'a, P> {
 impl<P: Probe> Output for Port<'_, P> {
     #[inline(always)]
     fn send(&mut self, segment: Segment, reason: SendReason) {
-        let Segment { seq, len, size, flags, .. } = segment;
-        if reason == SendReason::New
-            && flags == Flags::ACK
-            && self.is_expected(seq, len)
-            && self.send_fast(seq, len, size)
-        {
-            return;
+        let Segment { seq, len, size, flags, ts_value, ts_echo, .. } = segment;
+        if reason == SendReason::New && flags.without(Flags::TIMESTAMPS) == Flags::ACK {
+            let connection = self.connection;
+            let data = PlainData { seq, len, size, connection, flags, ts_value, ts_echo };
+            if self.is_expected(&data) && self.send_fast(&data) {
+                return;
+            }
         }
         let segment = self.number(segment, reason);
         transmit(self.net, self.agents, self.node, segment);
@@ -121,22 +121,22 @@ impl<P: Probe> Output for Port<'_, P> {
 impl<P: Probe> Port<'_, P> {
     /// New data may take the fast path.
     #[inline]
-    fn is_expected(&self, seq: u64, len: u32) -> bool {
+    fn is_expected(&self, data: &PlainData) -> bool {
+        let &PlainData { seq, len, ts_value, .. } = data;
         let Some(FarEnd { receiver, fast: Some(_), .. }) = &self.far else { return false };
-        let expected = receiver.expects(seq, len) || receiver.expects_beyond(seq, len);
+        let expected = receiver.expects(seq, len, ts_value) || receiver.expects_beyond(seq, len);
         expected && self.net.is_fast_path_open()
     }
 
     /// Sends it on the fast path, if it may take it.
     #[inline(never)]
-    fn send_fast(&mut self, seq: u64, len: u32, size: u32) -> bool {
-        let Port { net, far, connection, .. } = self;
+    fn send_fast(&mut self, data: &PlainData) -> bool {
+        let Port { net, far, .. } = self;
         let Some(FarEnd { receiver, future, fast: Some(fast), entry }) = far else {
             return false;
         };
         let future = future.as_deref_mut();
-        let data = PlainData { seq, len, size, connection: *connection };
-        FastPort { net, receiver, future, fast, entry }.send(data)
+        FastPort { net, receiver, future, fast, entry }.send(*data)
     }
 
     /// Assigns a packet number and reports the sending.

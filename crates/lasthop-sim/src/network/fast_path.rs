@@ -30,6 +30,9 @@ pub(crate) struct PlainAck {
     pub connection: u32,
     /// Payload bytes of that segment; 0 for a duplicate ACK.
     pub len: u32,
+    /// The window that it advertises, and the timestamp that it echoes.
+    pub window: u32,
+    pub ts_echo: u32,
 }
 
 /// A segment of new data on the fast path.
@@ -42,12 +45,16 @@ pub(crate) struct PlainData {
     pub size: u32,
     /// Its connection.
     pub connection: u32,
+    /// `ACK`, with `TIMESTAMPS` if it has these; they are 0 otherwise.
+    pub flags: Flags,
+    pub ts_value: u32,
+    pub ts_echo: u32,
 }
 
 impl PlainData {
     /// The segment, as packet number `id` to the node `to`.
     fn segment(&self, id: u64, to: NodeId) -> Segment {
-        let &PlainData { seq, len, size, connection, .. } = self;
+        let &PlainData { seq, len, size, connection, flags, ts_value, ts_echo } = self;
         Segment {
             seq,
             id,
@@ -55,8 +62,10 @@ impl PlainData {
             len,
             size,
             window: 65_535,
+            ts_value,
+            ts_echo,
             to,
-            flags: Flags::ACK,
+            flags,
             attempt: 1,
             forward: true,
             ..Segment::default()
@@ -81,6 +90,20 @@ pub(crate) struct ReceivedAck {
     pub id: u64,
     /// Its connection.
     pub connection: u32,
+    /// The window that it advertises.
+    pub window: u32,
+    /// When it was sent, and the timestamp that it echoes.
+    pub sent_at: Time,
+    pub ts_echo: u32,
+}
+
+impl ReceivedAck {
+    /// What the sender learns from `ack`.
+    #[inline(always)]
+    pub(crate) fn of(ack: &PlainAck) -> ReceivedAck {
+        let &PlainAck { number, id, connection, window, sent_at, ts_echo, .. } = ack;
+        ReceivedAck { number, id, connection, window, sent_at, ts_echo }
+    }
 }
 
 /// The links from a sender to a receiver and back, each of which follows from the one before

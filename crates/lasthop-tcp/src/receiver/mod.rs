@@ -100,9 +100,11 @@ pub struct Receiver {
     reset: bool,
     /// Open, every segment acknowledged at once, read at once, no FIN seen.
     usual: bool,
-    /// As `usual`, and nothing is missing or to be echoed, and there are no timestamps.
+    /// Open, read at once, no FIN seen, nothing missing or to be echoed, and ACKs are those of
+    /// Linux, or there are no timestamps.
     plain: bool,
-    /// As `plain`, but something may be missing, and what has arrived beyond it is not reported.
+    /// As `plain` without Linux' ACKs, but something may be missing, and what has arrived beyond it
+    /// is not reported.
     plain_beyond: bool,
     /// The window that the buffer has room for while `plain` or `plain_beyond` holds.
     plain_window: u64,
@@ -292,7 +294,9 @@ impl Receiver {
             self.unread += came;
             self.window_limit = self.window_limit.saturating_sub(came);
         }
-        let grew = self.duplicates == duplicates && self.grow_window(now, segment, start > before);
+        let stamp = if segment.flags.has(Flags::TIMESTAMPS) { segment.ts_echo } else { 0 };
+        let grew = self.duplicates == duplicates
+            && self.grow_window(now, segment.len, stamp, start > before);
         let wait = self.ack_wait(now, segment, clean, grew, ranges);
         let quiet = silent || self.withholds(clean);
         self.answer(now, segment, quiet, congested, wait, out);
@@ -417,23 +421,22 @@ impl Receiver {
         }
     }
 
-    /// True if the window that is offered grew.
-    fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) -> bool {
+    /// A segment with `bytes` of payload has been taken in, which echoes `stamp` (0: none). True if
+    /// the window that is offered grew.
+    fn grow_window(&mut self, now: Time, bytes: u32, stamp: u32, ahead: bool) -> bool {
         let Some(growth) = &mut self.growth else { return false };
         let before = growth.offered();
-        let stamped =
-            self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
-        let echo = stamped.then(|| {
-            let since = timestamp(now).wrapping_sub(segment.ts_echo);
-            (segment.ts_echo, Duration::micros(u64::from(since)))
+        let echo = (self.timestamps && stamp != 0).then(|| {
+            let since = timestamp(now).wrapping_sub(stamp);
+            (stamp, Duration::micros(u64::from(since)))
         });
-        let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
+        let (len, next) = (u64::from(bytes.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
         // What has just come is charged afterwards, as in `tcp_data_queue_ofo`.
         let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 }) + self.unread;
         let read = next - self.unread;
         let window = self.edge.saturating_sub(self.last_ack);
-        let frame = u64::from(segment.len);
+        let frame = u64::from(bytes);
         growth.on_data(&Arrived {
             now,
             len,

@@ -1,24 +1,34 @@
-//! The fast path: segments without options and marks in the usual course of things, and their ACKs.
+//! The fast path: segments without marks and without options but timestamps in the usual course of
+//! things, and their ACKs.
 
 use super::Receiver;
+use super::linux_acks::{Taken, When};
 use lasthop_core::units::Time;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the fast path is a file apart")]
 impl Receiver {
-    /// True if a segment of `len` bytes at `seq`, without options and marks, is the next one in the
-    /// usual course of things: [`Self::take_plain`] may take it.
+    /// True if a segment of `len` bytes at `seq`, without marks and with no option but the timestamp
+    /// `stamp` (0: none), is the next one in the usual course of things: [`Self::take_plain`] may
+    /// take it.
     #[inline(always)]
-    pub fn expects(&self, seq: u64, len: u32) -> bool {
-        self.plain && seq == self.rcv_nxt && seq + u64::from(len) <= self.edge
+    pub fn expects(&self, seq: u64, len: u32, stamp: u32) -> bool {
+        self.plain
+            && seq == self.rcv_nxt
+            && seq + u64::from(len) <= self.edge
+            && self.paws.is_recent(stamp)
     }
 
-    /// Takes a segment that it expects and that arrives at `now`. Returns the window that its ACK
-    /// advertises; the ACK has no options, and its number is the end of the segment. `None` if the
-    /// ACK is delayed.
+    /// Takes a segment that it expects and that arrives at `now`; `stamps` are its timestamp and the
+    /// one that it echoes (0: none). Returns the window that its ACK advertises; the ACK has no
+    /// option but timestamps, and its number is the end of the segment. `None` if the ACK is
+    /// delayed.
     #[inline(always)]
-    pub fn take_plain(&mut self, now: Time, len: u32) -> Option<u32> {
+    pub fn take_plain(&mut self, now: Time, len: u32, stamps: (u32, u32)) -> Option<u32> {
         self.rcv_nxt += u64::from(len);
         if let Some(delay) = self.delay {
+            if self.linux_acks.is_some() {
+                return self.take_as_linux(now, len, stamps);
+            }
             self.pending = !self.pending;
             if self.pending {
                 (self.deadline, self.armed) = (now + delay, now);
@@ -27,6 +37,45 @@ impl Receiver {
             self.deadline = Time::NEVER;
         }
         Some(self.advertise())
+    }
+
+    /// The timestamp that the next ACK echoes; 0 without timestamps.
+    #[inline(always)]
+    pub fn echoed_stamp(&self) -> u32 {
+        self.paws.recent()
+    }
+
+    /// The rest of `take_plain` where ACKs are those of Linux: as `on_data`, where the segment is the next one,
+    /// nothing is missing, and no ACK has to go out for another reason.
+    #[inline(never)]
+    fn take_as_linux(&mut self, now: Time, len: u32, (stamp, echo): (u32, u32)) -> Option<u32> {
+        if self.timestamps && self.rcv_nxt - u64::from(len) <= self.last_ack {
+            self.paws.update(now, stamp, false, true);
+        }
+        let grew = self.grow_window(now, len, echo, false);
+        let acks = self.linux_acks.as_mut()?;
+        let taken = Taken {
+            now,
+            len: u64::from(len.min(self.config.mss)),
+            window: self.edge.saturating_sub(self.last_ack),
+            grew,
+            duplicate: false,
+            filled: false,
+            missing: false,
+            unacknowledged: self.rcv_nxt.saturating_sub(self.last_ack),
+        };
+        if let When::Delayed(wait) = acks.on_data(&taken) {
+            self.delay_ack(now, wait);
+            return None;
+        }
+        acks.on_ack_sent();
+        (self.pending, self.compressing, self.deadline) = (false, false, Time::NEVER);
+        if let Some(compression) = &mut self.compression {
+            compression.ack_sent();
+        }
+        let (next, edge) = (self.rcv_nxt, self.edge.max(self.rcv_nxt + self.window()));
+        (self.edge, self.last_ack) = (edge, next);
+        Some(u32::try_from(edge - next).unwrap_or(u32::MAX))
     }
 
     /// The window of a plain ACK that is sent now.
@@ -66,6 +115,10 @@ impl Receiver {
     /// After a segment that was not expected: notes what is to be expected from now on.
     #[inline]
     pub(super) fn update_plain(&mut self) {
+        if self.linux_acks.is_some() {
+            self.plain = self.ahead.is_empty() && self.acks_as_linux();
+            return;
+        }
         let plain = (self.usual || self.delays_plainly()) && !self.echo && !self.timestamps;
         self.plain = plain && self.ahead.is_empty();
         self.plain_beyond = plain && self.sack_blocks == 0;
@@ -74,15 +127,30 @@ impl Receiver {
 
     /// As `usual`, but every second segment is acknowledged at once, the others by the timer.
     fn delays_plainly(&self) -> bool {
+        self.delays_acks()
+            && self.linux_acks.is_none()
+            && self.compression.is_none()
+            && self.growth.is_none()
+    }
+
+    /// As `usual`, but the ACK engine of Linux says what is acknowledged at once, and the window may
+    /// grow.
+    fn acks_as_linux(&self) -> bool {
+        self.linux_acks.as_ref().is_some_and(|acks| acks.rtt().is_some())
+            && self.delays_acks()
+            && !self.echo
+            && self.duplicate.is_none()
+            && self.edge_step == 0
+    }
+
+    /// Open, read at once, no FIN seen, no part of a scheme and no relay; ACKs may be delayed.
+    fn delays_acks(&self) -> bool {
         self.open
             && !self.is_answering()
             && self.delay.is_some()
-            && self.linux_acks.is_none()
-            && self.compression.is_none()
             && !self.config.manual_read
             && self.fin_at.is_none()
             && self.rule.is_none()
-            && self.growth.is_none()
             && (self.ack_limit, self.shut) == (u64::MAX, false)
     }
 }

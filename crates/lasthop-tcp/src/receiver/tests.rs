@@ -385,8 +385,8 @@ proptest! {
                 seq, len: 1000, flags: Flags::ACK, forward: true, ..Segment::default()
             };
             a.on_segment(now, &data, &mut usual);
-            let ack = if b.expects(seq, 1000) {
-                b.take_plain(now, 1000).map(|window| (seq + 1000, window))
+            let ack = if b.expects(seq, 1000, 0) {
+                b.take_plain(now, 1000, (0, 0)).map(|window| (seq + 1000, window))
             } else if b.expects_beyond(seq, 1000) {
                 prop_assert!(!sack);
                 Some(b.take_beyond(seq, 1000))

@@ -386,9 +386,9 @@ impl<W: WindowRule> Sender<W> {
         self.stream.config().headers + self.stream.mss() + timestamps
     }
 
-    /// Bytes on the wire of a full segment without options.
-    pub fn plain_size(&self) -> u32 {
-        self.stream.config().headers + self.stream.mss()
+    /// Its segments have the timestamps option.
+    pub fn has_timestamps(&self) -> bool {
+        self.stream.profile().timestamps
     }
 
     /// Number of the flow.

@@ -266,10 +266,10 @@ impl<P: Probe> Net<P> {
     #[inline(always)]
     pub(crate) fn take_plain_ack(&mut self, l: usize, ring: usize) -> Option<ReceivedAck> {
         let acks = self.fast.acks.get_mut(ring)?;
-        let &PlainAck { number, id, connection, .. } = acks.front()?;
+        let ack = ReceivedAck::of(acks.front()?);
         acks.drop_front();
         self.links[l].arrive_held(acks.front().map(|a| a.passage));
-        Some(ReceivedAck { number, id, connection })
+        Some(ack)
     }
 
     /// True if the next event is also an ACK on the fast path at the end of the link `l`, whose
