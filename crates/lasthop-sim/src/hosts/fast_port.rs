@@ -8,7 +8,7 @@ use lasthop::units::Time;
 use crate::events::probe::Probe;
 use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::network::Net;
-use crate::network::fast_path::{Arrival, PlainAck, PlainData, ReceivedAck};
+use crate::network::fast_path::{Arrival, PlainAck, PlainData};
 
 /// The port of a sender to the fast path of its connection. Its methods that are not inlined take
 /// its parts: a pointer to it would force the parts into memory.
@@ -90,8 +90,8 @@ fn send_beyond<P: Probe>(
 
 /// The receiver of a connection answers a segment, at the time of its arrival, with an ACK: its
 /// number, and the bytes of the segment or 0 for a duplicate ACK; the window that it advertises and
-/// the timestamp that it echoes. `future`: where the arrival is recorded if the ACK cannot take the
-/// fast path; `None` if it is recorded already.
+/// the timestamp that it echoes. `future`: where the arrival is recorded if the ACK gets lost; `None`
+/// if it is recorded already.
 #[inline(always)]
 fn answer<P: Probe>(
     net: &mut Net<P>,
@@ -107,7 +107,7 @@ fn answer<P: Probe>(
     let ack =
         PlainAck { passage, number, id, sent_at, triggered_at, connection, len, window, ts_echo };
     if !net.transmit_ack(&fast.path, fast.ack_size, ack) {
-        send_ack_slow(net, future, fast, &{ ack });
+        record_unanswered(net, future, &{ ack });
     }
 }
 
@@ -134,22 +134,12 @@ fn delay_ack<P: Probe>(
     }
 }
 
-/// The ACK of a segment on the fast path that cannot take it.
+/// The ACK of a segment on the fast path is dropped or lost: its arrival is recorded, which the ACK
+/// no longer shows.
 #[inline(never)]
-fn send_ack_slow<P: Probe>(
-    net: &mut Net<P>,
-    future: Option<&mut FutureArrivals>,
-    fast: &FastConnection,
-    ack: &PlainAck,
-) {
+fn record_unanswered<P: Probe>(net: &Net<P>, future: Option<&mut FutureArrivals>, ack: &PlainAck) {
     let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
     if let Some(future) = future {
         future.record(&net.event, when, (seq, ack.number), false, ack.id);
     }
-    let ack = fast.ack_segment(ReceivedAck::of(ack));
-    let present = (net.now, net.triggered_at);
-    (net.now, net.triggered_at) = when;
-    let handle = net.pool.put(ack);
-    net.forward(fast.path.to(), handle);
-    (net.now, net.triggered_at) = present;
 }

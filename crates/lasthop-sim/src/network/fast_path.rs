@@ -77,7 +77,8 @@ impl PlainAck {
     /// What a link needs to know of it.
     fn segment(&self, size: u32) -> Segment {
         let &PlainAck { number, id, connection, .. } = self;
-        Segment { ack: number, id, flow: connection, size, attempt: 1, ..Segment::default() }
+        let (flow, flags, attempt) = (connection, Flags::ACK, 1);
+        Segment { ack: number, id, flow, size, flags, attempt, ..Segment::default() }
     }
 }
 
@@ -120,20 +121,11 @@ pub(crate) struct FastPath {
     to: NodeId,
     /// Links of the ACKs before the last one.
     acks: Box<[u32]>,
-    /// No link of the ACKs loses frames.
-    acks_are_safe: bool,
     /// No link of the ACKs loses frames, and no rate and no delay of one varies.
     acks_are_plain: bool,
     /// The last link of the ACKs, and where the ACKs on it are stored.
     last_of_acks: u32,
     ring: u32,
-}
-
-impl FastPath {
-    /// The node where it ends.
-    pub(crate) fn to(&self) -> NodeId {
-        self.to
-    }
 }
 
 /// The fast paths of a run.

@@ -37,7 +37,6 @@ impl<P: Probe> Net<P> {
             last,
             to,
             acks: acks_before.into(),
-            acks_are_safe: !acks.iter().any(loses),
             acks_are_plain: acks.iter().all(|l| plain(l) && !loses(l)),
             last_of_acks,
             ring: self.fast.ring_of_link[last_of_acks as usize],
@@ -179,13 +178,11 @@ impl<P: Probe> Net<P> {
         self.dropped(l as usize, handle, drop_reason::FULL, at);
     }
 
-    /// Transmits an ACK of `size` bytes to the sender. Returns false if it has to take the slow
-    /// path; then nothing has changed.
+    /// Transmits an ACK of `size` bytes to the sender. Returns false if it is dropped or lost.
     #[inline(always)]
     pub(crate) fn transmit_ack(&mut self, path: &FastPath, size: u32, ack: PlainAck) -> bool {
         if !path.acks_are_plain {
-            return path.acks_are_safe
-                && self.transmit_ack_over_variable_links(path, size, &{ ack });
+            return self.transmit_ack_over_variable_links(path, size, &{ ack });
         }
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
         for &l in &*path.acks {
@@ -210,7 +207,7 @@ impl<P: Probe> Net<P> {
         true
     }
 
-    /// As `transmit_ack`, where a rate or a delay varies and no link loses frames.
+    /// As `transmit_ack`, where a rate or a delay varies or a link loses frames.
     #[inline(never)]
     fn transmit_ack_over_variable_links(
         &mut self,
@@ -223,9 +220,13 @@ impl<P: Probe> Net<P> {
         for i in 0.. {
             let l = path.acks.get(i).copied().unwrap_or(path.last_of_acks);
             let link = &mut self.links[l as usize];
-            let Some((passage, _)) = link.pass_or_lose(at, triggered_at, &segment) else {
+            let Some((passage, lost)) = link.pass_or_lose(at, triggered_at, &segment) else {
                 return self.refuse_ack(l, at, size, ack);
             };
+            if lost {
+                self.lose(l, passage.0, &segment);
+                return false;
+            }
             if i == path.acks.len() {
                 self.fast.acks[path.ring as usize].push(PlainAck { passage, ..*ack });
                 let lane = link.tag;
@@ -246,7 +247,7 @@ impl<P: Probe> Net<P> {
         let present = std::mem::replace(&mut self.now, ack.sent_at);
         self.refused(l, at, &ack.segment(size));
         self.now = present;
-        true
+        false
     }
 
     /// An ACK on the fast path arrives at the end of a link now.

@@ -95,7 +95,10 @@ impl MinRtt {
     }
 
     fn get(&self) -> Option<Duration> {
-        self.now.into_iter().chain(self.before).min()
+        match (self.now, self.before) {
+            (Some(now), Some(before)) => Some(now.min(before)),
+            (now, before) => now.or(before),
+        }
     }
 }
 

@@ -143,7 +143,11 @@ impl SackRecovery {
     ) -> Turn {
         let before = stream.snd_max();
         let offset = stream.snd_nxt() - stream.snd_una();
-        let (mss, min_rtt) = (stream.mss(), self.board.rack().min_rtt());
+        let mss = stream.mss();
+        if room < u64::from(mss) && stream.has_new_segment() {
+            return Turn::Nothing;
+        }
+        let min_rtt = self.board.rack().min_rtt();
         let bursts = stream.sends_bursts();
         let burst = if bursts { stream.frame_bytes(room, min_rtt) } else { mss };
         let most = if stream.offloads() { burst } else { mss };

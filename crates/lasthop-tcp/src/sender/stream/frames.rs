@@ -33,7 +33,11 @@ impl<W: WindowRule> Stream<W> {
         let mss = u64::from(self.config.mss.max(1));
         let usable = self.rwnd.saturating_sub(self.snd_nxt - self.snd_una);
         let half = self.window().bytes(0.0) / 2;
-        let most = u64::from(self.largest_frame(min_rtt)).min(room).min(usable).min(half);
+        let most = room.min(usable).min(half);
+        if most < 2 * mss {
+            return mss as u32;
+        }
+        let most = u64::from(self.largest_frame(min_rtt)).min(most);
         (most / mss * mss).max(mss) as u32
     }
 
@@ -48,7 +52,8 @@ impl<W: WindowRule> Stream<W> {
         let room = room.min(self.rwnd.saturating_sub(self.snd_nxt - self.snd_una));
         let third = self.rwnd.min(self.window().bytes(0.0)) / 3;
         let all = self.written.saturating_sub(self.snd_nxt);
-        if room >= u64::from(self.largest_frame(min_rtt)).min(all).min(third) {
+        // The largest frame takes two divisions: it is computed last.
+        if room >= all.min(third) || room >= u64::from(self.largest_frame(min_rtt)) {
             return false;
         }
         let (Some(head), Some(srtt)) = (self.board.at(0), self.timers.rto().srtt()) else {

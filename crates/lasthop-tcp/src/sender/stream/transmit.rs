@@ -151,6 +151,13 @@ impl<W: WindowRule> Stream<W> {
         true
     }
 
+    /// At least a whole segment of new data is next to be sent.
+    #[inline(always)]
+    pub fn has_new_segment(&self) -> bool {
+        let mss = u64::from(self.config.mss);
+        self.snd_nxt == self.snd_max && self.written.saturating_sub(self.snd_nxt) >= mss
+    }
+
     /// The segment at snd_nxt, if it fits into `window` bytes from snd_una.
     #[inline]
     pub fn next_to_send(&self, window: u64) -> Option<Next> {
