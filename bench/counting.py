@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-# Runs one scenario with nothing but the native module, and prints the delivered segments.
+# Runs one scenario with nothing but the native module, and prints the delivered bytes.
 RUN = """
 import importlib.util as u, sys
 spec = u.spec_from_file_location("lasthop._native", sys.argv[1])
 native = u.module_from_spec(spec)
 spec.loader.exec_module(native)
 result = native.Scenario(open(sys.argv[2]).read()).run(1).to_dict()
-print(sum(f["delivered_bytes"] for f in result["flows"]) // 1000)
+print(sum(f["delivered_bytes"] for f in result["flows"]))
 """
 
 # The same, but prints by how much the run raises the peak of the process' memory, in KiB.
@@ -56,7 +56,7 @@ def memory(text: str, folder: str) -> float:
 
 
 def count(text: str, folder: str) -> tuple[int, int]:
-    """Instructions and delivered packets of one run of a scenario."""
+    """Instructions and delivered bytes of one run of a scenario."""
     scenario = Path(folder) / "case.toml"
     scenario.write_text(text)
     callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind.out"]
@@ -70,10 +70,14 @@ def count(text: str, folder: str) -> tuple[int, int]:
     return int(found[1]), int(done.stdout)
 
 
-def per_packet(scenario: Callable[[float], str], seconds: float, folder: str) -> float:
-    """Instructions per delivered packet between runs of T and 2 T, so without start-up."""
+def per_packet(
+    scenario: Callable[[float], str], seconds: float, folder: str, segment: int = 1000
+) -> float:
+    """Instructions per delivered packet of `segment` bytes of payload, between runs of T and 2 T, so
+    without start-up.
+    """
     short, long = (count(scenario(k * seconds), folder) for k in (1, 2))
-    return (long[0] - short[0]) / (long[1] - short[1])
+    return (long[0] - short[0]) / (long[1] // segment - short[1] // segment)
 
 
 def rustc_version() -> str:

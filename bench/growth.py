@@ -138,7 +138,7 @@ def cpu_ns(point: Point, folder: str, runs: int) -> float:
         done = subprocess.run(counting.command(file), capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return spent, int(done.stdout)
+        return spent, int(done.stdout) // 1000
 
     # Longer than for the instructions: the clock of the CPU time is coarse.
     pairs = [(once(10 * point.seconds), once(20 * point.seconds)) for _ in range(runs)]

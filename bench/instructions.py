@@ -37,15 +37,20 @@ BASELINES = HERE / "instructions.json"
 SHORTENED = {2000: 200, 100: 10}
 
 
-def _of_bench(case: speed.Case) -> tuple[Callable[[float], str], float]:
-    """The scenario of a case of the bench, and T."""
+# A scenario of any length, T, and the payload bytes of a segment.
+Counted = tuple[Callable[[float], str], float, int]
+
+
+def _of_bench(case: speed.Case) -> Counted:
+    """A case of the bench."""
     seconds = SHORTENED[case.seconds] / (2 if case.flows > 1 else 1)
-    return lambda s: case.scenario(int(s)), seconds
+    return lambda s: case.scenario(int(s)), seconds, case.segment
 
 
-CASES = {
+CASES: dict[str, Counted] = {
     **{case.name: _of_bench(case) for case in speed.CASES},
-    **{point.name: (point.scenario, point.seconds) for point in growth.POINTS},
+    **{case.name: (case.scenario, case.counted, case.segment) for case in speed.DEFAULT_CASES},
+    **{point.name: (point.scenario, point.seconds, 1000) for point in growth.POINTS},
 }
 
 
@@ -68,8 +73,9 @@ def main() -> int:
     names = [n for n in CASES if not args.cases or any(word in n for word in args.cases)]
 
     def counted(name: str) -> float:
+        scenario, seconds, segment = CASES[name]
         with tempfile.TemporaryDirectory() as folder:
-            return round(counting.per_packet(*CASES[name], folder), 1)
+            return round(counting.per_packet(scenario, seconds, folder, segment), 1)
 
     print(f"instructions per delivered packet, rustc {version}")
     found: dict[str, float] = {}

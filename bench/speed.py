@@ -1,11 +1,14 @@
-"""CPU time per delivered packet: lasthop and ns-2.35, and each scheme relative to Reno.
+"""CPU time per delivered packet: lasthop and ns-2.35, the default profile, and each scheme relative
+to Reno.
 
-    make bench            or    python bench/speed.py [--runs N] [--short] [--schemes [NAME ...]]
+    make bench            or    python bench/speed.py [--runs N] [--short]
+                                                      [--default | --schemes [NAME ...]]
 
 Each program runs the same four cases for T and for 10 T in turn. The difference of the CPU times,
 divided by the difference of delivered packets, excludes start-up. lasthop runs as `lasthop run
 --json`. The best of N runs counts. ns-2 is the program `ns` (Debian package ns2); without it only
-lasthop is timed. Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time
+lasthop is timed. Then seven runs under the default profile, `linux`, are compared with Reno under
+`ns-2.35` on 100 Mbit/s. Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time
 per packet should not depend on the rate. Finally every end-to-end scheme runs the same cases under
 the profile `rfc`, and one case under `linux`.
 """
@@ -25,6 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+TRACES = HERE.parent / "python" / "lasthop" / "data" / "traces"
 LASTHOP = Path(sys.executable).parent / "lasthop"
 
 SCENARIO = """
@@ -65,11 +69,13 @@ class Case:
     loss: float = 0.0
     scheme: str = "reno"
     profile: str = "ns-2.35"
+    # Payload bytes of a segment.
+    segment: int = 1000
 
-    def scenario(self, seconds: int) -> str:
+    def scenario(self, seconds: float) -> str:
         flow = (
-            '[[flow]]\nfrom = "fh"\nto = "mh"\napp = "bulk"\nsegment = "1000 B"\nheaders = "40'
-            ' B"\nstart = "{} ms"\n'
+            '[[flow]]\nfrom = "fh"\nto = "mh"\napp = "bulk"\n'
+            f'segment = "{self.segment} B"\nheaders = "40 B"\nstart = "{{}} ms"\n'
         )
         flows = "".join(flow.format(10 * i) for i in range(self.flows))
         loss = (
@@ -110,6 +116,46 @@ CASES = [
 ]
 
 
+# The case of the goals for the default profile.
+HEADLINE = CASES[2]
+
+
+@dataclass(frozen=True)
+class DefaultCase:
+    """`lasthop run` with options of the last hop, under the default profile: T in seconds."""
+
+    name: str
+    seconds: int
+    # T of bench/instructions.py, which counts instructions.
+    counted: int
+    hop: str
+    scheme: str
+    flows: int = 1
+    segment: int = 1448
+
+    def scenario(self, seconds: float) -> str:
+        return (
+            f'duration = "{seconds} s"\n[last_hop]\n{self.hop}rtt = "40 ms"\n'
+            f'[[flow]]\ncount = {self.flows}\n[tcp]\nscheme = "{self.scheme}"\n'
+        )
+
+
+FAST = 'rate = "100 Mbps"\n'
+LOSSY = 'loss = "1 %"\n'
+LTE = f'down = "{TRACES}/synthetic-lte.down"\nup = "{TRACES}/synthetic-lte.up"\n'
+DEFAULT_CASES = [
+    DefaultCase("default, cubic", 20, 5, FAST, "cubic"),
+    DefaultCase("default, cubic, 1 % loss", 200, 30, FAST + LOSSY, "cubic"),
+    DefaultCase("default, cubic, LTE trace", 60, 20, LTE, "cubic"),
+    DefaultCase(
+        "default, snoop, 10 Mbit/s, 1 % loss", 60, 30, 'rate = "10 Mbps"\n' + LOSSY, "snoop"
+    ),
+    DefaultCase("default, 100 flows of cubic", 10, 5, FAST, "cubic", flows=100),
+    DefaultCase("default, 100 flows of bbr", 10, 3, FAST, "bbr", flows=100),
+    DefaultCase("default, bbr3, 1 % loss", 20, 5, FAST + LOSSY, "bbr3"),
+]
+
+
 def cpu(command: list[str]) -> tuple[float, str]:
     """CPU seconds of a command, and its output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -118,11 +164,11 @@ def cpu(command: list[str]) -> tuple[float, str]:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, output
 
 
-def lasthop(case: Case, seconds: int, folder: str) -> tuple[float, int]:
+def lasthop(case: Case | DefaultCase, seconds: int, folder: str) -> tuple[float, int]:
     file = Path(folder) / "case.toml"
     file.write_text(case.scenario(seconds))
     time, output = cpu([str(LASTHOP), "run", str(file), "--json"])
-    return time, sum(f["delivered_bytes"] for f in json.loads(output)["flows"]) // 1000
+    return time, sum(f["delivered_bytes"] for f in json.loads(output)["flows"]) // case.segment
 
 
 def ns2(case: Case, seconds: int, folder: str) -> tuple[float, int]:
@@ -206,6 +252,24 @@ def time_overflow(runs: int, folder: str) -> None:
     print()
 
 
+def compare_default(runs: int, folder: str, short: bool) -> None:
+    """CPU time per delivered segment under the default profile, relative to the headline."""
+    print(f"{'default profile':38s} {'ns/segment':>12s} {'ratio':>6s}")
+    headline = math.nan
+    for case in (HEADLINE, *DEFAULT_CASES):
+        seconds = max(1, case.seconds // 10) if short else case.seconds
+        pairs = [
+            (lasthop(case, seconds, folder), lasthop(case, 10 * seconds, folder))
+            for _ in range(runs)
+        ]
+        spent = min(much for _, (much, _) in pairs) - min(little for (little, _), _ in pairs)
+        (_, few), (_, many) = pairs[0]
+        each = spent / (many - few) * 1e9
+        headline = each if case is HEADLINE else headline
+        print(f"{case.name:38s} {each:12.1f} {each / headline:6.1f}", flush=True)
+    print()
+
+
 def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
     """Time the four cases and start-up."""
     programs = {"lasthop": lasthop} | ({"ns-2": ns2} if shutil.which("ns") else {})
@@ -255,6 +319,9 @@ def main() -> None:
     )
     parser.add_argument("--short", action="store_true", help="a tenth of the simulated time")
     parser.add_argument(
+        "--default", action="store_true", help="only the cases under the default profile"
+    )
+    parser.add_argument(
         "--schemes",
         nargs="*",
         metavar="NAME",
@@ -262,8 +329,11 @@ def main() -> None:
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if options.default:
+            return compare_default(options.runs, folder, options.short)
         if options.schemes is None:
             compare_with_ns2(options.runs, folder, options.short)
+            compare_default(options.runs, folder, options.short)
             time_overflow(min(options.runs, 3), folder)
         compare_schemes(options.schemes or [], min(options.runs, 3), folder, options.short)
 
