@@ -256,7 +256,8 @@ def compare_default(runs: int, folder: str, short: bool) -> None:
     """CPU time per delivered segment under the default profile, relative to the headline."""
     print(f"{'default profile':38s} {'ns/segment':>12s} {'ratio':>6s}")
     headline = math.nan
-    for case in (HEADLINE, *DEFAULT_CASES):
+    cases: list[Case | DefaultCase] = [HEADLINE, *DEFAULT_CASES]
+    for case in cases:
         seconds = max(1, case.seconds // 10) if short else case.seconds
         pairs = [
             (lasthop(case, seconds, folder), lasthop(case, 10 * seconds, folder))
