@@ -90,8 +90,8 @@ fn send_beyond<P: Probe>(
 
 /// The receiver of a connection answers a segment, at the time of its arrival, with an ACK: its
 /// number, and the bytes of the segment or 0 for a duplicate ACK; the window that it advertises and
-/// the timestamp that it echoes. `future`: where the arrival is recorded if the ACK gets lost; `None`
-/// if it is recorded already.
+/// the timestamp that it echoes. `future`: where the arrival is recorded if the ACK gets lost;
+/// `None` if it is recorded already.
 #[inline(always)]
 fn answer<P: Probe>(
     net: &mut Net<P>,

@@ -156,10 +156,13 @@ fn delayed_acks_between_the_arrivals_of_another_flow() {
 /// rate varies.
 #[test]
 fn flows_over_links_whose_rate_varies() {
-    for (profile, loss) in [(ProfileName::Ns235, 0.0), (ProfileName::Rfc, 0.01)] {
+    let linux = ProfileName::Linux;
+    let cases = [(ProfileName::Ns235, 0.0), (ProfileName::Rfc, 0.01), (linux, 0.0), (linux, 0.01)];
+    for (profile, loss) in cases {
         let mut flows = vec![flow("newreno", profile, App::Bulk); 3];
         for (i, f) in flows.iter_mut().enumerate() {
             (f.name, f.start) = (format!("flow {i}"), ms(7 * i as u64));
+            f.profile.segmentation_offload = false;
         }
         for varies in [[DOWN, DOWN], [UP, UP], [DOWN, UP]] {
             let mut net = last_hop(flows.clone(), Duration::secs(20));

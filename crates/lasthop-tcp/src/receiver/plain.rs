@@ -7,9 +7,9 @@ use lasthop_core::units::Time;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the fast path is a file apart")]
 impl Receiver {
-    /// True if a segment of `len` bytes at `seq`, without marks and with no option but the timestamp
-    /// `stamp` (0: none), is the next one in the usual course of things: [`Self::take_plain`] may
-    /// take it.
+    /// True if a segment of `len` bytes at `seq`, without marks and with no option but the
+    /// timestamp `stamp` (0: none), is the next one in the usual course of things:
+    /// [`Self::take_plain`] may take it.
     #[inline(always)]
     pub fn expects(&self, seq: u64, len: u32, stamp: u32) -> bool {
         self.plain
@@ -18,8 +18,8 @@ impl Receiver {
             && self.paws.is_recent(stamp)
     }
 
-    /// Takes a segment that it expects and that arrives at `now`; `stamps` are its timestamp and the
-    /// one that it echoes (0: none). Returns the window that its ACK advertises; the ACK has no
+    /// Takes a segment that it expects and that arrives at `now`; `stamps` are its timestamp and
+    /// the one that it echoes (0: none). Returns the window that its ACK advertises; the ACK has no
     /// option but timestamps, and its number is the end of the segment. `None` if the ACK is
     /// delayed.
     #[inline(always)]
@@ -45,8 +45,8 @@ impl Receiver {
         self.paws.recent()
     }
 
-    /// The rest of `take_plain` where ACKs are those of Linux: as `on_data`, where the segment is the next one,
-    /// nothing is missing, and no ACK has to go out for another reason.
+    /// The rest of `take_plain` where ACKs are those of Linux: as `on_data`, where the segment is
+    /// the next one, nothing is missing, and no ACK has to go out for another reason.
     #[inline(never)]
     fn take_as_linux(&mut self, now: Time, len: u32, (stamp, echo): (u32, u32)) -> Option<u32> {
         if self.timestamps && self.rcv_nxt - u64::from(len) <= self.last_ack {
@@ -133,8 +133,8 @@ impl Receiver {
             && self.growth.is_none()
     }
 
-    /// As `usual`, but the ACK engine of Linux says what is acknowledged at once, and the window may
-    /// grow.
+    /// As `usual`, but the ACK engine of Linux says what is acknowledged at once, and the window
+    /// may grow.
     fn acks_as_linux(&self) -> bool {
         self.linux_acks.as_ref().is_some_and(|acks| acks.rtt().is_some())
             && self.delays_acks()

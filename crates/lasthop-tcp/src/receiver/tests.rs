@@ -352,21 +352,22 @@ fn quick_acks_last_for_22_segments_on_linux() {
 
 proptest! {
     /// A receiver that takes segments by `take_plain` and `take_beyond` where it expects them
-    /// answers as one that takes all of them as segments: with and without delayed ACKs, with
-    /// segments in any order, and with the timer.
+    /// answers as one that takes all of them as segments: with and without delayed ACKs, with those
+    /// of Linux, with segments in any order, and with the timer.
     #[test]
     fn expected_segments_are_answered_as_others(
-        delayed in any::<bool>(),
-        sack in any::<bool>(),
+        (delayed, sack, linux, stamped) in any::<(bool, bool, bool, bool)>(),
         steps in prop::collection::vec((0u64..12, 0u64..150), 1..60),
     ) {
         let (mut usual, mut fast) = (Log::default(), Log::default());
-        let config = ReceiverConfig {
-            flow: 1, to: 0, headers: 40, mss: 1000, buffer: 20_000, manual_read: false,
-        };
+        let buffer = if linux { 200_000 } else { 20_000 };
+        let config =
+            ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer, manual_read: false };
+        let (name, timestamps) =
+            if linux { (ProfileName::Linux, stamped) } else { (ProfileName::Rfc, false) };
         let delayed_ack = DelayedAck::Switch(delayed);
-        let profile =
-            Profile { sack, timestamps: false, delayed_ack, ..Profile::named(ProfileName::Rfc) };
+        let profile = Profile { sack, timestamps, delayed_ack, ..Profile::named(name) };
+        let stamps = |flags: Flags| if timestamps { flags.with(Flags::TIMESTAMPS) } else { flags };
         let [mut a, mut b] = [0; 2].map(|_| Receiver::new(config.clone(), &profile, None));
         let syn = Segment { flags: Flags::SYN, forward: true, ..Segment::default() };
         a.on_segment(Time::ZERO, &syn, &mut usual);
@@ -381,12 +382,15 @@ proptest! {
             // Mostly the next segment, sometimes one before it or beyond the window.
             let place = (a.rcv_nxt() / 1000 + ahead.saturating_sub(6)).saturating_sub(ahead / 11);
             let seq = 1000 * place;
+            let ts_value = if timestamps { timestamp(now) } else { 0 };
+            let ts_echo = ts_value.saturating_sub(20_000);
+            let flags = stamps(Flags::ACK);
             let data = Segment {
-                seq, len: 1000, flags: Flags::ACK, forward: true, ..Segment::default()
+                seq, len: 1000, flags, ts_value, ts_echo, forward: true, ..Segment::default()
             };
             a.on_segment(now, &data, &mut usual);
-            let ack = if b.expects(seq, 1000, 0) {
-                b.take_plain(now, 1000, (0, 0)).map(|window| (seq + 1000, window))
+            let ack = if b.expects(seq, 1000, ts_value) {
+                b.take_plain(now, 1000, (ts_value, ts_echo)).map(|window| (seq + 1000, window))
             } else if b.expects_beyond(seq, 1000) {
                 prop_assert!(!sack);
                 Some(b.take_beyond(seq, 1000))
@@ -395,11 +399,11 @@ proptest! {
                 None
             };
             if let Some((ack, window)) = ack {
-                let (flow, to, flags) = (1, 0, Flags::ACK);
-                let (size, attempt) = (b.plain_ack_size(), 1);
+                let (flow, to, flags) = (1, 0, stamps(Flags::ACK));
+                let (size, attempt, ts_echo) = (b.plain_ack_size(), 1, b.echoed_stamp());
                 let segment =
                     Segment { ack, window, flow, to, flags, size, attempt, ..Segment::default() };
-                fast.send(segment, SendReason::Control);
+                fast.send(Segment { ts_value, ts_echo, ..segment }, SendReason::Control);
             }
             prop_assert_eq!(&usual.0, &fast.0);
             prop_assert_eq!(a.deadline().0, b.deadline().0);
