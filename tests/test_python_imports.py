@@ -27,7 +27,7 @@ FLOORS = [
     ("tables",),
     ("plotting",),
     ("pages",),
-    ("inspection", "live", "reporting", "reproduction", "traces"),
+    ("evaluation", "inspection", "live", "reporting", "reproduction", "traces"),
     ("single_run",),
     ("runs", "batches"),
     ("advice",),

@@ -1,0 +1,1 @@
+"""The trial of a congestion control by the criteria of RFC 9743: suite, runs, verdicts, card."""
