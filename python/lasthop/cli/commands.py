@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 #: In the order of `lasthop --help`.
 NAMES = (
     *("schemes", "run", "inspect", "compare", "reproduce", "replay", "link", "validate", "sweep"),
-    *("merge", "report", "check", "trace", "advise", "new", "schema", "doctor"),
+    *("evaluate", "merge", "report", "check", "trace", "advise", "new", "schema", "doctor"),
 )
 
 
