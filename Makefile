@@ -33,7 +33,7 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-python test-rust test-rust-beside test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site clean
+.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-python test-rust test-rust-beside test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site evaluation-cards clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -187,11 +187,15 @@ validation: build ## carry the real transfers that are missing (root), simulate 
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
 	$(BIN)/python -m fidelity.expected $(OUT)
 
-docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the profiles' table of docs/scenario.md, the reference of the crates in target/doc
+docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the tables of docs/scenario.md and docs/evaluation.md, the reference of the crates in target/doc
 	$(BIN)/python tools/scheme_pages.py
 	$(BIN)/python tools/scheme_figures.py
 	$(BIN)/python tools/profile_table.py
+	$(BIN)/python tools/evaluation_tables.py
 	cargo doc --workspace --no-deps --quiet
+
+evaluation-cards: build ## docs/evaluation-cards.md, the cards of all schemes: an hour of CPU time; QUICK=--quick ten minutes
+	$(BIN)/python tools/evaluation_tables.py --cards $(QUICK)
 
 docs-site: build $(VENV)/.docs ## the docs site, into target/docs-site/html
 	cargo doc --workspace --no-deps --quiet

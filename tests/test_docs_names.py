@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import evaluation_tables
 import profile_table
 import pytest
 from pages import PAGES, ROOT, SCENARIO_PAGE, inline_code
@@ -36,6 +37,7 @@ NS3_RULES = (
 
 #: Options of other programs -> the file that defines them.
 OTHER_OPTIONS = {
+    "--cards": "tools/evaluation_tables.py",
     "--check": "tools/make_traces.py",
     "--memory": "bench/growth.py",
     "--schemes": "bench/speed.py",
@@ -230,3 +232,10 @@ def test_the_page_about_own_rules_lists_methods_and_arguments() -> None:
 def test_links_have_targets(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
         assert re.match(r"https?://", target) or (page.parent / target).exists(), target
+
+
+def test_the_tables_of_the_suite_of_evaluate_are_those_of_its_files() -> None:
+    page = evaluation_tables.FILE.read_text(encoding="utf-8")
+    assert evaluation_tables.page(page) == page, "docs/evaluation.md: `make docs`"
+    for section, title in evaluation_tables.RFC9743.items():
+        assert f"| {section} | {title} |" in page

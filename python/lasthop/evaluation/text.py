@@ -16,7 +16,7 @@ SIGNS: Mapping[str, str] = {"better": "+", "no worse": "=", "worse": "!", "undec
 
 def unit_of(number: Number) -> tuple[float, str]:
     """Factor from the unit of the metric to that of a table, and that unit."""
-    if len(number.parts) == 2 or _key(number) in metrics.SHARES:
+    if len(number.parts) == 2 or (_key(number) in metrics.SHARES and _key(number) != "jain"):
         return 100.0, "%"
     if _key(number).endswith("_bps"):
         return 1e-6, "Mbit/s"

@@ -1,0 +1,197 @@
+"""The tables of docs/evaluation.md, from the suite of `lasthop evaluate`: `make docs`.
+
+With `--cards`, docs/evaluation-cards.md is written as well, from the cards of all schemes of the
+catalogue: an hour of CPU time, with `--quick` ten minutes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from lasthop import catalogue
+from lasthop.evaluation import suite, text, trial
+from lasthop.evaluation.judge import OUTCOMES
+from lasthop.evaluation.suite import CellFile, Number, Suite
+from lasthop.experiments.store import write_whole
+
+DOCS = Path(__file__).parents[1] / "docs"
+FILE = DOCS / "evaluation.md"
+CARDS = DOCS / "evaluation-cards.md"
+BEGIN = "<!-- tables of the suite: made by `make docs`; do not edit -->"
+END = "<!-- end of the tables -->"
+
+#: Sections of RFC 9743 that evaluate a congestion control, with the RFC's own verb where it has one.
+RFC9743 = {
+    "5.1.1": "Protection Against Congestion Collapse",
+    "5.1.2": "Protection Against Bufferbloat",
+    "5.1.3": "Protection Against High Packet Loss",
+    "5.1.4": "Fairness within the Proposed Congestion Control Algorithm",
+    "5.1.5": "Short Flows",
+    "5.2.1": "Existing General-Purpose Congestion Control",
+    "5.2.2": "Real-Time Congestion Control",
+    "5.2.3": "Short and Long Flows",
+    "5.3.1": "Differences with Congestion Control Principles",
+    "5.3.2": "Incremental Deployment",
+    "6.1": "Paths with Tail-drop Queues",
+    "6.2": "Tunnel Behavior",
+    "6.3": "Wired Paths",
+    "6.4": "Wireless Paths",
+    "7.1": "Active Queue Management (AQM)",
+    "7.2": "Operation with the Envelope Set by Network Circuit Breakers",
+    "7.3": "Paths with Varying Delay",
+    "7.4": "Internet of Things and Constrained Nodes",
+    "7.5": "Paths with High Delay",
+    "7.6": "Misbehaving Nodes",
+    "7.7": "Extreme Packet Reordering",
+    "7.8": "Transient Events",
+    "7.9": "Sudden Changes in the Path",
+    "7.10": "Multipath Transport",
+    "7.11": "Data Centers",
+}
+#: Why a section has no cell.
+WITHOUT = {
+    "5.3.1": "a question to a document",
+    "5.3.2": "a question to a document; the catalogue says what must change",
+    "6.2": "no tunnels are simulated",
+    "7.6": "no receivers that lie (optimistic ACKs, false D-SACK) are simulated",
+    "7.10": "no multipath transport is simulated",
+    "7.11": "no data centres are simulated",
+}
+#: Example test cases of draft-ietf-ccwg-bbr, by their order there.
+BBR = {
+    1: "Exiting STARTUP on bandwidth plateau",
+    12: "Expected STARTUP bandwidth on a link with aggregation",
+    13: "Expected cruise bandwidth on a link with aggregation",
+    14: "Sub-packet BDPs",
+    15: "Increasing bandwidth 10x",
+    16: "Decreasing bandwidth 10x",
+    17: "Token bucket policers",
+    18: "Spurious fast recovery",
+    19: "Spurious RTO recovery",
+}
+
+
+def _files(the_suite: Suite) -> Iterator[tuple[str, CellFile]]:
+    for group in the_suite.groups:
+        for file in group.files:
+            yield group.letter, file
+
+
+def _cells(file: CellFile) -> int:
+    found = 1
+    for values in file.vary.values():
+        found *= len(values)
+    return found
+
+
+def _allowed(number: Number) -> str:
+    if number.limit is not None:
+        word = "at least" if number.better == "higher" else "at most"
+        return f"{word} {text.value(number, number.limit, with_unit=True)}"
+    if number.margin_is_share:
+        return f"{100 * number.margin:g} % of CUBIC's"
+    return text.value(number, number.margin, with_unit=True)
+
+
+def cells_table(the_suite: Suite) -> str:
+    """A row for each number of each file."""
+    rows = ["| file | scenario | cells | number | better | margin or limit |"]
+    rows.append("| --- | --- | ---: | --- | --- | --- |")
+    for letter, file in _files(the_suite):
+        for i, number in enumerate(file.numbers):
+            about = [f"{letter} `{file.id}`", file.title, str(_cells(file))] if i == 0 else [""] * 3
+            rows.append(
+                f"| {' | '.join(about)} | {number.name} | {number.better} | {_allowed(number)} |"
+            )
+    return "\n".join(rows)
+
+
+def rfc_table(the_suite: Suite) -> str:
+    """A row for each section of RFC 9743."""
+    rows = ["| RFC 9743 | title | cells |", "| --- | --- | --- |"]
+    for section, title in RFC9743.items():
+        found = [f"`{f.id}`" for _, f in _files(the_suite) if section in f.rfc9743]
+        rows.append(f"| {section} | {title} | {', '.join(found) or f'none: {WITHOUT[section]}'} |")
+    return "\n".join(rows)
+
+
+def bbr_table(the_suite: Suite) -> str:
+    """A row for each example test case that has a cell."""
+    rows = ["| no. | example test case | cells |", "| ---: | --- | --- |"]
+    for case, title in BBR.items():
+        found = [f"`{f.id}`" for _, f in _files(the_suite) if case in f.bbr]
+        rows.append(f"| {case} | {title} | {', '.join(found)} |")
+    return "\n".join(rows)
+
+
+def tables(the_suite: Suite) -> str:
+    """All tables, with their headings."""
+    total = sum(_cells(f) for _, f in _files(the_suite))
+    numbers = sum(_cells(f) * len(f.numbers) for _, f in _files(the_suite))
+    return "\n\n".join(
+        [
+            f"Suite {the_suite.version}: {total} cells with {numbers} numbers, hash"
+            f" `{the_suite.sha256[:12]}`.",
+            "### Cells, numbers and margins",
+            cells_table(the_suite),
+            "### Sections of RFC 9743",
+            rfc_table(the_suite),
+            "### Example test cases of draft-ietf-ccwg-bbr",
+            bbr_table(the_suite),
+        ]
+    )
+
+
+def page(found: str) -> str:
+    """The page with its tables made again."""
+    made, count = re.subn(
+        rf"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})",
+        lambda _: "\n" + tables(suite.read()) + "\n\n",
+        found,
+        flags=re.DOTALL,
+    )
+    if count != 1:
+        raise SystemExit(f"{FILE} must have the lines {BEGIN} and {END} once each")
+    return made
+
+
+def cards_page(the_suite: Suite, quick: bool) -> str:
+    """The table of the cards of all schemes of the catalogue."""
+    names = [e["name"] for e in catalogue.entries() if not e["simulation_only"]]
+    cards = trial.evaluate(
+        the_suite, names, quick=quick, report=lambda m: print(m, file=sys.stderr)
+    )
+    cards.sort(key=lambda card: (card.tally()["worse"], card.scheme))
+    letters = [g.letter for g in the_suite.groups]
+    lines = [
+        "# Cards of all schemes",
+        "",
+        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)), sorted by"
+        " the",
+        "number of rows that are worse than CUBIC's. Agents have their default sender. The first"
+        " columns",
+        "count the verdicts over the card; those of the groups have better / no worse / worse /"
+        " undecided.",
+        f"Suite {the_suite.version}, hash `{the_suite.sha256[:12]}`"
+        f"{', the form of `--quick`' if quick else ''},",
+        f"{len(cards[0].seeds)} seeds; made by `tools/evaluation_tables.py --cards"
+        f"{' --quick' if quick else ''}`.",
+        "",
+        "| scheme | " + " | ".join([*OUTCOMES, *letters]) + " |",
+        "| --- |" + " ---: |" * len(OUTCOMES) + " --- |" * len(letters),
+    ]
+    for card in cards:
+        groups = [" / ".join(map(str, card.tally(g.id).values())) for g in the_suite.groups]
+        counts = map(str, card.tally().values())
+        lines.append(f"| `{card.scheme}` | {' | '.join([*counts, *groups])} |")
+    titles = ", ".join(f"{g.letter}: {g.title.lower()}" for g in the_suite.groups)
+    return "\n".join([*lines, "", f"{titles}.", ""])
+
+
+if __name__ == "__main__":
+    write_whole(FILE, page(FILE.read_text(encoding="utf-8")))
+    if "--cards" in sys.argv[1:]:
+        write_whole(CARDS, cards_page(suite.read(), "--quick" in sys.argv[1:]))
