@@ -262,6 +262,11 @@ def test_several_schemes_have_a_folder_each_and_json_has_all(
     assert [c["scheme"] for c in cards] == ["reno", "cubic:beta=0.8"]
     assert (tmp_path / "reno" / "card.json").is_file()
     assert (tmp_path / "cubic-beta-0.8" / "card.html").is_file()
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="([^"]*card.html)"', index) == [
+        "reno/card.html",
+        "cubic-beta-0.8/card.html",
+    ]
 
 
 def test_the_gate_decides_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,8 @@ from lasthop.experiments.store import sole_writer, write_whole
 
 FILES: Final = ("card.json", "card.html", "badge.svg", "badge.txt")
 SCENARIOS: Final = "scenarios"
+#: Table of several cards.
+INDEX: Final = "index.html"
 #: Colours of the badge's right half: nothing worse, something worse.
 _GREEN, _ORANGE = "#00634a", "#a13a00"
 #: Approximate width of a character of the badge, in pixels.
@@ -43,7 +45,11 @@ def write(cards: Sequence[Card], folder: str | Path, command: str) -> list[str]:
             (here / SCENARIOS).mkdir(parents=True, exist_ok=True)
             for file, content in _contents(card, command):
                 write_whole(here / file, content)
-            written += [(Path(name) / file).as_posix() for file in (*FILES, f"{SCENARIOS}/")]
+            files = [*FILES, SCENARIOS] if len(cards) == 1 else [""]
+            written += [(Path(name) / file).as_posix() for file in files]
+        if len(cards) > 1:
+            write_whole(top / INDEX, page.index(cards, names, command))
+            written.insert(0, INDEX)
     return written
 
 

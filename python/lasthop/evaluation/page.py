@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from lasthop import pages
 from lasthop.evaluation import text
@@ -40,6 +41,32 @@ def render(card: Card, command: str) -> str:
     )
 
 
+def index(cards: Sequence[Card], folders: Sequence[str], command: str) -> str:
+    """The page of several cards: a table that sorts, with a row for each."""
+    groups = cards[0].groups
+    return pages.render(
+        "evaluation_index.html",
+        title=f"{len(cards)} schemes beside {cards[0].suite.baseline}",
+        scripts=["sort.js"],
+        styles=["evaluation.css"],
+        values={
+            "card": cards[0],
+            "command": command,
+            "outcomes": OUTCOMES,
+            "groups": [group for group, _ in groups],
+            "rows": [
+                {
+                    "scheme": card.scheme,
+                    "link": f"{quote(folder)}/card.html",
+                    "tally": list(card.tally().values()),
+                    "worse": [card.tally(group.id)["worse"] for group, _ in groups],
+                }
+                for card, folder in zip(cards, folders, strict=True)
+            ],
+        },
+    )
+
+
 def scenario_file(cell: CellResult) -> str:
     """Name of the scenario of a cell in the folder of the card."""
     return f"{cell.id.replace('/', '-')}.toml"
@@ -68,14 +95,14 @@ def _files(card: Card, entries: Sequence[Entry]) -> list[dict[str, Any]]:
         found.append(
             {
                 "about": about,
-                "grids": _grids(of_file) if len(about.vary) > 1 else [],
+                "grids": _grids(card, of_file) if len(about.vary) > 1 else [],
                 "rows": [_row(card, e) for e in of_file],
             }
         )
     return found
 
 
-def _grids(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+def _grids(card: Card, entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """A heat map for each number: the values of the last key are the columns."""
     vary = entries[0].cell.file.vary
     keys = list(vary)
@@ -99,7 +126,8 @@ def _grids(entries: Sequence[Entry]) -> list[dict[str, Any]]:
         grids.append(
             {
                 "name": number.name + (f" ({unit})" if unit else ""),
-                "key": keys[-1],
+                "reference": card.suite.baseline if number.limit is None else "limit",
+                "key": " \\ ".join([", ".join(keys[:-1]), keys[-1]]),
                 "columns": list(vary[keys[-1]]),
                 "rows": list(rows.items()),
             }
@@ -141,4 +169,4 @@ def _bar(entry: Entry) -> dict[str, float] | None:
     }
 
 
-__all__ = ["inspect_command", "render", "scenario_file"]
+__all__ = ["index", "inspect_command", "render", "scenario_file"]

@@ -16,7 +16,7 @@ from lasthop.evaluation.suite import CellFile, Number, Suite
 from lasthop.experiments import blocks, observing, plan, pool
 from lasthop.experiments.blocks import Block
 from lasthop.experiments.observing import Finished
-from lasthop.experiments.plan import Case, Plan
+from lasthop.experiments.plan import JOINT_SEPARATOR, Case, Plan
 from lasthop.experiments.pool import Outcome
 from lasthop.progress import Progress
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     #: Runs of a case: a row per seed, a column per metric.
     Table = dict[int, NDArray[np.float64]]
+
+
+#: Keys that say when something is measured.
+MEASURING = ("duration", "measure.from")
 
 
 @dataclass(frozen=True)
@@ -169,11 +173,19 @@ def _card(
 
 def _cell(part: _Part, point: int, label: str) -> CellResult:
     case = next(c for c in part.plan.cases if (c.point, c.label) == (point, label))
-    values = ", ".join(part.plan.points[point].values())
-    name = part.file.names[point] if part.file.names else values
+    name = part.file.names[point] if part.file.names else _name(part.plan.points[point])
     return CellResult(
         part.group, part.file, point, name, dict(part.plan.points[point]), case.scenario.filled
     )
+
+
+def _name(point: Mapping[str, str]) -> str:
+    """The varied values, without the times of measuring, which follow from the others."""
+    values = []
+    for joined, value in point.items():
+        pairs = zip(joined.split(JOINT_SEPARATOR), value.split(JOINT_SEPARATOR), strict=True)
+        values.append(JOINT_SEPARATOR.join(v for k, v in pairs if k not in MEASURING))
+    return ", ".join(values)
 
 
 def _values(
