@@ -23,7 +23,7 @@ CARDS = DOCS / "evaluation-cards.md"
 BEGIN = "<!-- tables of the suite: made by `make docs`; do not edit -->"
 END = "<!-- end of the tables -->"
 
-#: Sections of RFC 9743 that evaluate a congestion control, with the RFC's own verb where it has one.
+#: Sections of RFC 9743 that evaluate a congestion control.
 RFC9743 = {
     "5.1.1": "Protection Against Congestion Collapse",
     "5.1.2": "Protection Against Bufferbloat",
@@ -169,16 +169,14 @@ def cards_page(the_suite: Suite, quick: bool) -> str:
     lines = [
         "# Cards of all schemes",
         "",
-        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)), sorted by"
-        " the",
-        "number of rows that are worse than CUBIC's. Agents have their default sender. The first"
-        " columns",
-        "count the verdicts over the card; those of the groups have better / no worse / worse /"
-        " undecided.",
-        f"Suite {the_suite.version}, hash `{the_suite.sha256[:12]}`"
-        f"{', the form of `--quick`' if quick else ''},",
-        f"{len(cards[0].seeds)} seeds; made by `tools/evaluation_tables.py --cards"
-        f"{' --quick' if quick else ''}`.",
+        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)). The rows",
+        'are sorted by the number of verdicts "worse". Agents have their default sender. The first',
+        "columns count the verdicts over the card; those of the groups have better / no worse / worse",
+        "/ undecided.",
+        "",
+        f"Suite {the_suite.version}, hash `{the_suite.sha256[:12]}`, {len(cards[0].seeds)} seeds"
+        f"{', the form of `--quick`' if quick else ''}; made by",
+        f"`make evaluation-cards{' QUICK=--quick' if quick else ''}`.",
         "",
         "| scheme | " + " | ".join([*OUTCOMES, *letters]) + " |",
         "| --- |" + " ---: |" * len(OUTCOMES) + " --- |" * len(letters),

@@ -27,9 +27,8 @@ def add_parser(commands: Any) -> None:
         ),
         **common.examples(
             "lasthop evaluate bbr3",
-            "lasthop evaluate mine.py:MyRule --quick",
-            "lasthop evaluate bbr3 vegas --out cards",
-            "lasthop evaluate mine.py:MyRule --gate harm,safety",
+            "lasthop evaluate bbr3 vegas --quick --only safety,sudden-change --out cards",
+            "lasthop evaluate mine.py:MyRule --quick --only safety/feedback-lost --gate safety",
         ),
     )
     evaluate.add_argument(
