@@ -169,10 +169,10 @@ def cards_page(the_suite: Suite, quick: bool) -> str:
     lines = [
         "# Cards of all schemes",
         "",
-        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)). The rows",
-        'are sorted by the number of verdicts "worse". Agents have their default sender. The first',
-        "columns count the verdicts over the card; those of the groups have better / no worse / worse",
-        "/ undecided.",
+        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)). The",
+        'rows are sorted by the number of verdicts "worse". Agents have their default sender.',
+        "The first columns count the verdicts over the card; those of the groups have better / no",
+        "worse / worse / undecided.",
         "",
         f"Suite {the_suite.version}, hash `{the_suite.sha256[:12]}`, {len(cards[0].seeds)} seeds"
         f"{', the form of `--quick`' if quick else ''}; made by",
