@@ -54,7 +54,7 @@ ONLY_READ = {
 }
 #: Command lines that only `make test-long` runs, and why.
 LONG = {
-    "lasthop evaluate bbr3": "2000 runs, 160 s of CPU time",
+    "lasthop evaluate bbr3": "6000 runs, 205 s of CPU time",
     "lasthop reproduce zeng2006": "13 figures",
     "lasthop reproduce zeng2006/fig15": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
