@@ -398,3 +398,19 @@ fn more_than_the_capacity_of_a_cell_is_detected() {
         violations(&net, &events)
     );
 }
+
+/// The sender discards an ACK with an older timestamp (PAWS, RFC 7323, section 5), here at node 0.
+#[test]
+fn the_window_of_an_overtaken_ack_is_not_in_force() {
+    let closed = |age: u32| {
+        let is_ack = |e: &Seen| e.kind == Kind::AckReceived && e.node == 0;
+        tampered(is_ack, 20, |e| {
+            on_segment(e, |s| {
+                s.window = 1;
+                s.ts_value = s.ts_value.wrapping_sub(age);
+            });
+        })
+    };
+    assert!(closed(0).contains("the receive window ends at"));
+    assert!(!closed(1_000_000).contains("the receive window ends at"));
+}

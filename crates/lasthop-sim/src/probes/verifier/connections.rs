@@ -23,6 +23,8 @@ pub(super) struct ConnectionModel {
     /// After the handshake: the receive window as last advertised, and the highest right edge so
     /// far.
     pub window: Option<(u64, u64)>,
+    /// The newest timestamp of an ACK. The sender may discard ACKs with older ones (PAWS).
+    pub newest_timestamp: u32,
     /// Data below `acknowledged` are acknowledged; data below `sent_to` were sent.
     pub acknowledged: u64,
     pub sent_to: u64,
@@ -94,6 +96,7 @@ impl ConnectionModel {
                 _ => None,
             },
             window: None,
+            newest_timestamp: 0,
             acknowledged: 0,
             sent_to: 0,
             in_order: 0,
@@ -193,6 +196,7 @@ impl ConnectionModel {
         if s.flags.has(Flags::SYN) {
             let window = u64::from(s.window);
             self.window = self.window.or(Some((window, window)));
+            self.newest_timestamp = s.ts_value;
             return Ok(());
         }
         let Some((window, right_edge)) = self.window else { return Ok(()) };
@@ -202,10 +206,15 @@ impl ConnectionModel {
                 s.ack, e.node, self.sent_to
             ));
         }
-        let fresh = s.ack >= self.acknowledged;
-        let edge = s.ack + u64::from(s.window);
-        self.window =
-            Some((if fresh { u64::from(s.window) } else { window }, right_edge.max(edge)));
+        let advertised = u64::from(s.window);
+        let overtaken = self.newest_timestamp.wrapping_sub(s.ts_value) as i32 > 0;
+        let latest = match (s.ack >= self.acknowledged, overtaken) {
+            (false, _) => window,
+            (true, true) => window.max(advertised),
+            (true, false) => advertised,
+        };
+        self.newest_timestamp = if overtaken { self.newest_timestamp } else { s.ts_value };
+        self.window = Some((latest, right_edge.max(s.ack + advertised)));
         self.last_ack = (e.t, self.flight());
         self.last_report = if s.flags.has(Flags::REPORT) { Some(e.t) } else { self.last_report };
         self.acknowledged = self.acknowledged.max(s.ack);
