@@ -199,6 +199,30 @@ fn closed_ports_refuse_and_resets_pass() {
 }
 
 #[test]
+fn a_connection_whose_client_goes_away_while_it_is_opened_is_reset() {
+    let mut link = Link::new();
+    // The server's end asks the mobile, whose answer comes after 40 ms, when nobody waits for it.
+    let id = link.server.connect(link.now, address(1, 5000), address(2, 22)).unwrap();
+    link.run_for(Duration::millis(10));
+    let _ = link.server.with(id, |c| c.abort());
+    link.server.release(link.now, id);
+    link.run_for(Duration::millis(200));
+    let accepted = link.mobile.accept().unwrap();
+    assert_eq!(link.mobile.get(accepted).unwrap().end(), Some(End::Reset));
+    assert_eq!(link.end.next(), Time::NEVER);
+
+    // The mobile asks the server, which accepts at once.
+    let id = link.mobile.connect(link.now, address(2, 5000), address(1, 80)).unwrap();
+    link.run_for(Duration::millis(10));
+    let _ = link.mobile.with(id, |c| c.abort());
+    link.mobile.release(link.now, id);
+    link.run_for(Duration::millis(200));
+    let accepted = link.server.accept().unwrap();
+    assert_eq!(link.server.get(accepted).unwrap().end(), Some(End::Reset));
+    assert_eq!(link.end.next(), Time::NEVER);
+}
+
+#[test]
 fn other_protocols_pass() {
     let mut link = Link::new();
     let datagram = Datagram { source: address(2, 9), destination: address(1, 53), payload: b"x" };

@@ -178,6 +178,8 @@ impl<D: Device> OwnEnd<D> {
         self.copy(now, side.other(), beyond);
         self.end(now, side, id);
         self.end(now, side.other(), beyond);
+        self.drop_unaccepted(now, side, id);
+        self.drop_unaccepted(now, side.other(), beyond);
     }
 
     /// Moves what has arrived on one side to the other, and passes the end of the data on.
@@ -214,6 +216,20 @@ impl<D: Device> OwnEnd<D> {
                 self.host(other).release(now, beyond);
                 self.host(side).release(now, id);
             }
+        }
+    }
+
+    /// Resets a connection that was opened for one which does not exist: the program that asked for
+    /// it has gone meanwhile, or too many wait to be accepted. What ends otherwise has closed or reset
+    /// the other side before it is forgotten.
+    fn drop_unaccepted(&mut self, now: Time, side: Side, id: ConnectionId) {
+        let (other, beyond) = (side.other(), mirrored(id));
+        let is_asked_for = self.opening.contains_key(&(other == Side::Link, beyond))
+            || self.opening.contains_key(&(side == Side::Link, id));
+        let is_open = self.host(side).get(id).is_some_and(|c| !c.is_closing());
+        if is_open && !is_asked_for && self.host(other).get(beyond).is_none() {
+            self.host(side).with(id, Endpoint::abort);
+            self.host(side).release(now, id);
         }
     }
 
