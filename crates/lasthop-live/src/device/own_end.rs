@@ -23,7 +23,7 @@ use lasthop_wire::{icmp_error, parse};
 use super::{Device, Kind, Sent};
 
 /// Packets that are read from the kernel before the link has its turn.
-const BATCH: usize = 64;
+const BATCH: usize = 8;
 /// Connections that wait for the other side to accept; further SYNs are dropped.
 const OPENING: usize = 4096;
 /// Bytes that are copied at a time.
