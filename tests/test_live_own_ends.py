@@ -96,6 +96,11 @@ def test_kernels_without_one_option_of_tcp(ends: str, missing: str) -> None:
 def test_small_segments_of_a_peer(ends: str) -> None:
     found, report = converse(*LOSSY, "--ends", ends, SEGMENT="536")
     check(found, report)
+    if ends == "own,kernel":
+        # IP packets of the server's end, whose peer is the kernel that asks for 536 bytes.
+        down = report["links"][0]
+        assert down["from"] == "server"
+        assert down["bytes"] <= 576 * down["offered_frames"]
 
 
 @needs("tshark")
