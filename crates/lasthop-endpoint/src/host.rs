@@ -135,7 +135,7 @@ impl<K: BuildHasher> Host<K> {
     /// A packet of no connection (RFC 9293, sections 3.10.7.1 and 3.10.7.2).
     fn on_unknown(&mut self, now: Time, id: ConnectionId, tcp: &TcpPacket<'_>, packet: &[u8]) {
         let flags = tcp.flags();
-        let listens = match &self.listening {
+        let is_listening = match &self.listening {
             Listening::Nowhere => false,
             Listening::At(addresses) => addresses.contains(&id.local),
             Listening::Everywhere => true,
@@ -143,7 +143,7 @@ impl<K: BuildHasher> Host<K> {
         if flags.has(Flags::RST) {
             return;
         }
-        if listens && flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
+        if is_listening && flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
             if self.half_open < BACKLOG {
                 let secrets = self.secrets(id, now);
                 let settings = self.settings.clone();
@@ -173,8 +173,8 @@ impl<K: BuildHasher> Host<K> {
         self.accepted.pop_front()
     }
 
-    /// A connection that packets, timers or the application have changed since it was returned last;
-    /// it may be gone.
+    /// A connection that packets, timers or the application have changed since it was returned
+    /// last; it may be gone.
     pub fn changed(&mut self) -> Option<ConnectionId> {
         let id = self.changed.pop_front()?;
         if let Some(slot) = self.connections.get_mut(&id) {

@@ -1,8 +1,8 @@
 //! TCP connections on real packets.
 //!
 //! An [`Endpoint`] is one end of a TCP connection, made of the core's sender and receiver, so that
-//! the protocol code that is simulated also meets the kernels of other hosts. A [`Host`] has many of
-//! them.
+//! the protocol code that is simulated also meets the kernels of other hosts. A [`Host`] has many
+//! of them.
 //!
 //! It has no socket, no clock and no thread. IP packets go in ([`Endpoint::packet`]) and come out
 //! ([`Endpoint::outgoing`]); the time is an argument; [`Endpoint::next`] says when

@@ -33,8 +33,8 @@ impl Draws {
 }
 
 /// A packet with the addresses of the connection and everything else drawn, except that no number
-/// is one that a blind attacker would have to guess: the sequence number is not within the window of
-/// an end, or the ACK number is not of what it may acknowledge.
+/// is one that a blind attacker would have to guess: the sequence number is not within the window
+/// of an end, or the ACK number is not of what it may acknowledge.
 fn blind(draws: &mut Draws, to: usize, expected: u32, sent: u32) -> Vec<u8> {
     let is_reset = draws.below(4) == 0;
     // 64 MiB beyond what is expected, or anywhere but within 16 MiB of it.

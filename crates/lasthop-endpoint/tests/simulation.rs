@@ -263,7 +263,8 @@ fn an_endpoint_is_the_simulated_connection() {
     for (scheme, profile, link) in RUNS {
         let text = format!(
             "duration = '40 s'\nlast_hop = {{ {link} }}\ntcp = {{ profile = '{profile}', \
-             receive_window = '60000 B' }}\n[[flow]]\napp = {{ kind = 'transfer', size = '1 MB' }}\n\
+             receive_window = '60000 B' }}\n[[flow]]\n\
+             app = {{ kind = 'transfer', size = '1 MB' }}\n\
              scheme = '{scheme}'"
         );
         let network = network(&text);

@@ -70,8 +70,8 @@ fn transfer(case: &Case) {
         let mut settings = settings(case.scheme, case.profile);
         (settings.receive_buffer, settings.mtu) = (case.buffer, case.mtu[i]);
         settings.send_buffer = 20_000;
-        // However long it takes: longer than the longest timeout, the end that closes first is there
-        // to answer the FIN of the other.
+        // However long it takes: longer than the longest timeout, the end that closes first is
+        // there to answer the FIN of the other.
         settings.time_wait = Duration::secs(2000);
         let profile = &mut settings.profile;
         (profile.user_timeout, profile.orphan_timeout) = (Duration::ZERO, Duration::ZERO);
@@ -113,7 +113,11 @@ fn transfer(case: &Case) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 60,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn what_was_written_arrives_in_order_and_both_ends_close(case in cases()) {
         transfer(&case);

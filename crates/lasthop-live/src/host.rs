@@ -187,7 +187,8 @@ fn end_of(device: BoxedDevice, settings: Option<Settings>) -> BoxedDevice {
 /// Runs the commands over a chain until the mobile's command has ended. `watch` is called each
 /// 5 ms, with what the pump has measured once it runs, and stops the link by an error. `sender` is
 /// the core's own, for a link that was prepared for it; it opens its connection when the mobile's
-/// command accepts connections. `own`: ends whose TCP is lasthop's own. The calling thread gives up its privileges.
+/// command accepts connections. `own`: ends whose TCP is lasthop's own. The calling thread gives up
+/// its privileges.
 ///
 /// # Errors
 ///

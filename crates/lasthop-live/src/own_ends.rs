@@ -32,8 +32,8 @@ impl OwnEnds {
         self.server || self.mobile
     }
 
-    /// The ends that the scheme of a flow changes. `uploads`: the mobile is its sender. Schemes with
-    /// an agent or a relay, and those that split frames, leave the ends as they are.
+    /// The ends that the scheme of a flow changes. `uploads`: the mobile is its sender. Schemes
+    /// with an agent or a relay, and those that split frames, leave the ends as they are.
     ///
     /// A scheme that measures by timestamps needs both: a kernel's have coarser ticks.
     pub fn needed_by(flow: &Flow, uploads: bool) -> OwnEnds {

@@ -81,7 +81,7 @@ impl Link {
                 self.queues.0.borrow_mut()[0].push_back(packet);
             }
             while let Some(packet) = self.end.read(self.now).unwrap().map(<[u8]>::to_vec) {
-                self.launch(true, packet);
+                self.transmit(true, packet);
                 idle = false;
             }
             loop {
@@ -90,7 +90,7 @@ impl Link {
                 idle = false;
             }
             while let Some(packet) = self.mobile.outgoing() {
-                self.launch(false, packet);
+                self.transmit(false, packet);
             }
             if idle {
                 return;
@@ -99,7 +99,7 @@ impl Link {
     }
 
     /// Every fiftieth packet is lost.
-    fn launch(&mut self, down: bool, packet: Vec<u8>) {
+    fn transmit(&mut self, down: bool, packet: Vec<u8>) {
         self.number += 1;
         if !self.number.is_multiple_of(50) {
             self.travelling.push_back((self.now + Duration::millis(20), down, packet));

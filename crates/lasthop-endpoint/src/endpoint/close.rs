@@ -40,8 +40,8 @@ impl Endpoint {
     }
 
     /// A SYN may replace a connection in TIME-WAIT if its sequence number is above everything that
-    /// the connection has received (RFC 9293, section 3.6.1): no old segment can be taken for one of
-    /// the new connection.
+    /// the connection has received (RFC 9293, section 3.6.1): no old segment can be taken for one
+    /// of the new connection.
     pub(crate) fn may_be_replaced(&self, tcp: &TcpPacket<'_>) -> bool {
         let flags = tcp.flags();
         if self.phase != Phase::TimeWait || !flags.has(Flags::SYN) || flags.has(Flags::ACK) {

@@ -6,9 +6,9 @@ use super::{End, Endpoint, Phase};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of a connection")]
 impl Endpoint {
-    /// Only an error about a segment in flight is believed (RFC 5927, section 4). One that says that
-    /// the peer cannot be reached ends an attempt to connect, never a connection (RFC 5927, section
-    /// 5.2): retransmissions decide.
+    /// Only an error about a segment in flight is believed (RFC 5927, section 4). One that says
+    /// that the peer cannot be reached ends an attempt to connect, never a connection (RFC 5927,
+    /// section 5.2): retransmissions decide.
     pub(super) fn process_icmp(&mut self, error: &IcmpError) {
         let (local, remote) = self.addresses();
         if (error.source, error.destination) != (local, remote) || !self.is_in_flight(error.seq) {

@@ -180,7 +180,8 @@ impl Endpoint {
 }
 
 /// A segment is within the window if it ends no earlier than the last ACK and begins no later than
-/// the right edge (Linux `tcp_sequence`). A closed window accepts ACKs (RFC 9293, section 3.10.7.4).
+/// the right edge (Linux `tcp_sequence`). A closed window accepts ACKs (RFC 9293, section
+/// 3.10.7.4).
 fn is_within_window(receiver: &Receiver, arrival: &Arrival) -> bool {
     let segment = &arrival.segment;
     let fin = i64::from(segment.flags.has(Flags::FIN));

@@ -147,7 +147,7 @@ impl Link {
         let now = self.now;
         self.end(end).packet(now, packet);
         let answers: Vec<_> = std::iter::from_fn(|| self.end(end).outgoing()).collect();
-        answers.iter().for_each(|p| self.launch(end, p.clone()));
+        answers.iter().for_each(|p| self.transmit(end, p.clone()));
         answers
     }
 
@@ -164,12 +164,12 @@ impl Link {
     fn collect(&mut self) {
         for end in [CLIENT, SERVER] {
             while let Some(packet) = self.ends[end].as_mut().and_then(Endpoint::outgoing) {
-                self.launch(end, packet);
+                self.transmit(end, packet);
             }
         }
     }
 
-    fn launch(&mut self, from: usize, mut packet: Vec<u8>) {
+    fn transmit(&mut self, from: usize, mut packet: Vec<u8>) {
         self.passed.push((self.now, from, packet.clone()));
         self.sent[from] += 1;
         let copies = 1 + u32::from(self.draw() < self.faults.duplicate);

@@ -1,9 +1,9 @@
 //! An end of a live link whose TCP is the core's own, although the program there uses the kernel's.
 //!
 //! The device of the kernel is wrapped. Its packets end at an endpoint that stands for the peer: it
-//! has the peer's address and port, so that the program sees nothing else. Towards the link, another
-//! endpoint stands for the program, and runs the scheme. Between both the data are copied. Packets
-//! of other protocols pass.
+//! has the peer's address and port, so that the program sees nothing else. Towards the link,
+//! another endpoint stands for the program, and runs the scheme. Between both the data are copied.
+//! Packets of other protocols pass.
 //!
 //! A connection is accepted when the other side has accepted it: a closed port refuses it, and a
 //! peer that does not answer lets it time out.
@@ -220,8 +220,8 @@ impl<D: Device> OwnEnd<D> {
     }
 
     /// Resets a connection that was opened for one which does not exist: the program that asked for
-    /// it has gone meanwhile, or too many wait to be accepted. What ends otherwise has closed or reset
-    /// the other side before it is forgotten.
+    /// it has gone meanwhile, or too many wait to be accepted. What ends otherwise has closed or
+    /// reset the other side before it is forgotten.
     fn drop_unaccepted(&mut self, now: Time, side: Side, id: ConnectionId) {
         let (other, beyond) = (side.other(), mirrored(id));
         let is_asked_for = self.opening.contains_key(&(other == Side::Link, beyond))

@@ -109,8 +109,8 @@ impl Receiver {
         self.ack_now(now, out);
     }
 
-    /// Answers a segment that cannot be one of the connection with an ACK that says what is expected
-    /// (RFC 5961, sections 3 to 5: challenge ACK), at most one in `invalid_ratelimit`.
+    /// Answers a segment that cannot be one of the connection with an ACK that says what is
+    /// expected (RFC 5961, sections 3 to 5: challenge ACK), at most one in `invalid_ratelimit`.
     pub fn challenge(&mut self, now: Time, out: &mut impl Output) {
         if self.open && !self.is_rate_limited(now) {
             self.ack_now(now, out);
