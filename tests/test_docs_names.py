@@ -40,6 +40,7 @@ OTHER_OPTIONS = {
     "--cards": "tools/evaluation_tables.py",
     "--check": "tools/make_traces.py",
     "--memory": "bench/growth.py",
+    "--default": "bench/speed.py",
     "--schemes": "bench/speed.py",
     "--silent": "tools/ns3_wifi.cc",
 } | dict.fromkeys(NS3_RULES, "tools/ns3_rules.cc")

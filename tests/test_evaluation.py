@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from documents import validate
 
 import lasthop
 from lasthop.cli.main import main
@@ -259,7 +260,9 @@ def test_several_schemes_have_a_folder_each_and_json_has_all(
 ) -> None:
     words = ["evaluate", "reno", "cubic:beta=0.8", "--quick", "--only", "safety/sub-packet"]
     assert main([*words, "--json", "--out", str(tmp_path)]) == 0
-    cards = json.loads(capsys.readouterr().out)["cards"]
+    document = json.loads(capsys.readouterr().out)
+    validate("evaluate", document)
+    cards = document["cards"]
     assert [c["scheme"] for c in cards] == ["reno", "cubic:beta=0.8"]
     assert (tmp_path / "reno" / "card.json").is_file()
     assert (tmp_path / "cubic-beta-0.8" / "card.html").is_file()

@@ -2,127 +2,98 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from lasthop import limits
-from lasthop.analysis import metrics, paired
-
-#: Version of the documents. Keys may be added to a version; none is removed or changes its meaning.
-VERSION = 1
-
-Schema = dict[str, Any]
-
-_TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_NUMBER: Schema = {"type": "number"}
-_POSITIVE: Schema = {"type": "number", "minimum": 0}
-_FLAG: Schema = {"type": "boolean"}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
-
-
-def _or_null(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _object(required: Schema, optional: Schema | None = None, about: str = "") -> Schema:
-    found: Schema = {"type": "object", "required": list(required)}
-    found["properties"] = {**required, **(optional or {})}
-    return {"description": about, **found} if about else found
-
-
-def _list(items: Schema, about: str = "") -> Schema:
-    found: Schema = {"type": "array", "items": items}
-    return {"description": about, **found} if about else found
-
-
-def _counts(*keys: str) -> Schema:
-    return _object(dict.fromkeys(keys, _COUNT))
-
-
-_SPREAD = _object(
-    dict.fromkeys(("mean", "p50", "p95", "p99"), _or_null(_POSITIVE)),
-    about="mean and percentiles, in seconds",
+from lasthop.analysis import live_schemas, metrics, paired
+from lasthop.analysis.schema_parts import (
+    ABOUT,
+    ASSUMED,
+    COMMAND,
+    COUNT,
+    ELAPSED,
+    ERROR,
+    FLAG,
+    IMPAIRMENTS,
+    INTERVAL,
+    LIMITED_BY,
+    NUMBER,
+    POSITIVE,
+    SPREAD,
+    TEXT,
+    TEXTS,
+    THIS_VERSION,
+    VERSION,
+    Schema,
+    counts,
+    list_of,
+    object_of,
+    or_null,
 )
-_INTERVAL = _or_null({"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2})
-_ERROR: Schema = {"type": "array", "description": "runs that failed", "items": {"type": "object"}}
-_ASSUMED = {**_TEXTS, "description": "assumptions for what the scenario does not specify"}
-_COMMAND = {**_TEXT, "description": "the command that was called"}
-_ELAPSED = {**_POSITIVE, "description": "wall-clock time of the command, in seconds"}
-_VERSION: Schema = {"const": VERSION, "description": "version of this schema"}
-_LIMITED_BY = _object({key: {**_POSITIVE, "maximum": 1} for key in limits.NAMES}, about="shares")
-#: What every document ends with.
-_ABOUT: Schema = {"command": _COMMAND, "elapsed_s": _ELAPSED}
 
 
 def _flow() -> Schema:
     required = {
-        **dict.fromkeys(("id", "group", "role", "app", "from", "to", "slots"), _TEXT),
-        "scheme": {**_or_null(_TEXT), "description": "null for datagrams"},
-        "goodput_bps": _or_null(_POSITIVE),
-        "delivered_bytes": _COUNT,
-        "completed_s": _or_null(_POSITIVE),
-        "empty_path_s": _or_null(_POSITIVE),
-        "first_byte_s": _or_null(_POSITIVE),
-        "sent_segments": _COUNT,
-        "retransmissions": _counts("total", "spurious"),
-        "timeouts": _counts("total", "spurious", "ack_loss"),
-        "fast_retransmits": _counts("total", "spurious"),
-        "cwnd_reductions": _COUNT,
-        "burst_segments": _or_null(_COUNT),
-        "limited_by": _or_null(_LIMITED_BY),
-        "rtt_s": _SPREAD,
-        "one_way_delay_s": _SPREAD,
+        **dict.fromkeys(("id", "group", "role", "app", "from", "to", "slots"), TEXT),
+        "scheme": {**or_null(TEXT), "description": "null for datagrams"},
+        "goodput_bps": or_null(POSITIVE),
+        "delivered_bytes": COUNT,
+        "completed_s": or_null(POSITIVE),
+        "empty_path_s": or_null(POSITIVE),
+        "first_byte_s": or_null(POSITIVE),
+        "sent_segments": COUNT,
+        "retransmissions": counts("total", "spurious"),
+        "timeouts": counts("total", "spurious", "ack_loss"),
+        "fast_retransmits": counts("total", "spurious"),
+        "cwnd_reductions": COUNT,
+        "burst_segments": or_null(COUNT),
+        "limited_by": or_null(LIMITED_BY),
+        "rtt_s": SPREAD,
+        "one_way_delay_s": SPREAD,
     }
-    notices = _counts("ersn", "eln", "ignored", "held_timeouts")
+    notices = counts("ersn", "eln", "ignored", "held_timeouts")
     call = {
-        **dict.fromkeys(("sent", "late", "lost"), _COUNT),
-        "deadline_s": _POSITIVE,
-        "late_or_lost_share": _or_null({**_POSITIVE, "maximum": 1}),
-        "mos": _or_null(_POSITIVE),
+        **dict.fromkeys(("sent", "late", "lost"), COUNT),
+        "deadline_s": POSITIVE,
+        "late_or_lost_share": or_null({**POSITIVE, "maximum": 1}),
+        "mos": or_null(POSITIVE),
     }
     requests = {
-        **dict.fromkeys(("sent", "repeated", "answered"), _COUNT),
-        "answered_per_s": _POSITIVE,
-        "response_s": _SPREAD,
+        **dict.fromkeys(("sent", "repeated", "answered"), COUNT),
+        "answered_per_s": POSITIVE,
+        "response_s": SPREAD,
     }
     video = {
-        **dict.fromkeys(("stalls", "switches", "chunks"), _COUNT),
-        **dict.fromkeys(("played_s", "stalled_s"), _POSITIVE),
-        **dict.fromkeys(("startup_s", "bitrate_bps"), _or_null(_POSITIVE)),
-        "rebuffer_ratio": _or_null({**_POSITIVE, "maximum": 1}),
+        **dict.fromkeys(("stalls", "switches", "chunks"), COUNT),
+        **dict.fromkeys(("played_s", "stalled_s"), POSITIVE),
+        **dict.fromkeys(("startup_s", "bitrate_bps"), or_null(POSITIVE)),
+        "rebuffer_ratio": or_null({**POSITIVE, "maximum": 1}),
     }
     more = {
-        "acknowledged_undelivered_bytes": _COUNT,
+        "acknowledged_undelivered_bytes": COUNT,
         "notices": notices,
-        "arrived_s": _POSITIVE,
-        "discarded": _counts("old_timestamp", "beyond_window", "zero_window", "challenged", "acks"),
-        "gave_up": _object({"at_s": _POSITIVE, "unanswered": {"enum": ["syn", "data", "probe"]}}),
-        "bounds": _list(_object(dict.fromkeys(("limited_by", "setting", "value"), _TEXT))),
-        "call": _object(call),
-        "requests": _object(requests),
-        "video": _object(video),
+        "arrived_s": POSITIVE,
+        "discarded": counts("old_timestamp", "beyond_window", "zero_window", "challenged", "acks"),
+        "gave_up": object_of({"at_s": POSITIVE, "unanswered": {"enum": ["syn", "data", "probe"]}}),
+        "bounds": list_of(object_of(dict.fromkeys(("limited_by", "setting", "value"), TEXT))),
+        "call": object_of(call),
+        "requests": object_of(requests),
+        "video": object_of(video),
     }
-    return _object(required, more)
-
-
-# Counters of links with a policer, copies and undetected bit errors.
-_IMPAIRMENTS: Final = ("dropped_by_policer", "duplicated_frames", "corrupted_frames")
+    return object_of(required, more)
 
 
 def _link() -> Schema:
     counts = ("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue")
     required = {
-        **dict.fromkeys(("from", "to"), _TEXT),
-        "radio": _FLAG,
-        **dict.fromkeys((*counts, "marked_frames"), _COUNT),
-        "utilisation": _or_null(_POSITIVE),
-        "capacity_bps": _or_null(_POSITIVE),
-        "busy_s": _POSITIVE,
-        "queue_delay_s": _SPREAD,
+        **dict.fromkeys(("from", "to"), TEXT),
+        "radio": FLAG,
+        **dict.fromkeys((*counts, "marked_frames"), COUNT),
+        "utilisation": or_null(POSITIVE),
+        "capacity_bps": or_null(POSITIVE),
+        "busy_s": POSITIVE,
+        "queue_delay_s": SPREAD,
     }
     more: tuple[str, ...] = ("attempts", "arq_discards", "collisions", "lost_in_collision")
-    more += ("queue_peak_frames", *_IMPAIRMENTS)
-    return _object(required, dict.fromkeys(more, _or_null(_COUNT)))
+    more += ("queue_peak_frames", *IMPAIRMENTS)
+    return object_of(required, dict.fromkeys(more, or_null(COUNT)))
 
 
 def _run() -> Schema:
@@ -136,27 +107,27 @@ def _run() -> Schema:
         "control",
     )
     traffic += ("bit_errors", "collisions", "queue_drops", "at_agents", "in_flight")
-    agent = {"node": _TEXT, "scheme": _TEXT, "counters": {"type": "object"}}
+    agent = {"node": TEXT, "scheme": TEXT, "counters": {"type": "object"}}
     required = {
-        "schema_version": _VERSION,
-        **dict.fromkeys(("lasthop", "scenario", "scheme"), _TEXT),
-        "seed": _COUNT,
-        "duration_s": _POSITIVE,
-        "measured_s": _POSITIVE,
-        "assumed": _ASSUMED,
-        "warnings": _TEXTS,
-        "flows": _list(_flow()),
-        "links": _list(_link(), "one-way links"),
-        "agents": _list(_object(agent, {"limited_by": _or_null(_LIMITED_BY)})),
-        "traffic_bits": _object(
-            dict.fromkeys(traffic, _COUNT),
-            dict.fromkeys(("duplicated_by_link", "corrupted", "discarded"), _COUNT),
+        "schema_version": THIS_VERSION,
+        **dict.fromkeys(("lasthop", "scenario", "scheme"), TEXT),
+        "seed": COUNT,
+        "duration_s": POSITIVE,
+        "measured_s": POSITIVE,
+        "assumed": ASSUMED,
+        "warnings": TEXTS,
+        "flows": list_of(_flow()),
+        "links": list_of(_link(), "one-way links"),
+        "agents": list_of(object_of(agent, {"limited_by": or_null(LIMITED_BY)})),
+        "traffic_bits": object_of(
+            dict.fromkeys(traffic, COUNT),
+            dict.fromkeys(("duplicated_by_link", "corrupted", "discarded"), COUNT),
         ),
-        "classifier": _or_null({"type": "object"}),
-        "command": _COMMAND,
+        "classifier": or_null({"type": "object"}),
+        "command": COMMAND,
     }
-    lists = {"clicks": _list({"type": "object"}), "handovers": _list({"type": "object"})}
-    return _object(required, lists)
+    lists = {"clicks": list_of({"type": "object"}), "handovers": list_of({"type": "object"})}
+    return object_of(required, lists)
 
 
 def _metric(name: str) -> Schema:
@@ -165,22 +136,22 @@ def _metric(name: str) -> Schema:
 
 
 def _metric_of(about: str) -> Schema:
-    quantile = _object({"value": _or_null(_NUMBER), "ci95": _INTERVAL})
-    mean = {"mean": _or_null(_NUMBER), "ci95": _INTERVAL}
+    quantile = object_of({"value": or_null(NUMBER), "ci95": INTERVAL})
+    mean = {"mean": or_null(NUMBER), "ci95": INTERVAL}
     difference = {
         **mean,
-        "p": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
-        "p_holm": _or_null({"type": "number", "minimum": 0, "maximum": 1}),
-        "seeds_needed": _or_null(_COUNT),
+        "p": or_null({"type": "number", "minimum": 0, "maximum": 1}),
+        "p_holm": or_null({"type": "number", "minimum": 0, "maximum": 1}),
+        "seeds_needed": or_null(COUNT),
     }
-    return _object(
+    return object_of(
         {
             **mean,
-            "sd": _or_null(_POSITIVE),
-            "quantiles": _object(dict.fromkeys(paired.QUANTILES, quantile)),
-            "ratio_to_first": _object({**mean, "bootstrap_ci95": _INTERVAL}),
-            "difference_to_first": _object(difference),
-            "correlation_to_first": _or_null({"type": "number", "minimum": -1, "maximum": 1}),
+            "sd": or_null(POSITIVE),
+            "quantiles": object_of(dict.fromkeys(paired.QUANTILES, quantile)),
+            "ratio_to_first": object_of({**mean, "bootstrap_ci95": INTERVAL}),
+            "difference_to_first": object_of(difference),
+            "correlation_to_first": or_null({"type": "number", "minimum": -1, "maximum": 1}),
         },
         about=about,
     )
@@ -188,127 +159,127 @@ def _metric_of(about: str) -> Schema:
 
 def _group_metric(key: str) -> Schema:
     label, _, meaning = metrics.GROUP_METRICS[key]
-    found = {"mean": _or_null(_NUMBER), "sd": _or_null(_POSITIVE), "ci95": _INTERVAL}
-    return _object(found, about=f"{label}: {meaning}")
+    found = {"mean": or_null(NUMBER), "sd": or_null(POSITIVE), "ci95": INTERVAL}
+    return object_of(found, about=f"{label}: {meaning}")
 
 
 def _compare() -> Schema:
     scheme = {
-        **dict.fromkeys(("label", "name"), _TEXT),
+        **dict.fromkeys(("label", "name"), TEXT),
         "settings": {"type": "object"},
-        **dict.fromkeys(("slots", "warnings", "assumed"), _TEXTS),
-        "deterministic": _FLAG,
-        "runs": _COUNT,
+        **dict.fromkeys(("slots", "warnings", "assumed"), TEXTS),
+        "deterministic": FLAG,
+        "runs": COUNT,
         **{name: _metric(name) for name in metrics.METRICS},
     }
     measures = {name: _metric(name) for name in metrics.SERIES_METRICS}
     numbers = {key: _group_metric(key) for key in metrics.GROUP_METRICS}
-    scheme_of_group = {**_or_null(_TEXT), "description": "null for datagrams"}
-    group = {"name": _TEXT, "flows": _COUNT, "role": _TEXT, "scheme": scheme_of_group, **numbers}
-    groups = _list(_object(group), "one for each [[flow]]")
-    roles = _list(_object({"role": _TEXT, "flows": _COUNT, **numbers}), "all flows of each role")
+    scheme_of_group = {**or_null(TEXT), "description": "null for datagrams"}
+    group = {"name": TEXT, "flows": COUNT, "role": TEXT, "scheme": scheme_of_group, **numbers}
+    groups = list_of(object_of(group), "one for each [[flow]]")
+    roles = list_of(object_of({"role": TEXT, "flows": COUNT, **numbers}), "all flows of each role")
     point = {
-        "set": {"type": "object", "additionalProperties": _TEXT},
-        "schemes": _list(
-            _object(
+        "set": {"type": "object", "additionalProperties": TEXT},
+        "schemes": list_of(
+            object_of(
                 scheme, {"needs": {"type": "object"}, "groups": groups, "roles": roles, **measures}
             )
             | {"patternProperties": {r"^agents\.": _metric_of("counter of an agent or a relay")}}
         ),
     }
-    return _object(
+    return object_of(
         {
-            "schema_version": _VERSION,
-            **dict.fromkeys(("lasthop", "scenario", "scenario_sha256"), _TEXT),
-            "command": _COMMAND,
-            "seeds": _list(_COUNT),
-            "assumed": _ASSUMED,
-            "points": _list(_object(point)),
-            "failed": _ERROR,
-            "elapsed_s": _ELAPSED,
+            "schema_version": THIS_VERSION,
+            **dict.fromkeys(("lasthop", "scenario", "scenario_sha256"), TEXT),
+            "command": COMMAND,
+            "seeds": list_of(COUNT),
+            "assumed": ASSUMED,
+            "points": list_of(object_of(point)),
+            "failed": ERROR,
+            "elapsed_s": ELAPSED,
         },
-        {"claims": _list(_claim(), "of the scenario file")},
+        {"claims": list_of(_claim(), "of the scenario file")},
     )
 
 
 def _sweep() -> Schema:
-    return _object(
+    return object_of(
         {
-            "schema_version": _VERSION,
-            **dict.fromkeys(("lasthop", "build", "scenario", "scenario_sha256", "id"), _TEXT),
-            "command": _COMMAND,
-            "schemes": _TEXTS,
-            "warnings": _TEXTS,
-            "assumed": _ASSUMED,
-            "shard": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
-            "points": _COUNT,
-            "runs": {**_COUNT, "description": "finished runs"},
-            "reused": {**_COUNT, "description": "runs of earlier calls"},
-            "missing": _COUNT,
-            "failed": _list(
-                _object({"point": _COUNT, "scheme": _TEXT, "seed": _COUNT, "error": _TEXT})
+            "schema_version": THIS_VERSION,
+            **dict.fromkeys(("lasthop", "build", "scenario", "scenario_sha256", "id"), TEXT),
+            "command": COMMAND,
+            "schemes": TEXTS,
+            "warnings": TEXTS,
+            "assumed": ASSUMED,
+            "shard": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
+            "points": COUNT,
+            "runs": {**COUNT, "description": "finished runs"},
+            "reused": {**COUNT, "description": "runs of earlier calls"},
+            "missing": COUNT,
+            "failed": list_of(
+                object_of({"point": COUNT, "scheme": TEXT, "seed": COUNT, "error": TEXT})
             ),
-            "elapsed_s": _ELAPSED,
+            "elapsed_s": ELAPSED,
         }
     )
 
 
 def _check() -> Schema:
     result = {
-        "gate": _TEXT,
-        "scheme": _TEXT,
-        "set": {"type": "object", "additionalProperties": _TEXT},
-        "ratio": _or_null(_NUMBER),
-        "ci95": _INTERVAL,
-        "runs": _COUNT,
+        "gate": TEXT,
+        "scheme": TEXT,
+        "set": {"type": "object", "additionalProperties": TEXT},
+        "ratio": or_null(NUMBER),
+        "ci95": INTERVAL,
+        "runs": COUNT,
         "verdict": {"enum": ["ok", "worse", "undecided"]},
-        "why": _TEXT,
-        "deterministic": {**_FLAG, "description": "one run, because nothing is drawn by seed"},
+        "why": TEXT,
+        "deterministic": {**FLAG, "description": "one run, because nothing is drawn by seed"},
     }
-    return _object(
+    return object_of(
         {
-            "schema_version": _VERSION,
-            **dict.fromkeys(("lasthop", "scenario", "baseline", "baseline_build"), _TEXT),
-            "command": _COMMAND,
-            "ok": _FLAG,
-            "results": _list(_object(result)),
-            "assumed": _ASSUMED,
-            "failed": _ERROR,
-            "elapsed_s": _ELAPSED,
+            "schema_version": THIS_VERSION,
+            **dict.fromkeys(("lasthop", "scenario", "baseline", "baseline_build"), TEXT),
+            "command": COMMAND,
+            "ok": FLAG,
+            "results": list_of(object_of(result)),
+            "assumed": ASSUMED,
+            "failed": ERROR,
+            "elapsed_s": ELAPSED,
         }
     )
 
 
 def _claim() -> Schema:
-    numbers = _or_null({"anyOf": [_NUMBER, _list(_or_null(_NUMBER))]})
+    numbers = or_null({"anyOf": [NUMBER, list_of(or_null(NUMBER))]})
     found: Schema = {
-        **dict.fromkeys(("id", "text", "why", "unit", "display"), _TEXT),
+        **dict.fromkeys(("id", "text", "why", "unit", "display"), TEXT),
         "kind": {"enum": ["order", "about", "bound", "shape"]},
-        "paper": {**_or_null({"anyOf": [_NUMBER, _TEXT]}), "description": "number or words"},
+        "paper": {**or_null({"anyOf": [NUMBER, TEXT]}), "description": "number or words"},
         "measured": numbers,
-        "ci95": {"anyOf": [_INTERVAL, _list(_INTERVAL)]},
+        "ci95": {"anyOf": [INTERVAL, list_of(INTERVAL)]},
         "verdict": {"enum": ["holds", "differs", "undecided"]},
-        "n": {**_COUNT, "description": "runs, or pairs of runs"},
+        "n": {**COUNT, "description": "runs, or pairs of runs"},
     }
-    return _object(found)
+    return object_of(found)
 
 
 def _reproduce() -> Schema:
     figure = {
-        **dict.fromkeys(("id", "title"), _TEXT),
-        "modified": _FLAG,
-        "runs": _COUNT,
-        "claims": _list(_claim()),
-        "assumed": _ASSUMED,
-        "failed": _ERROR,
-        "files": _TEXTS,
+        **dict.fromkeys(("id", "title"), TEXT),
+        "modified": FLAG,
+        "runs": COUNT,
+        "claims": list_of(_claim()),
+        "assumed": ASSUMED,
+        "failed": ERROR,
+        "files": TEXTS,
     }
-    return _object(
+    return object_of(
         {
-            "schema_version": _VERSION,
-            "lasthop": _TEXT,
-            "figures": _list(_object(figure)),
-            **_ABOUT,
+            "schema_version": THIS_VERSION,
+            "lasthop": TEXT,
+            "figures": list_of(object_of(figure)),
+            **ABOUT,
         }
     )
 
@@ -320,35 +291,35 @@ def _inspect() -> Schema:
         *("suppressed_segments", "suppressed_acks"),
     )
     totals = {
-        **dict.fromkeys(("goodput_bps", "rtt_min_s", "rtt_median_s"), _or_null(_POSITIVE)),
-        **dict.fromkeys(counts, _COUNT),
+        **dict.fromkeys(("goodput_bps", "rtt_min_s", "rtt_median_s"), or_null(POSITIVE)),
+        **dict.fromkeys(counts, COUNT),
         "losses": {"type": "object", "description": "data, by fate"},
-        "suppressed_by": _TEXT,
+        "suppressed_by": TEXT,
     }
     stall = {
-        **dict.fromkeys(("start_s", "end_s", "duration_s"), _POSITIVE),
-        **dict.fromkeys(("cause", "sentence"), _TEXT),
-        "gaps": _list({"type": "object"}, "gaps in the in-order delivery, with the evidence"),
+        **dict.fromkeys(("start_s", "end_s", "duration_s"), POSITIVE),
+        **dict.fromkeys(("cause", "sentence"), TEXT),
+        "gaps": list_of({"type": "object"}, "gaps in the in-order delivery, with the evidence"),
     }
     connection = {
-        **dict.fromkeys(("title", "scheme", "slots", "sender"), _TEXT),
-        "path": _TEXTS,
-        "totals": _object(totals),
+        **dict.fromkeys(("title", "scheme", "slots", "sender"), TEXT),
+        "path": TEXTS,
+        "totals": object_of(totals),
         "limited_by": {"type": "object", "description": "shares of time"},
-        "stall_threshold_s": _POSITIVE,
-        "stalls": _list(_object(stall)),
+        "stall_threshold_s": POSITIVE,
+        "stalls": list_of(object_of(stall)),
     }
-    return _object(
+    return object_of(
         {
-            "schema_version": _VERSION,
-            "json_version": {**_VERSION, "description": "the same as schema_version"},
-            **dict.fromkeys(("lasthop", "scenario", "flow"), _TEXT),
-            "seed": _COUNT,
-            "duration_s": _POSITIVE,
-            "assumed": _ASSUMED,
-            "outages": _list({"type": "object"}),
-            "connections": _list(_object(connection)),
-            **_ABOUT,
+            "schema_version": THIS_VERSION,
+            "json_version": {**THIS_VERSION, "description": "the same as schema_version"},
+            **dict.fromkeys(("lasthop", "scenario", "flow"), TEXT),
+            "seed": COUNT,
+            "duration_s": POSITIVE,
+            "assumed": ASSUMED,
+            "outages": list_of({"type": "object"}),
+            "connections": list_of(object_of(connection)),
+            **ABOUT,
         }
     )
 
@@ -358,211 +329,156 @@ def _replay() -> Schema:
         *("packets", "other_interfaces", "tcp", "cut_short", "flows", "flows_evicted"),
         *("forwarded", "rewritten", "kept", "injected", "not_injected", "written"),
     )
-    by_reason = {"type": "object", "additionalProperties": _COUNT}
-    return _object(
+    by_reason = {"type": "object", "additionalProperties": COUNT}
+    return object_of(
         {
-            "schema_version": _VERSION,
-            **dict.fromkeys(("lasthop", "scheme", "mobile"), _TEXT),
-            "interface": _or_null(_TEXT),
-            **dict.fromkeys(counts, _COUNT),
+            "schema_version": THIS_VERSION,
+            **dict.fromkeys(("lasthop", "scheme", "mobile"), TEXT),
+            "interface": or_null(TEXT),
+            **dict.fromkeys(counts, COUNT),
             "encapsulations": {**by_reason, "description": "packets of tcp inside tunnels"},
             "untouched": {**by_reason, "description": "packets not shown to the agent"},
             "dropped": {**by_reason, "description": "packets that the agent dropped"},
             "agent": {"type": "object", "description": "its counters"},
-            "assumed": _ASSUMED,
-            "notes": _TEXTS,
-            **_ABOUT,
+            "assumed": ASSUMED,
+            "notes": TEXTS,
+            **ABOUT,
         }
     )
 
 
 def _schemes() -> Schema:
     entry = {
-        **dict.fromkeys(("name", "family", "summary", "paper"), _TEXT),
-        "group": _or_null(_TEXT),
-        "slots": {"type": "object", "additionalProperties": _TEXT},
-        "changes": {"type": "object", "additionalProperties": _FLAG},
-        "settings": _list({"type": "object"}),
-        "assumptions": _TEXTS,
-        "evidence": _list({"type": "object"}),
-        **dict.fromkeys(("unsafe", "simulation_only"), _FLAG),
-        "unsafe_where": _or_null(_TEXT),
+        **dict.fromkeys(("name", "family", "summary", "paper"), TEXT),
+        "group": or_null(TEXT),
+        "slots": {"type": "object", "additionalProperties": TEXT},
+        "changes": {"type": "object", "additionalProperties": FLAG},
+        "settings": list_of({"type": "object"}),
+        "assumptions": TEXTS,
+        "evidence": list_of({"type": "object"}),
+        **dict.fromkeys(("unsafe", "simulation_only"), FLAG),
+        "unsafe_where": or_null(TEXT),
     }
     about = "the catalogue, or the scheme that was named; a list without version and command"
-    return _list(_object(entry), about)
+    return list_of(object_of(entry), about)
 
 
 def _doctor() -> Schema:
-    check = {"what": _TEXT, "ok": _FLAG, "found": _TEXT, "remedy": _TEXT}
-    link = {**_FLAG, "description": "`lasthop link` can run on this machine"}
-    return _object(
-        {"schema_version": _VERSION, "link": link, "checks": _list(_object(check)), **_ABOUT}
+    check = {"what": TEXT, "ok": FLAG, "found": TEXT, "remedy": TEXT}
+    link = {**FLAG, "description": "`lasthop link` can run on this machine"}
+    return object_of(
+        {
+            "schema_version": THIS_VERSION,
+            "link": link,
+            "checks": list_of(object_of(check)),
+            **ABOUT,
+        }
     )
 
 
 def _new() -> Schema:
-    following = {**_TEXT, "description": "the command to try next"}
-    return _object({"schema_version": _VERSION, "written": _TEXTS, "next": following, **_ABOUT})
+    following = {**TEXT, "description": "the command to try next"}
+    return object_of({"schema_version": THIS_VERSION, "written": TEXTS, "next": following, **ABOUT})
 
 
 def _trace() -> Schema:
     directions = ("down", "up")
-    rate = {**_or_null(_POSITIVE), "description": "null if the direction was not measured"}
-    gaps = _object({"count": _COUNT, "total_s": _POSITIVE}, about="times without measurement")
-    times = _or_null(_object(dict.fromkeys(("minimum", "median", "p95"), _POSITIVE)))
-    skipped = {"reason": _TEXT, "rows": _COUNT, "lines": _list(_COUNT, "the first of them")}
-    return _object(
+    rate = {**or_null(POSITIVE), "description": "null if the direction was not measured"}
+    gaps = object_of({"count": COUNT, "total_s": POSITIVE}, about="times without measurement")
+    times = or_null(object_of(dict.fromkeys(("minimum", "median", "p95"), POSITIVE)))
+    skipped = {"reason": TEXT, "rows": COUNT, "lines": list_of(COUNT, "the first of them")}
+    return object_of(
         {
-            "schema_version": _VERSION,
-            "lasthop": _TEXT,
-            "format": {**_TEXT, "description": "format of the file, or of the files joined by +"},
-            "duration_s": {**_POSITIVE, "description": "from the first row to the end of the last"},
-            "rows": _COUNT,
-            "mean_rate_bps": _object(dict.fromkeys(directions, rate), about="of measured time"),
-            "gaps": _object(dict.fromkeys(directions, gaps)),
+            "schema_version": THIS_VERSION,
+            "lasthop": TEXT,
+            "format": {**TEXT, "description": "format of the file, or of the files joined by +"},
+            "duration_s": {**POSITIVE, "description": "from the first row to the end of the last"},
+            "rows": COUNT,
+            "mean_rate_bps": object_of(dict.fromkeys(directions, rate), about="of measured time"),
+            "gaps": object_of(dict.fromkeys(directions, gaps)),
             "rtt_s": times,
-            "delay_s": _object(dict.fromkeys(directions, times), about="one way"),
-            "loss": _or_null({**_POSITIVE, "maximum": 1, "description": "share of the packets"}),
-            "skipped": {**_COUNT, "description": "rows of the files that were left out"},
-            "skipped_rows": _list(_object(skipped)),
-            "sources": _list(_object({"file": _TEXT, "clock": _TEXT})),
-            "notes": {**_TEXTS, "description": "what was assumed or changed while reading"},
-            "written": {**_TEXTS, "description": "files that the command wrote"},
-            **_ABOUT,
+            "delay_s": object_of(dict.fromkeys(directions, times), about="one way"),
+            "loss": or_null({**POSITIVE, "maximum": 1, "description": "share of the packets"}),
+            "skipped": {**COUNT, "description": "rows of the files that were left out"},
+            "skipped_rows": list_of(object_of(skipped)),
+            "sources": list_of(object_of({"file": TEXT, "clock": TEXT})),
+            "notes": {**TEXTS, "description": "what was assumed or changed while reading"},
+            "written": {**TEXTS, "description": "files that the command wrote"},
+            **ABOUT,
         }
     )
 
 
 def _advise() -> Schema:
-    spread = {"type": "array", "items": _NUMBER, "minItems": 3, "maxItems": 3}
-    changes = {"goodput": spread, "delay": spread, "competitor": _or_null(spread)}
-    texts = {"scheme": _TEXT, **dict.fromkeys(("changes", "warnings"), _TEXTS)}
-    option = {**texts, **changes, "reads_tcp": {"type": "boolean"}, "draws": _COUNT}
-    return _object(
+    spread = {"type": "array", "items": NUMBER, "minItems": 3, "maxItems": 3}
+    changes = {"goodput": spread, "delay": spread, "competitor": or_null(spread)}
+    texts = {"scheme": TEXT, **dict.fromkeys(("changes", "warnings"), TEXTS)}
+    option = {**texts, **changes, "reads_tcp": {"type": "boolean"}, "draws": COUNT}
+    return object_of(
         {
-            "schema_version": _VERSION,
-            **dict.fromkeys(("lasthop", "can", "text"), _TEXT),
+            "schema_version": THIS_VERSION,
+            **dict.fromkeys(("lasthop", "can", "text"), TEXT),
             "verdict": {"enum": ["helps", "nothing helps", "cannot tell"]},
-            "options": _list(_object(option), "shares: median, 5th and 95th percentile"),
-            **dict.fromkeys(("narrows", "measurement"), _or_null(_TEXT)),
-            **{"fit": {"type": "object"}, **_ABOUT},
+            "options": list_of(object_of(option), "shares: median, 5th and 95th percentile"),
+            **dict.fromkeys(("narrows", "measurement"), or_null(TEXT)),
+            **{"fit": {"type": "object"}, **ABOUT},
         }
     )
+
+
+def _evaluate() -> Schema:
+    texts = dict.fromkeys(("cell", "title", "number", "metric"), TEXT)
+    known = dict.fromkeys(("margin", "limit", "difference", "p_holm"), or_null(NUMBER))
+    number = {
+        **texts,
+        "set": {"type": "object", "additionalProperties": TEXT},
+        "rfc9743": TEXTS,
+        "bbr": list_of(COUNT),
+        "better": {"enum": ["higher", "lower"]},
+        **known,
+        "n": COUNT,
+        "means": {"type": "object", "additionalProperties": or_null(NUMBER)},
+        "ci95": or_null(INTERVAL),
+        "verdict": {"enum": ["better", "no worse", "worse", "undecided"]},
+    }
+    tally = {"tally": {"type": "object", "additionalProperties": COUNT}}
+    group = {**dict.fromkeys(("id", "letter", "title"), TEXT), **tally}
+    card = {
+        "schema_version": THIS_VERSION,
+        **dict.fromkeys(("suite", "suite_sha256", "scheme", "baseline"), TEXT),
+        "quick": {"type": "boolean"},
+        "seeds": list_of(COUNT),
+        **tally,
+        "groups": list_of(object_of({**group, "numbers": list_of(object_of(number))})),
+        "failed": {"type": "object", "additionalProperties": TEXT},
+    }
+    return object_of({"cards": list_of(object_of(card))})
 
 
 def _baseline() -> Schema:
     case = {
-        "point": _COUNT,
-        "set": {"type": "object", "additionalProperties": _TEXT},
-        "scheme": _TEXT,
-        "seeds": _list(_COUNT),
+        "point": COUNT,
+        "set": {"type": "object", "additionalProperties": TEXT},
+        "scheme": TEXT,
+        "seeds": list_of(COUNT),
         "metrics": {"type": "object", "description": "values by metric, in the order of seeds"},
     }
-    return _object(
+    return object_of(
         {
-            "schema_version": _VERSION,
-            **dict.fromkeys(("lasthop", "build", "scenario", "scenario_sha256"), _TEXT),
-            "command": _COMMAND,
-            "file": _or_null(_TEXT),
-            "text": {**_or_null(_TEXT), "description": "the scenario"},
-            "settings": _list(_TEXTS),
-            "last_hop": {"type": "object", "additionalProperties": _TEXT},
-            "schemes": _TEXTS,
-            "vary": {"type": "object", "additionalProperties": _TEXTS},
-            "seeds": _COUNT,
-            "gates": _TEXTS,
-            "cases": _list(_object(case)),
+            "schema_version": THIS_VERSION,
+            **dict.fromkeys(("lasthop", "build", "scenario", "scenario_sha256"), TEXT),
+            "command": COMMAND,
+            "file": or_null(TEXT),
+            "text": {**or_null(TEXT), "description": "the scenario"},
+            "settings": list_of(TEXTS),
+            "last_hop": {"type": "object", "additionalProperties": TEXT},
+            "schemes": TEXTS,
+            "vary": {"type": "object", "additionalProperties": TEXTS},
+            "seeds": COUNT,
+            "gates": TEXTS,
+            "cases": list_of(object_of(case)),
         },
-        {"assumed": _ASSUMED, "elapsed_s": _ELAPSED, "draw_starts": _FLAG},
-    )
-
-
-#: Congestion control of the kernels at the ends of a live link.
-_ENDS = {"congestion_control": _TEXT, "available": _TEXTS}
-
-
-def _live_link() -> Schema:
-    hop = {
-        **dict.fromkeys(("from", "to"), _TEXT),
-        "direction": {"enum": ["down", "up"]},
-        **dict.fromkeys(
-            (
-                *("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue"),
-                *("marked_frames", "bytes", "above_mtu", *_IMPAIRMENTS),
-            ),
-            _COUNT,
-        ),
-    }
-    counts = {"type": "object", "additionalProperties": _COUNT}
-    agent = {"scheme": _TEXT, "counters": counts, "notices": _COUNT, "dropped": counts}
-    late = {**dict.fromkeys(("p50", "p99", "p99_9"), _or_null(_POSITIVE)), "max": _POSITIVE}
-    series = {"columns": _TEXTS, "rows": _list(_list(_or_null(_POSITIVE)))}
-    outer = dict.fromkeys(
-        ("connections", "refused", "beyond_limit", "limit", "datagrams", "dropped"), _COUNT
-    )
-    reasons = dict.fromkeys(("not_read", "not_taken"), _COUNT)
-    return _object(
-        {
-            "schema_version": _VERSION,
-            **dict.fromkeys(("lasthop", "scenario", "scheme"), _TEXT),
-            **dict.fromkeys(("seed", "connections", "packets", "own_drops", "exit_status"), _COUNT),
-            **dict.fromkeys(("duration_s", "one_way_delay_s", "bound_us"), _POSITIVE),
-            "first_connection_s": {
-                **_or_null(_POSITIVE),
-                "description": "when the first TCP packet entered",
-            },
-            **dict.fromkeys(("real_time", "valid"), _FLAG),
-            "invalid": _TEXTS,
-            "own_drop_reasons": _object(reasons),
-            "ends": _object(
-                {**_ENDS, "chosen": _FLAG, "own": _object({"server": _FLAG, "mobile": _FLAG})}
-            ),
-            "device": {"enum": ["tun", "packet"]},
-            "outer_network": _or_null(_object({"missing": _or_null(_TEXT)}, outer)),
-            "links": _list(_object(hop)),
-            "agents": _list(_object(agent)),
-            "lateness_us": _object({**late, "n": _COUNT}),
-            "untouched": counts,
-            "series": _object(series, about="each 100 ms"),
-            "assumed": _ASSUMED,
-            **_ABOUT,
-        }
-    )
-
-
-def _validate() -> Schema:
-    times = _list(_POSITIVE, "seconds per transfer, by seed")
-    cell = {
-        **dict.fromkeys(("sender", "scheme", "verdict"), _TEXT),
-        **dict.fromkeys(("n", "late"), _COUNT),
-        **dict.fromkeys(("real_s", "simulated_s"), times),
-        "ratio": {**_or_null(_POSITIVE), "description": "goodput, real / simulated"},
-        "ci95": _INTERVAL,
-    }
-    source = {"enum": ["tcp_probe", "TCP_INFO"], "description": "where real windows come from"}
-    failed = {
-        "own_sender": _FLAG,
-        **dict.fromkeys(("sender", "scheme", "error"), _TEXT),
-        "seed": _COUNT,
-    }
-    counters = _counts("retransmissions", "fast_retransmits", "timeouts")
-    pairs = _list(_object({"real": counters, "simulated": counters}), "by seed")
-    parted = dict.fromkeys(("acked_segments", "real_segments", "simulated_segments"), _POSITIVE)
-    compared = {"acks": _COUNT, "equal": _COUNT, "parted": _or_null(_object(parted))}
-    cwnd = _list(_object(compared, about="congestion windows, real and simulated"), "by seed")
-    return _object(
-        {
-            "schema_version": _VERSION,
-            "lasthop": _TEXT,
-            "assumed": _ASSUMED,
-            "cells": _list(
-                _object({**cell, "cwnd_source": source, "cwnd": cwnd}), "the kernel's senders"
-            ),
-            "controls": _list(_object({**cell, "counters": pairs}), "lasthop's own sender"),
-            "failed": _list(_object(failed), "transfers that are not counted"),
-            "ends": _or_null(_object(_ENDS, about="of the receivers")),
-            **_ABOUT,
-        }
+        {"assumed": ASSUMED, "elapsed_s": ELAPSED, "draw_starts": FLAG},
     )
 
 
@@ -575,8 +491,9 @@ _OUTPUTS = {
     "reproduce": _reproduce,
     "inspect": _inspect,
     "replay": _replay,
-    "link": _live_link,
-    "validate": _validate,
+    "link": live_schemas.link,
+    "validate": live_schemas.validate,
+    "evaluate": _evaluate,
     "schemes": _schemes,
     "doctor": _doctor,
     "new": _new,
