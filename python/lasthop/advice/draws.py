@@ -9,7 +9,10 @@ from lasthop.traces.fit.estimate import Estimate, Z
 from lasthop.traces.fit.fit import Fit
 
 # Parameters of a scenario; the others of a fit describe the measurement only.
-_DRAWN = ("capacity", "base_rtt", "queue", "air_loss", "good_to_good", "bad_to_bad")
+_DRAWN = (
+    *("capacity", "base_rtt", "queue", "air_loss", "good_to_good", "bad_to_bad"),
+    "radio_share",
+)
 
 
 def draw(fit: Fit, count: int, seed: int = 1) -> list[dict[str, float]]:

@@ -7,6 +7,7 @@ by the importer that read the measurement: both sides are the same kind of numbe
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from lasthop.traces.table import DOWN, Measurement
 
 #: Interfaces of the capture of `tapped` at its two ends.
 MOBILE, SERVER = "modem-phone", "server-exit"
+#: Simulated runs that are compared with a measurement.
+RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -41,19 +44,18 @@ class Compared:
 def tapped(found: Fit) -> str:
     """The fitted scenario with a link of no delay before each end, where captures are taken."""
     given = scenario.values(found)
-    rtt = max(given["base_rtt"], 0.001)
-    quarter = f"{1e6 * rtt / 4:.0f} us"
+    rtt = max(given["base_rtt"], scenario.LEAST_RTT_S)
+    wired = f"{1e6 * (1 - given['radio_share']) * rtt / 2:.0f} us"
     down = found.seen.direction == DOWN
     data, other = ("forward", "backward") if down else ("backward", "forward")
-    delay = scenario.radio_delay(found, rtt) or f'"{quarter}"'
     ends = ("server", "phone") if down else ("phone", "server")
     wire = 'rate = "100 Gbps"\nqueue = "unlimited"\n'
     return (
         f'duration = "{scenario.duration_s(found):g} s"\n'
         f'[[link]]\nbetween = ["server", "exit"]\n{wire}'
-        f'[[link]]\nbetween = ["exit", "bs"]\ndelay = "{quarter}"\n{wire}'
+        f'[[link]]\nbetween = ["exit", "bs"]\ndelay = "{wired}"\n{wire}'
         '[[link]]\nname = "radio"\nradio = true\nbetween = ["bs", "modem"]\n'
-        f"delay = {delay}\nloss = {scenario.loss(given)}\n"
+        f"delay = {scenario.radio_delay(found, given)}\nloss = {scenario.loss(given)}\n"
         f'queue = "{max(given["queue"], 1500):.0f} B"\n'
         f"{data}.rate = {scenario.rate(found, given['capacity'])}\n"
         f'{other}.rate = "{given["capacity"]:.0f} bps"\n'
@@ -72,10 +74,18 @@ def captured(text: str, seed: int, interface: str = MOBILE) -> Measurement:
     return read if interface == MOBILE else read.swapped()
 
 
-def repeat(found: Fit, runs: int = 5) -> tuple[list[Compared], Fit]:
-    """Numbers of the measurement beside those of `runs` runs of the fit; and the fit of run 1."""
+def repeat(
+    found: Fit, runs: int = RUNS, step: Callable[[], None] = lambda: None
+) -> tuple[list[Compared], Fit]:
+    """Numbers of the measurement beside those of `runs` runs of the fit; and the fit of run 1.
+
+    `step` is called after each run.
+    """
     text = tapped(found)
-    simulated = [captured(text, seed) for seed in range(1, runs + 1)]
+    simulated = []
+    for seed in range(1, runs + 1):
+        simulated.append(captured(text, seed))
+        step()
     sides = [_numbers(found.seen.found, found.seen.direction, found.seen.scale)]
     sides += [_numbers(m, found.seen.direction, 1.0) for m in simulated]
     rows = []
@@ -101,4 +111,4 @@ def _numbers(
     }
 
 
-__all__ = ["MOBILE", "SERVER", "Compared", "captured", "repeat", "tapped"]
+__all__ = ["MOBILE", "RUNS", "SERVER", "Compared", "captured", "repeat", "tapped"]

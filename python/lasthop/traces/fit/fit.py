@@ -27,6 +27,16 @@ class Fit:
     loss_process: LossProcess
     reordering: Estimate
 
+    @property
+    def radio_share(self) -> Estimate:
+        """The share of the base RTT that the radio link has: no capture of one end tells it."""
+        return Estimate(
+            *("radio_share", "share", 0.5, 0.0, 1.0, 0, "pings of the hop before the radio link"),
+            "share of the base RTT on the radio link: a measurement between the two ends cannot"
+            " tell it (ping the hop before the radio link from both)",
+            is_range=True,
+        )
+
     def estimates(self) -> list[Estimate]:
         """All parameters with intervals."""
         process = self.loss_process
@@ -34,7 +44,7 @@ class Fit:
         return [
             *(self.capacity.estimate, self.base_rtt, self.losses.queue, self.losses.air),
             *(e for e in chain if e is not None),
-            *(self.losses.overflow, self.reordering),
+            *(self.losses.overflow, self.reordering, self.radio_share),
         ]
 
     def document(self) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from lasthop.traces.table import DIRECTIONS, DOWN
 
 # Longest run of a fitted scenario, seconds, and its shortest.
 _LONGEST_S, _SHORTEST_S = 60.0, 10.0
-_LEAST_RTT_S, _PACKET = 0.001, 1500
+#: Shortest base RTT of a scenario, seconds.
+LEAST_RTT_S = 0.001
+_PACKET = 1500
 
 
 def values(fit: Fit) -> dict[str, float]:
@@ -47,25 +49,26 @@ def loss(given: Mapping[str, float]) -> str:
     return f"{min(max(given['air_loss'], 0.0), 0.99):.6f}"
 
 
-def radio_delay(fit: Fit, rtt_s: float) -> str | None:
-    """The one-way delay of the radio link if the base RTT jumps; the wired link has a quarter."""
-    jumps = fit.jumps
+def radio_delay(fit: Fit, given: Mapping[str, float]) -> str:
+    """The one-way delay of the radio link as TOML, with steps if the base RTT jumps."""
+    jumps, share = fit.jumps, given["radio_share"]
+    fixed = share * max(given["base_rtt"], LEAST_RTT_S) / 2
     if jumps.period_s is None:
-        return None
+        return f'"{1e6 * fixed:.0f} us"'
     extra = jumps.bases_s - jumps.bases_s.min()
     steps = ", ".join(
-        f'{{ at = "{t:.1f} s", delay = "{1e6 * (rtt_s / 4 + e / 2):.0f} us" }}'
+        f'{{ at = "{t:.1f} s", delay = "{1e6 * (fixed + e / 2):.0f} us" }}'
         for t, e in zip(jumps.starts_s, extra, strict=True)
         if t > 0
     )
-    first = rtt_s / 4 + float(extra[0]) / 2
+    first = fixed + float(extra[0]) / 2
     return f'{{ base = "{1e6 * first:.0f} us", steps = [{steps}] }}'
 
 
 def text(fit: Fit, given: Mapping[str, float] | None = None) -> str:
     """The scenario with the values of the fit, or with those given, in TOML."""
     given = values(fit) if given is None else given
-    rtt = max(given["base_rtt"], _LEAST_RTT_S)
+    rtt = max(given["base_rtt"], LEAST_RTT_S)
     data, other = (
         ("down_rate", "up_rate") if fit.seen.direction == DOWN else ("up_rate", "down_rate")
     )
@@ -82,11 +85,10 @@ def text(fit: Fit, given: Mapping[str, float] | None = None) -> str:
         *_comment(fit.base_rtt),
         f'rtt = "{1e6 * rtt:.0f} us"',
     ]
-    delay = radio_delay(fit, rtt)
-    lines.append(f"# Jumps of the base RTT: {fit.jumps.text}.")
-    if delay is not None:
-        lines.append(f"delay = {delay}")
     lines += [
+        f"# Jumps of the base RTT: {fit.jumps.text}.",
+        *_comment(fit.radio_share),
+        f"delay = {radio_delay(fit, given)}",
         *_comment(fit.losses.air),
         f"# {fit.loss_process.text}. Assumed: the same in both directions.",
         f"loss = {loss(given)}",
@@ -119,4 +121,4 @@ def _comment(found: Estimate) -> list[str]:
     ]
 
 
-__all__ = ["duration_s", "loss", "radio_delay", "rate", "text", "values"]
+__all__ = ["LEAST_RTT_S", "duration_s", "loss", "radio_delay", "rate", "text", "values"]
