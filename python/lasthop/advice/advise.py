@@ -37,6 +37,7 @@ _MEASURE = {
     "air_loss": "capture more packets at low load (a paced UDP stream, or a longer capture)",
     "good_to_good": "capture a longer transfer at the receiver",
     "bad_to_bad": "capture a longer transfer at the receiver",
+    "radio_share": "ping the hop before the radio link from both ends",
 }
 
 
@@ -55,6 +56,11 @@ class Option:
     reads_tcp: bool
     warnings: list[str]
     draws: int
+
+    @property
+    def is_unsafe(self) -> bool:
+        """Whether the scheme is unsafe beside others, so that it is never recommended."""
+        return any(w.startswith("unsafe") for w in self.warnings)
 
 
 @dataclass
@@ -162,7 +168,7 @@ def _verdict(
     gains: Mapping[str, np.ndarray],
     sets: Sequence[Mapping[str, float]],
 ) -> Advice:
-    safe = [o for o in found if not any(w.startswith("unsafe") for w in o.warnings)]
+    safe = [o for o in found if not o.is_unsafe]
     if not safe:
         return Advice(can, "cannot tell", "cannot tell, because no scheme can be deployed there")
     best = safe[0]
