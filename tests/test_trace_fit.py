@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from documents import validate
 from fitted_links import Link, drawn, measured
 from trace_files import file
 
 import lasthop
+from lasthop.advice import draws
 from lasthop.cli.main import main
 from lasthop.traces import formats
-from lasthop.traces.fit import loss_process, observed
+from lasthop.traces.fit import loss_process, observed, scenario
 from lasthop.traces.fit.estimate import share_interval
 from lasthop.traces.fit.fit import Fit, fit
 from lasthop.traces.source import ReadOptions
@@ -64,6 +66,23 @@ def test_an_application_limited_sender_leaves_the_capacity_unknown() -> None:
     assert found.is_range
     assert "unknown" in found.how
     assert found.low <= 20e6 <= found.high
+
+
+def test_a_short_capture_with_a_queue_is_not_called_limited_by_its_application() -> None:
+    link = Link(rate_bps=10e6, rtt_s=0.04, loss=0.0, queue_packets=300)
+    found = fit(measured(link, 1, "server", duration_s=5)).capacity.estimate
+    assert found.is_range
+    assert "measure for longer" in found.how
+    assert found.low <= 10e6 <= found.high
+
+
+def test_the_share_of_the_radio_link_in_the_rtt_is_assumed_and_drawn() -> None:
+    found = fit(measured(Link(8e6, 0.04, 0.0, 60), 1, "phone", duration_s=5))
+    text = scenario.text(found, scenario.values(found) | {"radio_share": 1.0, "base_rtt": 0.04})
+    assert "# radio share: ASSUMED, possible from 0 to 1 share." in text
+    assert 'delay = "20000 us"' in text
+    assert lasthop.run(text=text).goodput_bps > 1e6
+    assert np.ptp([d["radio_share"] for d in draws.draw(found, 20)]) > 0.5
 
 
 def test_pings_show_jumps_every_15_s_and_no_rates(tmp_path: Path) -> None:
@@ -118,6 +137,7 @@ def test_the_command_writes_a_scenario_and_a_picture(
     words = [str(capture), "--interface", "modem-phone", "--out", str(out)]
     assert main(["trace", "fit", *words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    validate("fit", found)
     assert {r["name"] for r in found["repeated"]} >= {"rate", "loss", "RTT, median"}
     assert out.with_suffix(".png").stat().st_size > 10_000
     again = lasthop.run(out, settings={"duration": 8})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lasthop.analysis import live_schemas, metrics, paired
+from lasthop.analysis import fit_schemas, live_schemas, metrics, paired
 from lasthop.analysis.schema_parts import (
     ABOUT,
     ASSUMED,
@@ -409,21 +409,16 @@ def _trace() -> Schema:
     )
 
 
+def _fit() -> Schema:
+    return _object({"schema_version": _VERSION, **fit_schemas.fit(), **_ABOUT})
+
+
+def _fit() -> Schema:
+    return object_of({"schema_version": THIS_VERSION, **fit_schemas.fit(), **ABOUT})
+
+
 def _advise() -> Schema:
-    spread = {"type": "array", "items": NUMBER, "minItems": 3, "maxItems": 3}
-    changes = {"goodput": spread, "delay": spread, "competitor": or_null(spread)}
-    texts = {"scheme": TEXT, **dict.fromkeys(("changes", "warnings"), TEXTS)}
-    option = {**texts, **changes, "reads_tcp": {"type": "boolean"}, "draws": COUNT}
-    return object_of(
-        {
-            "schema_version": THIS_VERSION,
-            **dict.fromkeys(("lasthop", "can", "text"), TEXT),
-            "verdict": {"enum": ["helps", "nothing helps", "cannot tell"]},
-            "options": list_of(object_of(option), "shares: median, 5th and 95th percentile"),
-            **dict.fromkeys(("narrows", "measurement"), or_null(TEXT)),
-            **{"fit": {"type": "object"}, **ABOUT},
-        }
-    )
+    return object_of({"schema_version": THIS_VERSION, **fit_schemas.advice(), **ABOUT})
 
 
 def _evaluate() -> Schema:
@@ -498,6 +493,7 @@ _OUTPUTS = {
     "doctor": _doctor,
     "new": _new,
     "trace": _trace,
+    "fit": _fit,
     "advise": _advise,
 }
 #: Documents that have a schema.
@@ -511,7 +507,7 @@ def schema(name: str) -> Schema:
 
         found: Schema = _native.schema()
         return found
-    command = "check --update" if name == "baseline" else name
+    command = {"baseline": "check --update", "fit": "trace fit"}.get(name, name)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"lasthop {command} --json, version {VERSION}",

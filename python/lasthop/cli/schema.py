@@ -10,7 +10,7 @@ from lasthop.cli.options import Options
 # As `lasthop.analysis.schemas.NAMES`, which imports numpy.
 NAMES = (
     *("run", "compare", "sweep", "check", "baseline", "reproduce", "inspect", "replay", "link"),
-    *("validate", "evaluate", "schemes", "doctor", "new", "trace", "advise", "scenario"),
+    *("validate", "evaluate", "schemes", "doctor", "new", "trace", "fit", "advise", "scenario"),
 )
 
 
@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
     schema.add_argument(
         "document",
         choices=NAMES,
-        help="a command, baseline (the file of `lasthop check`), or scenario",
+        help="a command, fit (trace fit), baseline (the file of `lasthop check`), or scenario",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lasthop import progress
 from lasthop.cli import options as common
 from lasthop.cli.options import Options
 from lasthop.errors import InputError
@@ -40,7 +41,8 @@ def run(found: Any, options: Options, words: list[str]) -> int:
     inputs = options.file if options.far is None else [*options.file, options.far]
     outputs.check([("--out", out), ("--out", drawing)], inputs)
     result = fit(found)
-    rows, simulated = repeat.repeat(result)
+    with progress.Progress("simulating (runs)", repeat.RUNS) as bar:
+        rows, simulated = repeat.repeat(result, step=bar.step)
     write_whole(out, scenario.text(result))
     written = [out]
     if _draw(result, simulated, drawing):

@@ -22,6 +22,8 @@ _SENDER_BURST = 1.2
 _LEAST_WAIT_S, _WAITING = 0.002, 3
 # Fewest busy bins that give an estimate.
 _LEAST_BINS = 10
+# Share of the time in which packets waited from which too few bins are due to a short measurement.
+_MOSTLY = 0.5
 # Spread of the rates (standard deviation / median) of a constant link.
 _CONSTANT = 0.05
 # An unknown capacity is between the highest measured rate and this many times as much.
@@ -78,7 +80,9 @@ def find(seen: Observed, air_loss: float = 0.0) -> Capacity:
     rate = rate / (1 - air_loss)
     empty = np.empty(0)
     if busy.sum() < _LEAST_BINS:
-        return Capacity(_unknown(seen, highest, share), share, edges[:-1], rate, busy, empty, empty)
+        return Capacity(
+            _unknown(seen, highest, share, width), share, edges[:-1], rate, busy, empty, empty
+        )
     values = rate[busy]
     spread = float(np.percentile(values, 84) - np.percentile(values, 16)) / 2
     grain = PACKET_BITS / width
@@ -129,12 +133,17 @@ def _busy(seen: Observed, edges: Floats, highest_bps: float) -> Flags:
     return busy
 
 
-def _unknown(seen: Observed, highest: float, share: float) -> Estimate:
+def _unknown(seen: Observed, highest: float, share: float, width: float) -> Estimate:
     if not len(seen.rtt_s):
         why = "no round-trip times, which would show when packets waited"
+    elif share > _MOSTLY:
+        why = (
+            f"packets waited in {100 * share:.0f} % of the time, but in fewer than {_LEAST_BINS}"
+            f" intervals of {width:.2g} s (measure for longer)"
+        )
     else:
         why = (
-            f"no queue for {100 * (1 - share):.0f} % of the time: the sender was limited by its"
+            f"no queue in {100 * (1 - share):.0f} % of the time: the sender was limited by its"
             " application, by a window or by losses, not by the link"
         )
     low = highest if highest > 0 else 1e5
