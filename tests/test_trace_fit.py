@@ -143,7 +143,9 @@ def test_the_command_writes_a_scenario_and_a_picture(
     again = lasthop.run(out, settings={"duration": 8})
     assert 0.3 < again.goodput_bps / lasthop.run(text=link.toml(8)).goodput_bps < 3
     assert main(["trace", "fit", *words]) == 0
-    assert "90 % interval" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "90 % interval" in shown
+    assert "note: The capture is of a hop of lasthop run" in shown
     assert main(["trace", "fit", str(capture), "--out", "my.txt"]) == 2
 
 

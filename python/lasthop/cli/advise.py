@@ -77,6 +77,8 @@ def advise(options: Options, words: list[str]) -> int:
         document = {**head, **answer.document(), "fit": result.document()}
         common.print_document(document, options, words)
     elif not options.quiet:
+        for note in result.seen.found.notes:
+            print(f"note: {note}")
         print(text(answer))
         if out is not None:
             print(f"written: {out}")

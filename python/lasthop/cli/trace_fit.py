@@ -88,7 +88,8 @@ def number(value: float, unit: str) -> str:
 
 def text(result: Any, rows: Any) -> str:
     """The table of parameters, and how well the fit repeats the measurement."""
-    lines = ["parameter        value      90 % interval          n"]
+    lines = [f"note: {note}" for note in result.seen.found.notes]
+    lines += ["parameter        value      90 % interval          n"]
     for e in result.estimates():
         interval = f"[{number(e.low, e.unit)}, {number(e.high, e.unit)}] {SHOWN[e.unit][1]}"
         value = "unknown" if e.is_range else number(e.value, e.unit)

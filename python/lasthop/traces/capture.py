@@ -25,6 +25,13 @@ NAME = CAPTURE
 # Share of the packets of an interface that another one may have by chance.
 _REPEATED = 0.2
 
+# `lasthop run --pcap` captures frames where they arrive, those that are lost on the hop included.
+_HOP_NOTE = (
+    "The capture is of a hop of lasthop run, with packets of both directions where they arrive: its"
+    " round-trip times and losses are those of one end only if the hop has no delay and no losses"
+    " (docs/traces.md, Captures of simulations)."
+)
+
 matches = pcap.matches
 
 
@@ -171,6 +178,8 @@ def read(source: Source, options: ReadOptions) -> Measurement:
             reader.add(packets)
             if options.far is not None:
                 reader.collect(packets)
+    if capture.hops:
+        capture.notes.append(_HOP_NOTE)
     found = reader.measurement(capture)
     return found if options.far is None else _with_far(found, reader, capture, options.far)
 

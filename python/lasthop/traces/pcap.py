@@ -7,6 +7,7 @@ file has a header of 24 bytes and records with a header of 16; a pcapng file con
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,9 @@ _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 # Types of blocks of pcapng.
 _INTERFACE, _OLD_PACKET, _SIMPLE, _PACKET, _SECTION_TYPE = 1, 2, 3, 6, 0x0A0D0D0A
 # Options of an interface.
-_NAME, _RESOLUTION, _OFFSET = 2, 9, 14
+_NAME, _DESCRIPTION, _RESOLUTION, _OFFSET = 2, 3, 9, 14
+# How `lasthop run --pcap` describes the interface of a hop.
+_HOP = re.compile(r": between .+ \([\d.]+\) and .+ \([\d.]+\)$")
 # Most digits of the unit of times, which have 64 bits.
 _DECIMAL, _BINARY = 18, 62
 
@@ -76,6 +79,7 @@ class _Interface:
     is_binary: bool = False
     offset_s: int = 0
     name: str = ""
+    is_hop: bool = False
 
 
 @dataclass
@@ -88,6 +92,8 @@ class Capture:
     untimed: list[int] = field(default_factory=list)
     #: Names of the interfaces so far, by index; empty for those without.
     interfaces: list[str] = field(default_factory=list)
+    #: Indices of the interfaces that are hops of a simulation.
+    hops: set[int] = field(default_factory=set)
 
     def batches(self) -> Iterator[Batch]:
         """The packets in the order of the file. Raises `InputError` if it is no capture."""
@@ -220,6 +226,8 @@ class _Pcapng:
                     numbers.append(self.count)
             elif kind == _INTERFACE:
                 self.interfaces.append(self._interface(data, position, length))
+                if self.interfaces[-1].is_hop:
+                    self.capture.hops.add(len(self.interfaces) - 1)
                 self.capture.interfaces.append(self.interfaces[-1].name)
             position += length
         batch = self._packets(_padded(data), places, old, numbers)
@@ -239,6 +247,9 @@ class _Pcapng:
             elif code == _NAME:
                 text = data[place + 4 : min(place + 4 + size, end)]
                 found.name = text.decode(errors="replace").rstrip("\0")
+            elif code == _DESCRIPTION:
+                text = data[place + 4 : min(place + 4 + size, end)]
+                found.is_hop = _HOP.search(text.decode(errors="replace").rstrip("\0")) is not None
             if code == 0:
                 break
             place += 4 + size + -size % 4
