@@ -67,6 +67,14 @@ def test_the_command_finds_that_snoop_helps_and_writes_a_page(
     assert main([*words[:2], "--draws", "1"]) == 2
 
 
+def test_a_gain_on_a_link_of_unknown_capacity_says_what_it_depends_on() -> None:
+    link = Link(20e6, 0.04, 0.01, 100, window_packets=8)
+    found = fit(measured(link, 1, "phone", duration_s=5))
+    assert found.capacity.estimate.is_range
+    answer = advise.advise(found, "ap", 5)
+    assert answer.verdict == "cannot tell" or "the capacity is unknown" in answer.text
+
+
 @pytest.mark.parametrize("gain", [0.0, 0.2])
 def test_a_wide_spread_cannot_tell(gain: float) -> None:
     rng = np.random.default_rng(1)

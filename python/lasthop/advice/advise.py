@@ -117,7 +117,13 @@ def advise(
         beside = _simulate(texts, option.scheme, against=True)[:, 2]
         option.competitor = _spread(_change(beside, alone))
         step(1)
-    return _verdict(can, found, gains, sets)
+    answer = _verdict(can, found, gains, sets)
+    if answer.verdict == "helps" and fit.capacity.estimate.is_range:
+        answer.text += (
+            "; the capacity is unknown: this holds only if losses limited the sender, and not its"
+            " application or a window"
+        )
+    return answer
 
 
 def runs_of(can: str) -> int:
