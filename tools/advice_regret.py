@@ -1,0 +1,102 @@
+"""Regret of `lasthop advise` over random links (docs/traces.md).
+
+Prints the table: python3 tools/advice_regret.py --links 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from fitted_links import Link, drawn, measured
+
+import lasthop
+from lasthop.advice import advise
+from lasthop.traces.fit.fit import fit
+
+DURATION_S = 30.0
+# Seeds of the true scenario, none of which made the capture.
+TRUE_SEEDS = tuple(range(1001, 1011))
+PLACES = ("base-station", "both-ends")
+
+
+def goodput(link: Link, scheme: str) -> float:
+    """Mean goodput of a scheme on the true link, bit/s."""
+    text = link.toml(DURATION_S)
+    values = [lasthop.run(text=text, scheme=scheme, seed=s).goodput_bps for s in TRUE_SEEDS]
+    return float(np.mean(values))
+
+
+@dataclass(frozen=True)
+class Regret:
+    """An answer beside the truth; the regrets are shares of the best scheme's goodput."""
+
+    verdict: str
+    #: The scheme that the answer recommends: CUBIC unless the verdict is "helps".
+    chosen: str
+    #: Safe scheme with the largest median gain over the draws, CUBIC if none gains.
+    first: str
+    #: Safe scheme with the largest goodput on the true link.
+    best: str
+    of_chosen: float
+    of_first: float
+
+
+def regret(link: Link, seed: int, can: str, draws: int) -> Regret:
+    """What `advise` answers to a capture at the receiver, and what it costs."""
+    answer = advise.advise(fit(measured(link, seed, "phone", DURATION_S)), can, draws)
+    safe = [o.scheme for o in answer.options if not o.is_unsafe]
+    true = {name: goodput(link, name) for name in [advise.BASELINE, *safe]}
+    best = max(true, key=lambda name: true[name])
+    first = next((o.scheme for o in answer.options if not o.is_unsafe and o.goodput[0] > 0), None)
+    first = first or advise.BASELINE
+    chosen = first if answer.verdict == "helps" else advise.BASELINE
+    lost = [1 - true[name] / true[best] for name in (chosen, first)]
+    return Regret(answer.verdict, chosen, first, best, *lost)
+
+
+def summary(values: Sequence[float]) -> str:
+    """Median, 90th percentile and largest value in %."""
+    shown = [*np.percentile(values, [50, 90]), max(values)]
+    return " | ".join(f"{100 * v:.1f} %" for v in shown)
+
+
+def tables(found: Sequence[Regret]) -> list[tuple[str, list[float]]]:
+    """The rows of the table: what a user follows, and the regrets of the links."""
+    answered = [r.of_chosen for r in found if r.verdict != "cannot tell"]
+    unknown = [r.of_chosen for r in found if r.verdict == "cannot tell"]
+    return [
+        ("the answer, where it gives one", answered),
+        ('CUBIC, where it is "cannot tell"', unknown),
+        ("the first scheme of the table, all links", [r.of_first for r in found]),
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--links", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--can", choices=PLACES, action="append")
+    options = parser.parse_args()
+    print("| `--can` | what is followed | links | median | 90th percentile | worst |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for can in options.can or PLACES:
+        found = []
+        for seed in range(1, options.links + 1):
+            one = regret(drawn(seed), seed, can, options.draws)
+            found.append(one)
+            print(can, seed, one, file=sys.stderr, flush=True)
+        for row, values in tables(found):
+            print(f"| {can} | {row} | {len(values)} | {summary(values) if values else '| |'} |")
+
+
+if __name__ == "__main__":
+    main()
