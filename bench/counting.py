@@ -73,8 +73,8 @@ def count(text: str, folder: str) -> tuple[int, int]:
 def per_packet(
     scenario: Callable[[float], str], seconds: float, folder: str, segment: int = 1000
 ) -> float:
-    """Instructions per delivered packet of `segment` bytes of payload, between runs of T and 2 T, so
-    without start-up.
+    """Instructions per delivered packet of `segment` bytes of payload, between runs of T and 2 T,
+    so without start-up.
     """
     short, long = (count(scenario(k * seconds), folder) for k in (1, 2))
     return (long[0] - short[0]) / (long[1] // segment - short[1] // segment)

@@ -8,9 +8,9 @@ Each program runs the same four cases for T and for 10 T in turn. The difference
 divided by the difference of delivered packets, excludes start-up. lasthop runs as `lasthop run
 --json`. The best of N runs counts. ns-2 is the program `ns` (Debian package ns2); without it only
 lasthop is timed. Then seven runs under the default profile, `linux`, are compared with Reno under
-`ns-2.35` on 100 Mbit/s. Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time
-per packet should not depend on the rate. Finally every end-to-end scheme runs the same cases under
-the profile `rfc`, and one case under `linux`.
+`ns-2.35` on 100 Mbit/s. Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s;
+the time per packet should not depend on the rate. Finally every end-to-end scheme runs the same
+cases under the profile `rfc`, and one case under `linux`.
 """
 
 from __future__ import annotations

@@ -410,10 +410,6 @@ def _trace() -> Schema:
 
 
 def _fit() -> Schema:
-    return _object({"schema_version": _VERSION, **fit_schemas.fit(), **_ABOUT})
-
-
-def _fit() -> Schema:
     return object_of({"schema_version": THIS_VERSION, **fit_schemas.fit(), **ABOUT})
 
 
