@@ -138,9 +138,20 @@ impl Rack {
         self.from = seq;
     }
 
-    /// The retransmission timer expired: the reordering timer stops.
+    /// The reordering timer stops: the retransmission timer expired, or nothing is to be judged.
     pub fn stop_timer(&mut self) {
         self.deadline = None;
+    }
+
+    /// Nothing in flight was sent before the newest segment delivered, so that nothing can be
+    /// overdue: all of it was sent once, and nothing in it has been judged.
+    #[inline]
+    pub fn has_nothing_to_judge(&self, board: &Scoreboard) -> bool {
+        let Some(newest) = self.newest else { return true };
+        self.resent.is_empty()
+            && board.at(0).is_none_or(|front| {
+                self.from <= front.seq && !sent_after(newest, (front.first_sent, front.end()))
+            })
     }
 
     /// Section 6.2, step 5: what was sent before the newest segment delivered, and is overdue by
@@ -153,13 +164,13 @@ impl Rack {
         lost: &mut Vec<u64>,
     ) -> Option<Duration> {
         let newest = self.newest?;
+        if self.has_nothing_to_judge(board) {
+            return None;
+        }
         // Sent once: in the order of their bytes.
         let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
         let front = board.at(0);
         let from_front = front.is_none_or(|f| self.from <= f.seq);
-        if from_front && self.resent.is_empty() && !front.is_some_and(before) {
-            return None;
-        }
         self.from = self.from.max(front.map_or(0, |f| f.seq));
         let mut place =
             if from_front { Some(0) } else { board.place_near(self.from, self.from_number) };

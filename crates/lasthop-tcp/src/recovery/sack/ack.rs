@@ -178,6 +178,15 @@ impl SackRecovery {
         out: &mut impl Output,
     ) -> Phase {
         let was = self.phase;
+        if was == Phase::Open
+            && self.board.waiting() == 0
+            && probe == ProbeAnswer::None
+            && self.hints.is_none()
+            && self.detector.is_none()
+        {
+            self.end_cwr(stream, stream.snd_una());
+            return was;
+        }
         let mut lost_within = false;
         if was != Phase::Open && stream.snd_una() >= self.recovery_point {
             if was == Phase::Recovery && self.is_delayed(stream, arrival) {
@@ -358,6 +367,12 @@ impl SackRecovery {
     }
 
     fn judge_losses<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
+        if self.recovery.kind == RecoveryKind::Rack
+            && self.hints.is_none()
+            && self.board.rack().has_nothing_to_judge(stream.board())
+        {
+            return self.board.rack_mut().stop_timer();
+        }
         let rto = stream.timers().rto().rto();
         let una = stream.snd_una();
         if self.hints.as_ref().is_some_and(|h| h.suppresses_detection(una, now, rto)) {

@@ -6,6 +6,7 @@ use crate::recovery::detect::LossDetector;
 use crate::scoreboard::{Marks, Sent};
 use crate::sender::config::{Output, SendReason};
 use crate::sender::stream::Stream;
+use crate::sender::stream::frames::LargestFrame;
 use crate::window::WindowRule;
 use lasthop_core::units::Time;
 
@@ -147,18 +148,19 @@ impl SackRecovery {
         if room < u64::from(mss) && stream.has_new_segment() {
             return Turn::Nothing;
         }
-        let min_rtt = self.board.rack().min_rtt();
-        let bursts = stream.sends_bursts();
-        let burst = if bursts { stream.frame_bytes(room, min_rtt) } else { mss };
-        let most = if stream.offloads() { burst } else { mss };
+        let (bursts, offloads) = (stream.sends_bursts(), stream.offloads());
+        let mut largest = LargestFrame::new(self.board.rack().min_rtt());
+        let most = if offloads { stream.frame_bytes(room, &mut largest) } else { mss };
         let Some(next) = stream.next_up_to(offset + room, most) else { return Turn::Nothing };
         if !stream.congestion_mut().paced(now) {
             return Turn::Paced;
         }
-        if bursts && self.phase == Phase::Open && stream.defers(now, room, min_rtt) {
+        if bursts && self.phase == Phase::Open && stream.defers(now, room, &mut largest) {
             stream.congestion_mut().on_cwnd_limited();
             return Turn::Deferred;
         }
+        let many = bursts && !offloads;
+        let burst = if many { stream.frame_bytes(room, &mut largest) } else { most };
         stream.send_this(now, next, SendReason::New, out);
         for _ in 1..burst / most.max(1) {
             let Some(next) = stream.next_up_to(offset + room, mss) else { break };

@@ -13,6 +13,21 @@ const MIN_SEGMENTS: u32 = 2;
 /// it (`NSEC_PER_MSEC`).
 const RECENT: Duration = Duration::millis(1);
 
+/// Payload bytes of a frame at most, computed when they are first asked for, since that takes two
+/// divisions. Valid until something is sent or acknowledged.
+pub struct LargestFrame {
+    min_rtt: Option<Duration>,
+    bytes: Option<u32>,
+}
+
+impl LargestFrame {
+    /// Not yet computed; `min_rtt`: the smallest round-trip time.
+    #[inline]
+    pub fn new(min_rtt: Option<Duration>) -> Self {
+        LargestFrame { min_rtt, bytes: None }
+    }
+}
+
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
     /// Several segments may leave as one frame.
@@ -29,7 +44,7 @@ impl<W: WindowRule> Stream<W> {
 
     /// Payload bytes of the next burst of new data, of which `room` bytes fit into the window:
     /// whole segments, at least one, and at most half of cwnd (Linux `tcp_cwnd_test`).
-    pub fn frame_bytes(&self, room: u64, min_rtt: Option<Duration>) -> u32 {
+    pub fn frame_bytes(&self, room: u64, largest: &mut LargestFrame) -> u32 {
         let mss = u64::from(self.config.mss.max(1));
         let usable = self.rwnd.saturating_sub(self.snd_nxt - self.snd_una);
         let half = self.window().bytes(0.0) / 2;
@@ -37,14 +52,14 @@ impl<W: WindowRule> Stream<W> {
         if most < 2 * mss {
             return mss as u32;
         }
-        let most = u64::from(self.largest_frame(min_rtt)).min(most);
+        let most = u64::from(self.largest_frame(largest)).min(most);
         (most / mss * mss).max(mss) as u32
     }
 
     /// New data wait, although `room` bytes fit into the window, for the next ACK to make room for
     /// a whole burst (Linux `tcp_tso_should_defer`). Not 1 ms after the last burst might have been
     /// followed, not if a third of the window is free, and not if no ACK is due soon.
-    pub fn defers(&self, now: Time, room: u64, min_rtt: Option<Duration>) -> bool {
+    pub fn defers(&self, now: Time, room: u64, largest: &mut LargestFrame) -> bool {
         let last = self.congestion.next_departure().unwrap_or(self.last_sent);
         if now > last + RECENT {
             return false;
@@ -52,26 +67,30 @@ impl<W: WindowRule> Stream<W> {
         let room = room.min(self.rwnd.saturating_sub(self.snd_nxt - self.snd_una));
         let third = self.rwnd.min(self.window().bytes(0.0)) / 3;
         let all = self.written.saturating_sub(self.snd_nxt);
-        // The largest frame takes two divisions: it is computed last.
-        if room >= all.min(third) || room >= u64::from(self.largest_frame(min_rtt)) {
+        if room >= all.min(third) {
             return false;
         }
         let (Some(head), Some(srtt)) = (self.board.at(0), self.timers.rto().srtt()) else {
             return false;
         };
         let half = Duration(srtt.0 / 2);
-        match self.profile.tso_defer {
+        let is_ack_due = match self.profile.tso_defer {
             TsoDefer::Off => false,
             TsoDefer::HalfRtt => now - head.last_sent >= half,
             TsoDefer::AckDue => head.last_sent + srtt <= now + half.min(RECENT),
-        }
+        };
+        is_ack_due && room < u64::from(self.largest_frame(largest))
     }
 
     /// Payload bytes of a frame at most.
-    pub(super) fn largest_frame(&self, min_rtt: Option<Duration>) -> u32 {
-        self.congestion.burst().unwrap_or_else(|| {
-            let rate = self.congestion.sending_rate(self.timers.rto().srtt(), self.flight());
-            autosize(rate, min_rtt, f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32
+    #[inline]
+    pub(super) fn largest_frame(&self, largest: &mut LargestFrame) -> u32 {
+        let min_rtt = largest.min_rtt;
+        *largest.bytes.get_or_insert_with(|| {
+            self.congestion.burst().unwrap_or_else(|| {
+                let rate = self.congestion.sending_rate(self.timers.rto().srtt(), self.flight());
+                autosize(rate, min_rtt, f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32
+            })
         })
     }
 

@@ -2,7 +2,7 @@
 //! that carry it, its congestion state and its timers. The connection and loss recovery direct it
 //! through methods; its fields are private.
 
-mod frames;
+pub mod frames;
 pub mod plain;
 mod rule;
 mod socket;

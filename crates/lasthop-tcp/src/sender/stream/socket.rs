@@ -2,6 +2,7 @@
 //! send buffer (`buffer`).
 
 use super::Stream;
+use super::frames::LargestFrame;
 use crate::sender::buffer::{Held, segments_sent_together};
 use crate::window::WindowRule;
 use lasthop_core::random;
@@ -96,7 +97,7 @@ impl<W: WindowRule> Stream<W> {
     #[inline(never)]
     pub fn accept(&mut self) -> bool {
         let (held, window) = (self.held(), self.max_rwnd);
-        let frame = u64::from(self.largest_frame(None));
+        let frame = u64::from(self.largest_frame(&mut LargestFrame::new(None)));
         let Some(buffer) = self.buffer.as_mut() else { return false };
         let bytes = if buffer.is_full() { buffer.accept(held, window, frame) } else { 0 };
         self.close_wanted |= buffer.is_closed();
