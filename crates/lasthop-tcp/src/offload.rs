@@ -23,9 +23,56 @@ pub fn autosize(rate: Rate, min_rtt: Option<Duration>, mss: f64, min_segments: u
     mss * libm::floor(bytes / mss).max(f64::from(min_segments))
 }
 
+/// A rate at which [`autosize`] gives more than `bytes`, however long the round trip; `None` if
+/// there is none.
+#[inline]
+pub fn rate_above(bytes: u64, mss: u64) -> Option<Rate> {
+    // Rounded down to whole segments it is still more.
+    let enough = bytes + mss;
+    (enough as f64 <= MAX_FRAME).then_some(Rate(8 * 1024 * enough))
+}
+
+/// `bits` in `seconds` are at least `rate`, told without a division; false also if only a division
+/// would tell.
+#[inline]
+pub fn surely_reaches(bits: f64, seconds: f64, rate: Rate) -> bool {
+    // Above the rounded product, so not below the exact one; then the quotient, rounded, is not
+    // below the rate either, which is a whole number.
+    bits > rate.0 as f64 * seconds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is said without dividing is what the division gives.
+        #[test]
+        fn a_frame_that_is_surely_larger_is_larger(
+            bytes in 0u64..70_000,
+            mss in 1u64..9000,
+            factor in 0.999_999..1.000_001f64,
+            srtt_us in 1u64..10_000_000,
+            min_rtt in prop::option::of(0u64..100_000),
+        ) {
+            let rtt = Duration::micros(srtt_us).as_secs();
+            let min_rtt = min_rtt.map(Duration::micros);
+            if let Some(rate) = rate_above(bytes, mss) {
+                let exact = rate.0 as f64 * rtt;
+                for bits in [exact * factor, exact, exact.next_up()] {
+                    let quotient = Rate((bits / rtt) as u64);
+                    if surely_reaches(bits, rtt, rate) {
+                        prop_assert!(quotient >= rate);
+                        prop_assert!(autosize(quotient, min_rtt, mss as f64, 2) > bytes as f64);
+                    }
+                }
+                prop_assert!(surely_reaches(exact.next_up(), rtt, rate));
+            } else {
+                prop_assert!((bytes + mss) as f64 > MAX_FRAME);
+            }
+        }
+    }
 
     /// 10 Mbit/s are 1220 bytes in 1/1024 s, 50 Mbit/s 6103. 2 ms are three times 512 us: 64 KiB /
     /// 8; 2.048 ms four times.

@@ -1,6 +1,7 @@
 //! The congestion state of a sender: the window rule with its window, the inflation of fast
 //! recovery, delivery-rate samples and pacing.
 
+use crate::offload::surely_reaches;
 use crate::pacing::Pacer;
 use crate::rate::{RateSample, RateSampler};
 use crate::scoreboard::Sent;
@@ -370,8 +371,22 @@ impl<W: WindowRule> Congestion<W> {
             let Some(srtt) = srtt.filter(|s| *s > Duration::ZERO) else {
                 return Rate(u64::MAX);
             };
-            let share = if self.window.cwnd < self.window.ssthresh / 2.0 { 2.0 } else { 1.2 };
-            Rate((8.0 * share * self.window.cwnd.max(flight as f64) / srtt.as_secs()) as u64)
+            Rate((self.bits_per_round_trip(flight) / srtt.as_secs()) as u64)
         })
+    }
+
+    /// The rule does not pace, and its sending rate is at least `rate`; false also if only a
+    /// division would tell.
+    #[inline]
+    pub fn surely_sends_at(&self, rate: Rate, srtt: Duration, flight: u64) -> bool {
+        self.rule.pacing().is_none()
+            && surely_reaches(self.bits_per_round_trip(flight), srtt.as_secs(), rate)
+    }
+
+    /// What a rule that does not pace sends in a round trip, if it sends evenly.
+    #[inline]
+    fn bits_per_round_trip(&self, flight: u64) -> f64 {
+        let share = if self.window.cwnd < self.window.ssthresh / 2.0 { 2.0 } else { 1.2 };
+        8.0 * share * self.window.cwnd.max(flight as f64)
     }
 }

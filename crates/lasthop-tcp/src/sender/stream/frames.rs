@@ -2,7 +2,7 @@
 //! `segmentation_offload` (see `tcp/offload.rs`).
 
 use super::Stream;
-use crate::offload::autosize;
+use crate::offload::{autosize, rate_above};
 use crate::profile::TsoDefer;
 use crate::window::WindowRule;
 use lasthop_core::units::{Duration, Time};
@@ -79,7 +79,18 @@ impl<W: WindowRule> Stream<W> {
             TsoDefer::HalfRtt => now - head.last_sent >= half,
             TsoDefer::AckDue => head.last_sent + srtt <= now + half.min(RECENT),
         };
-        is_ack_due && room < u64::from(self.largest_frame(largest))
+        is_ack_due
+            && (self.is_frame_surely_above(room, srtt)
+                || room < u64::from(self.largest_frame(largest)))
+    }
+
+    /// A frame may have more than `bytes`; false also if only a division would tell.
+    #[inline]
+    fn is_frame_surely_above(&self, bytes: u64, srtt: Duration) -> bool {
+        rate_above(bytes, u64::from(self.config.mss)).is_some_and(|rate| {
+            self.congestion.burst().is_none()
+                && self.congestion.surely_sends_at(rate, srtt, self.flight())
+        })
     }
 
     /// Payload bytes of a frame at most.
