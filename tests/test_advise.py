@@ -67,12 +67,23 @@ def test_the_command_finds_that_snoop_helps_and_writes_a_page(
     assert main([*words[:2], "--draws", "1"]) == 2
 
 
-def test_a_gain_on_a_link_of_unknown_capacity_says_what_it_depends_on() -> None:
-    link = Link(20e6, 0.04, 0.01, 100, window_packets=8)
+def test_a_sender_limited_by_a_window_cannot_tell() -> None:
+    link = Link(20e6, 0.04, 0.0, 100, window_packets=8)
     found = fit(measured(link, 1, "phone", duration_s=5))
     assert found.capacity.estimate.is_range
     answer = advise.advise(found, "ap", 5)
-    assert answer.verdict == "cannot tell" or "the capacity is unknown" in answer.text
+    assert answer.verdict == "cannot tell"
+    assert "losses do not explain the measured rate" in answer.text
+    assert answer.narrows == "capacity"
+
+
+def test_losses_explain_the_rate_on_a_link_of_unknown_capacity() -> None:
+    link = Link(20e6, 0.04, 0.03, 100)
+    found = fit(measured(link, 1, "phone", duration_s=10))
+    assert found.capacity.estimate.is_range
+    answer = advise.advise(found, "ap", 5)
+    assert answer.verdict == "helps"
+    assert "losses explain the measured rate" in answer.text
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.2])

@@ -10,6 +10,7 @@ import numpy as np
 
 from lasthop import catalogue, runs
 from lasthop.advice import draws
+from lasthop.traces import summary
 from lasthop.traces.fit import scenario
 from lasthop.traces.fit.fit import Fit
 
@@ -28,6 +29,8 @@ CAN: dict[str, frozenset[str]] = {
 HELPS = 0.05
 # Schemes whose effect on a competing flow is simulated: those with the largest gains.
 _WITH_COMPETITOR = 3
+# Measured rate, as a share of the baseline's median in the draws, from which losses explain it.
+_EXPLAINED = 0.5
 # Percentiles of an interval over the draws.
 _LOW, _HIGH = 5, 95
 _MEASURE = {
@@ -118,12 +121,7 @@ def advise(
         option.competitor = _spread(_change(beside, alone))
         step(1)
     answer = _verdict(can, found, gains, sets)
-    if answer.verdict == "helps" and fit.capacity.estimate.is_range:
-        answer.text += (
-            "; the capacity is unknown: this holds only if losses limited the sender, and not its"
-            " application or a window"
-        )
-    return answer
+    return _with_unknown_capacity(answer, fit, base[:, 0])
 
 
 def runs_of(can: str) -> int:
@@ -191,6 +189,33 @@ def _verdict(
         cause = f"it depends on the {name.replace('_', ' ')}" if name else "the draws differ"
         text = f"cannot tell, because {cause}: {best.scheme} gives {shown}"
     return Advice(can, verdict, text, found, name, how)
+
+
+def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice:
+    """The answer if the capacity is a range.
+
+    If the sender was far slower than the baseline in the draws, losses do not explain its rate: it
+    was limited by the link, or by what the scenarios do not have, its application or a window.
+    """
+    if not fit.capacity.estimate.is_range:
+        return answer
+    seen = fit.seen
+    rate = (summary.mean_rate_bps(seen.found.rates(seen.direction)) or 0.0) * seen.scale
+    middle, low, high = np.percentile(base, [50, _LOW, _HIGH])
+    beside = (
+        f"the measured rate, {rate / 1e6:.3g} Mbit/s, beside {middle / 1e6:.3g}"
+        f" [{low / 1e6:.3g}, {high / 1e6:.3g}] of CUBIC in the draws"
+    )
+    if rate < _EXPLAINED * middle:
+        text = (
+            "cannot tell, because the capacity is unknown and losses do not explain"
+            f" {beside}: the link, the application or a window may have limited the sender"
+        )
+        how = _MEASURE["capacity"]
+        return Advice(answer.can, "cannot tell", text, answer.options, "capacity", how)
+    if answer.verdict == "helps":
+        answer.text += f"; the capacity is unknown and assumed, but losses explain {beside}"
+    return answer
 
 
 def _narrows(gain: np.ndarray, sets: Sequence[Mapping[str, float]]) -> str | None:
