@@ -24,8 +24,10 @@ def write(fit: Fit, simulated: Fit | None, file: Path) -> None:
             times.plot(order, 1000 * rtt, ".", markersize=2, rasterized=True)
         link = fit.capacity
         if link.is_constant:
-            style = ":" if link.estimate.is_range else "-"
-            rates.axhline(link.estimate.value / 1e6, color="0.3", ls=style, label="capacity")
+            style, label = (
+                (":", "assumed capacity") if link.estimate.is_range else ("-", "capacity")
+            )
+            rates.axhline(link.estimate.value / 1e6, color="0.3", ls=style, label=label)
         else:
             rates.step(link.steps_s, link.steps_bps / 1e6, "0.3", where="post", label="capacity")
         base, queue = fit.base_rtt, fit.losses.queue
