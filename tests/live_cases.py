@@ -169,10 +169,19 @@ def killed(peer: socket.socket) -> int:
 
 
 def wait_for_end(peer: socket.socket) -> None:
-    """A client that goes away while the connection is opened."""
+    """A client that goes away while the connection is opened.
+
+    A reset that is lost is not sent again, so the server asks now and then.
+    """
     ABANDONED["gone"] = "open"
-    with suppress(ConnectionResetError):
-        peer.recv(100)
+    peer.settimeout(0.2)
+    with suppress(ConnectionResetError, BrokenPipeError):
+        while True:
+            try:
+                if not peer.recv(100):
+                    break
+            except TimeoutError:
+                peer.sendall(b"?")
     ABANDONED["gone"] = "ended"
 
 
