@@ -124,6 +124,7 @@ impl Case {
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
             reader: None,
+            misbehaviour: None,
             is_arrival: false,
             draw: None,
         }

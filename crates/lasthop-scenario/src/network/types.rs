@@ -14,6 +14,7 @@ use lasthop_core::traffic::App;
 use lasthop_core::units::{Duration, Rate, Size};
 use lasthop_schemes::catalogue::SchemeChoice;
 use lasthop_tcp::profile::Profile;
+use lasthop_tcp::receiver::Misbehaviour;
 
 /// A network ready to be simulated.
 #[derive(Clone, Debug)]
@@ -116,6 +117,8 @@ pub struct Flow {
     pub ack_loss: LossConfig,
     /// How the receiving application reads; `None`: at once what has arrived in order.
     pub reader: Option<ReaderSpec>,
+    /// What its receiver claims against the truth.
+    pub misbehaviour: Option<Misbehaviour>,
     /// True for a transfer of a Poisson process.
     pub is_arrival: bool,
     /// What its senders draw at random derives from this number, drawn by seed, and the number of

@@ -19,6 +19,7 @@ use crate::text::tree::{Path, Tree};
 use lasthop_channel::air::config::LossConfig;
 use lasthop_core::units::{Duration, Quantity, Size};
 use lasthop_schemes::catalogue::{ProfileKeys, SchemeText};
+use lasthop_tcp::receiver::Misbehaviour;
 
 /// Bytes of IP and TCP headers.
 const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
@@ -76,6 +77,10 @@ pub struct FlowSpec {
     /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<ReaderSpec>,
+    /// The receiver claims what is not true: "optimistic-acks" or "false-dsack". Default: it does
+    /// not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misbehaviour: Option<Misbehaviour>,
     /// Role in a comparison. Default: "candidate" for TCP without `scheme`, else "background".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<FlowRole>,
@@ -224,6 +229,10 @@ pub fn check(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tree
     }
     check_role(flow, at, tree)?;
     reader::check(flow.reader.as_ref(), &flow.app, at, tree)?;
+    if flow.misbehaviour.is_some() && flow.app.is_datagrams() {
+        let message = "nothing acknowledges datagrams; `misbehaviour` is for TCP connections";
+        return Err(tree.conflict(&at.at("misbehaviour"), message));
+    }
     app::check(&flow.app, &at.at("app"), tree)?;
     for (loss, key) in [(&flow.loss, "loss"), (&flow.ack_loss, "ack_loss")] {
         let Some(loss) = loss else { continue };

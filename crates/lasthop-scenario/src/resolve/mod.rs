@@ -282,6 +282,7 @@ fn first_flow(
         loss: spec.loss.clone().unwrap_or_default(),
         ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
         reader: spec.reader.clone(),
+        misbehaviour: spec.misbehaviour,
         is_arrival: false,
         draw: None,
     }

@@ -216,6 +216,7 @@ impl<R: Observer> Builder<'_, R> {
         );
         let reads_slowly = flow.reader.is_some() && !half.inbound;
         let receiver = if reads_slowly { receiver.with_manual_reading() } else { receiver };
+        let receiver = receiver.with_misbehaviour(flow.misbehaviour.filter(|_| !half.inbound));
         let timers = self.add_source(Timer::Sender(index));
         self.add_source(Timer::Receiver(index));
         let ends = (sender, receiver);

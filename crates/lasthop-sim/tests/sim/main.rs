@@ -23,6 +23,7 @@ mod link_events;
 mod links;
 mod m_tcp;
 mod memory;
+mod misbehaviour;
 mod mtcp;
 mod mtu;
 mod ns2_exact;

@@ -45,7 +45,7 @@ impl Receiver {
             flags = flags.with(Flags::ECE);
         }
         self.move_edge();
-        let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
+        let ack = if extra.has(Flags::SYN) { 0 } else { self.claimed(self.rcv_nxt.min(self.ack_limit)) };
         self.last_ack = ack;
         let window = if self.shut { 0 } else { self.edge.saturating_sub(ack) };
         let segment = Segment {
@@ -79,7 +79,7 @@ impl Receiver {
     /// number beside it.
     #[inline(always)]
     fn move_edge(&mut self) {
-        let edge = self.rcv_nxt + self.window();
+        let edge = self.claimed(self.rcv_nxt) + self.window();
         if !self.shut && edge >= self.edge.saturating_add(self.edge_step) {
             self.edge = edge;
         }

@@ -80,6 +80,7 @@ impl Receiver {
             && !self.config.manual_read
             && self.fin_at.is_none()
             && self.rule.is_none()
+            && self.misbehaviour.is_none()
             && self.growth.is_none();
     }
 

@@ -6,6 +6,7 @@ mod discard;
 mod growth;
 mod handshake;
 mod linux_acks;
+mod misbehaviour;
 mod plain;
 mod reason;
 mod reset;
@@ -13,6 +14,7 @@ pub(crate) mod rule;
 mod syn_acks;
 mod window;
 
+pub use misbehaviour::Misbehaviour;
 pub use reason::Discard;
 pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
@@ -96,6 +98,8 @@ pub struct Receiver {
     open: bool,
     /// The timer of the SYN-ACK, if the receiver retransmits it.
     syn_acks: Option<SynAcks>,
+    /// What it claims against the truth.
+    misbehaviour: Option<Misbehaviour>,
     /// Broken off, by either side.
     reset: bool,
     /// Open, every segment acknowledged at once, read at once, no FIN seen.
@@ -175,6 +179,7 @@ impl Receiver {
             fin_at: None,
             open: false,
             syn_acks: (profile.synack_retries > 0).then(|| SynAcks::new(profile)),
+            misbehaviour: None,
             reset: false,
             usual: false,
             plain: false,
@@ -338,10 +343,15 @@ impl Receiver {
     /// Takes in the sequence numbers from `start` to `end`, that of a FIN included, and notes which
     /// of them it already had. `expected`: the first that it had not.
     fn take(&mut self, start: u64, end: u64, expected: u64) {
+        let highest = self.ahead.highest().unwrap_or(expected);
         let taken = self.ahead.take(start, end, expected);
         self.rcv_nxt = self.fin_at.map_or(taken.next, |fin| taken.next.min(fin));
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
         self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
+        if self.misbehaviour.is_some() {
+            let claimed = self.claimed_duplicate(Block { start, end }, highest);
+            self.duplicate = claimed.or(self.duplicate);
+        }
     }
 
     /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at

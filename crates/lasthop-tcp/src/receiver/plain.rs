@@ -151,6 +151,7 @@ impl Receiver {
             && !self.config.manual_read
             && self.fin_at.is_none()
             && self.rule.is_none()
+            && self.misbehaviour.is_none()
             && (self.ack_limit, self.shut) == (u64::MAX, false)
     }
 }

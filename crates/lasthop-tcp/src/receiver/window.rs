@@ -11,7 +11,8 @@ impl Receiver {
     #[inline]
     pub(super) fn window(&self) -> u64 {
         let room = self.window_limit.min(self.config.buffer.saturating_sub(self.unread));
-        self.growth.as_ref().map_or(room, |g| room.min(g.window(self.ahead.bytes() + self.unread)))
+        let held = if self.is_optimistic() { 0 } else { self.ahead.bytes() };
+        self.growth.as_ref().map_or(room, |g| room.min(g.window(held + self.unread)))
     }
 
     /// The receiver of an application that reads by [`Self::read`], not when data arrive. What it

@@ -4,6 +4,7 @@ use lasthop::air::config::LossConfig;
 use lasthop::scenario::network::{App, Flow};
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::tcp::profile::HalvingBase;
+use lasthop::tcp::receiver::Misbehaviour;
 use lasthop::tcp::window::Window;
 use lasthop::units::{Size, Time};
 
@@ -51,6 +52,8 @@ pub(super) struct ConnectionModel {
     pub model_based: bool,
     /// A relay may set cwnd at any time.
     pub relay_sets_cwnd: bool,
+    /// The receiver acknowledges what is missing, too.
+    pub optimistic: bool,
     /// Payload bytes of a frame: one segment, or several under segmentation offload.
     pub largest_frame: u32,
     /// The largest cwnd so far.
@@ -88,6 +91,7 @@ impl ConnectionModel {
             } else {
                 flow.segment
             },
+            optimistic: flow.misbehaviour == Some(Misbehaviour::OptimisticAcks),
             may_corrupt: flow.loss != LossConfig::None || flow.ack_loss != LossConfig::None,
             from: None,
             upstream,
@@ -250,8 +254,9 @@ impl ConnectionModel {
     /// Checks an ACK that a receiver or an agent sends: it may not cover data that have not
     /// arrived.
     pub(super) fn ack_made(&mut self, s: &Segment) -> Result<(), String> {
-        let fin = self.fin_at == Some(self.in_order);
-        let most = self.in_order + u64::from(fin);
+        let highest = self.out_of_order.last().map_or(0, |r| r.1).max(self.in_order);
+        let last = if self.optimistic { highest } else { self.in_order };
+        let most = last + u64::from(self.fin_at == Some(last));
         if !s.forward && s.ack > most {
             Err(format!("acknowledges {}, but only {most} has arrived in order", s.ack))
         } else {

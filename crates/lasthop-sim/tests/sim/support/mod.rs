@@ -168,6 +168,7 @@ pub fn flow(scheme_text: &str, profile: ProfileName, app: App) -> Flow {
         loss: LossConfig::None,
         ack_loss: LossConfig::None,
         reader: None,
+        misbehaviour: None,
         is_arrival: false,
         draw: None,
     }

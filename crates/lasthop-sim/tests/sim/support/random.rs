@@ -180,6 +180,7 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
                 loss,
                 ack_loss,
                 reader: None,
+                misbehaviour: None,
                 is_arrival: false,
                 draw: None,
             }
