@@ -56,7 +56,6 @@ WITHOUT = {
     "5.3.1": "a question to a document",
     "5.3.2": "a question to a document; the catalogue says what must change",
     "6.2": "no tunnels are simulated",
-    "7.6": "no receivers that lie (optimistic ACKs, false D-SACK) are simulated",
     "7.10": "no multipath transport is simulated",
     "7.11": "no data centres are simulated",
 }

@@ -96,7 +96,7 @@ impl DelayConfig {
     }
 }
 
-/// A delay table: uniform inside each row.
+/// A delay table: uniform inside each row, or with an exponential tail.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DelayTable {
@@ -137,8 +137,12 @@ pub struct DelayRow {
     pub share: Share,
     /// Smallest one-way delay.
     pub from: Duration,
-    /// Largest one-way delay.
-    pub to: Duration,
+    /// Largest one-way delay; uniform between the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Duration>,
+    /// Instead of `to`: the delay beyond `from` is exponential with this mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Duration>,
 }
 
 /// A distribution of the one-way delay.

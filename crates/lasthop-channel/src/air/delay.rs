@@ -229,7 +229,8 @@ impl Source {
                 let row = |&(share, from, to): &(f64, u64, u64)| DelayRow {
                     share: Share(share),
                     from: Duration::millis(from),
-                    to: Duration::millis(to),
+                    to: Some(Duration::millis(to)),
+                    mean: None,
                 };
                 Source::table(&ZENG2006.iter().map(row).collect::<Vec<_>>())
             }
@@ -242,12 +243,7 @@ impl Source {
     }
 
     fn table(rows: &[DelayRow]) -> Result<Source, String> {
-        if let Some(row) = rows.iter().find(|r| r.from > r.to) {
-            return Err(format!(
-                "a row of a delay table goes from the smaller delay to the larger, found {} to {}",
-                row.from, row.to
-            ));
-        }
+        rows.iter().try_for_each(check_row)?;
         let mut sum = 0.0;
         let cumulated = rows.iter().map(|row| {
             sum += row.share.0;
@@ -284,7 +280,7 @@ impl Source {
         match self {
             Source::None => None,
             Source::Table(rows) => Some(nanoseconds(
-                rows.iter().map(|(_, r)| r.share.0 * between(r.from, r.to, 0.5).0 as f64).sum(),
+                rows.iter().map(|(_, r)| r.share.0 * mean_of(r).0 as f64).sum(),
             )),
             Source::Distribution(d) => Some(match d {
                 DelayDistribution::Uniform { from, to } => between(*from, *to, 0.5),
@@ -304,7 +300,7 @@ impl Source {
                 // The last row also covers the rounding error of the sum.
                 let found = rows.iter().find(|r| draw < r.0).or(rows.last());
                 found.map_or(Duration::ZERO, |(upper, row)| {
-                    between(row.from, row.to, 1.0 - ((upper - draw) / row.share.0).clamp(0.0, 1.0))
+                    quantile(row, 1.0 - ((upper - draw) / row.share.0).clamp(0.0, 1.0))
                 })
             }
             Source::Distribution(d) => match d {
@@ -322,6 +318,36 @@ impl Source {
                 }
             },
         }
+    }
+}
+
+/// A row has a largest delay, or the mean of a tail.
+fn check_row(row: &DelayRow) -> Result<(), String> {
+    match (row.to, row.mean) {
+        (Some(to), None) if row.from > to => Err(format!(
+            "a row of a delay table goes from the smaller delay to the larger, found {} to {to}",
+            row.from
+        )),
+        (Some(_), None) | (None, Some(_)) => Ok(()),
+        _ => Err("a row of a delay table has either `to`, its largest delay, or `mean`, that of \
+                  an exponential tail"
+            .into()),
+    }
+}
+
+/// The mean delay of a row.
+fn mean_of(row: &DelayRow) -> Duration {
+    row.mean.map_or_else(|| quantile(row, 0.5), |mean| row.from + mean)
+}
+
+/// The delay of a row that a share of its frames does not exceed.
+fn quantile(row: &DelayRow, share: f64) -> Duration {
+    match row.mean {
+        Some(mean) => {
+            let beyond = (1.0 - share).max(f64::EPSILON / 2.0);
+            row.from + nanoseconds(-(mean.0 as f64) * libm::log(beyond))
+        }
+        None => between(row.from, row.to.unwrap_or(row.from), share),
     }
 }
 

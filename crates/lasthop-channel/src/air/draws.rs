@@ -15,6 +15,8 @@ pub enum DrawIndex {
     Slot,
     /// The ordinal of the frame on the air in its direction.
     Frame,
+    /// The time slot alone: all frames that start in it have the same fate (block fading).
+    Block,
 }
 
 /// Default length of a slot that addresses draws.
@@ -29,13 +31,18 @@ pub enum Draws {
     Frame,
     /// The slot in which the frame starts and its ordinal within the slot.
     Slot { length: u64, slot: u64, ordinal: u64 },
+    /// The slot in which the frame starts.
+    Block { length: u64 },
 }
 
 impl Draws {
     pub fn new(index: DrawIndex, slot: Duration) -> Result<Draws, String> {
         match index {
             DrawIndex::Frame => Ok(Draws::Frame),
-            DrawIndex::Slot if slot == Duration::ZERO => Err("slot must be longer than 0 s".into()),
+            DrawIndex::Slot | DrawIndex::Block if slot == Duration::ZERO => {
+                Err("slot must be longer than 0 s".into())
+            }
+            DrawIndex::Block => Ok(Draws::Block { length: slot.0 }),
             DrawIndex::Slot => Ok(Draws::Slot { length: slot.0, slot: u64::MAX, ordinal: 0 }),
         }
     }
@@ -52,6 +59,7 @@ impl Draws {
     pub fn next(&mut self, start: Time, frame: u64) -> u64 {
         match self {
             Draws::Frame => Draws::of_frame(frame),
+            Draws::Block { length } => start.0 / *length,
             Draws::Slot { length, slot, ordinal } => {
                 let now = start.0 / *length;
                 *ordinal = if now == *slot { *ordinal + 1 } else { 0 };
@@ -81,6 +89,14 @@ mod tests {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 10_000);
+    }
+
+    #[test]
+    fn frames_of_one_block_share_a_draw() {
+        let mut draws = Draws::new(DrawIndex::Block, Duration::millis(5)).unwrap();
+        assert_eq!(draws.next(Time(5_000_000), 3), draws.next(Time(9_999_999), 4));
+        assert_ne!(draws.next(Time(9_999_999), 5), draws.next(Time(10_000_000), 6));
+        assert!(Draws::new(DrawIndex::Block, Duration::ZERO).is_err());
     }
 
     #[test]

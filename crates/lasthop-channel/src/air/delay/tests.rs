@@ -177,6 +177,26 @@ fn the_table_of_the_thesis_is_drawn_from() {
 }
 
 #[test]
+fn a_row_with_a_mean_has_an_exponential_tail() {
+    let row = |share, from, to, mean| DelayRow {
+        share: Share(share),
+        from: Duration::millis(from),
+        to,
+        mean,
+    };
+    let t = |t| Some(Duration::millis(t));
+    let rows = vec![row(0.9, 10, t(10), None), row(0.1, 10, None, t(20))];
+    let config = DelayConfig { table: Some(DelayTable::Rows(rows)), ..base(0) };
+    assert_eq!(process(config.clone()).mean_at(ms(0)), Duration::millis(12));
+    let delays = delays_ms(config, 200_000);
+    let late: Vec<f64> = delays.iter().map(|d| d - 10.0).filter(|&d| d > 0.0).collect();
+    assert!((late.len() as f64 / delays.len() as f64 - 0.1).abs() < 0.003);
+    // Mean and standard deviation of an exponential distribution are equal.
+    let (mean, sd) = moments(&late);
+    assert!((mean - 20.0).abs() < 0.5 && (sd - 20.0).abs() < 0.6, "{mean} {sd}");
+}
+
+#[test]
 fn the_mean_is_that_of_the_draws_and_of_what_is_in_force() {
     let mean = |config: DelayConfig, t: u64| process(config).mean_at(ms(t)).0 as f64 / 1e6;
     // 0.8 × 174 + 0.1 × 210 + 0.08 × 261 + 0.02 × 459
@@ -279,7 +299,8 @@ fn mistakes_are_errors() {
         let row = |r: &(f64, u64, u64)| DelayRow {
             share: Share(r.0),
             from: Duration::millis(r.1),
-            to: Duration::millis(r.2),
+            to: Some(Duration::millis(r.2)),
+            mean: None,
         };
         DelayConfig { table: Some(DelayTable::Rows(rows.iter().map(row).collect())), ..base(0) }
     };
@@ -289,6 +310,12 @@ fn mistakes_are_errors() {
         "the shares of a delay table must add up to 100 %, found 97.0000 %"
     );
     assert!(error(rows(&[(1.0, 3, 2)])).contains("found 3 ms to 2 ms"));
+    let both = |to, mean| {
+        let row = DelayRow { share: Share(1.0), from: Duration::ZERO, to, mean };
+        error(DelayConfig { table: Some(DelayTable::Rows(vec![row])), ..base(0) })
+    };
+    let t = Some(Duration::millis(1));
+    assert!(both(t, t).contains("either `to`") && both(None, None).contains("either `to`"));
     assert!(error(rows(&[(f64::NAN, 1, 2)])).contains("100 %"));
     let distribution = |d| DelayConfig { distribution: Some(d), ..base(0) };
     let t = Duration::millis;

@@ -246,7 +246,8 @@ impl DelayBounds {
         let rows = match &config.table {
             Some(DelayTable::Named(_)) => Some((Duration::millis(153), Duration::millis(621))),
             Some(DelayTable::Rows(rows)) => {
-                rows.iter().map(|r| r.from).min().zip(rows.iter().map(|r| r.to).max())
+                let most = rows.iter().map(|r| r.to.unwrap_or(Duration::MAX)).max();
+                rows.iter().map(|r| r.from).min().zip(most)
             }
             None => None,
         };

@@ -40,7 +40,8 @@ fn rate() -> impl Strategy<Value = RateConfig> {
 
 pub fn loss(conditions: Conditions) -> BoxedStrategy<LossConfig> {
     let worst = if conditions == Conditions::Any { 1.0 } else { 0.3 };
-    let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame)];
+    let index =
+        prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame), Just(DrawIndex::Block)];
     let slot = (1u64..20).prop_map(ms);
     let light = (0.0..0.1f64, index, slot).prop_map(|(rate, index, slot)| LossConfig::Uniform {
         rate: Share(rate),
@@ -73,15 +74,18 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
     let drawn = prop_oneof![
         Just((Some(DelayTable::Named("zeng2006".into())), None)),
         (0u64..50, 1u64..200).prop_map(|(from, more)| {
-            let row =
-                |share, from, to| DelayRow { share: Share(share), from: ms(from), to: ms(to) };
-            (
-                Some(DelayTable::Rows(vec![
-                    row(0.7, from, from + 5),
-                    row(0.3, from + 5, from + 5 + more),
-                ])),
-                None,
-            )
+            let row = |share, from, to: u64| DelayRow {
+                share: Share(share),
+                from: ms(from),
+                to: Some(ms(to)),
+                mean: None,
+            };
+            let late = row(0.3, from + 5, from + 5 + more);
+            let late = match more % 2 {
+                0 => DelayRow { to: None, mean: Some(ms(more)), ..late },
+                _ => late,
+            };
+            (Some(DelayTable::Rows(vec![row(0.7, from, from + 5), late])), None)
         }),
         (0u64..50, 1u64..100).prop_map(|(from, more)| (
             None,
