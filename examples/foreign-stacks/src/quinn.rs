@@ -115,7 +115,7 @@ impl<A: App> End<A> {
     ) -> End<A> {
         let config = Arc::new(quic::EndpointConfig::default());
         let peer = if server.is_some() { CLIENT } else { SERVER };
-        let endpoint = quic::Endpoint::new(config, server.map(Arc::new), false, Some([seed; 32]));
+        let endpoint = quic::Endpoint::new(config, server.map(Arc::new), true, Some([seed; 32]));
         let (epoch, responses) = (Instant::now(), Vec::new());
         End { endpoint, connection: None, connect, peer, epoch, responses, app }
     }

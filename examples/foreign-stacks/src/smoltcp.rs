@@ -114,6 +114,12 @@ impl End {
         self.sockets.get(self.socket)
     }
 
+    /// Acknowledges this much later; `None`: at once.
+    pub fn set_ack_delay(&mut self, delay: Option<Duration>) {
+        let delay = delay.map(|d| smoltcp::time::Duration::from_micros(d.as_micros() as u64));
+        self.sockets.get_mut::<Socket>(self.socket).set_ack_delay(delay);
+    }
+
     /// Bytes that the application has read.
     pub fn received(&self) -> u64 {
         if let App::Receive(bytes, _) = self.app { bytes } else { 0 }

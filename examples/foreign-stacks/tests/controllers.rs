@@ -45,16 +45,3 @@ fn controllers_fill_a_path_without_loss() {
     assert!(ours > 18.0 && rule > 18.0 && by_quinn > 17.0, "{ours} {rule} {by_quinn}");
     assert!(by_smoltcp > 10.0, "{by_smoltcp}");
 }
-
-/// Prints the goodput over round-trip time and loss: `cargo test --release -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints a table"]
-fn table() {
-    println!("| RTT | loss | lasthop | quinn's under lasthop's TCP | quinn | smoltcp |");
-    for rtt in ["20 ms", "40 ms", "80 ms"] {
-        for loss in ["0 %", "0.1 %", "1 %"] {
-            let row = goodputs(rtt, loss).map(|g| format!("{g:.2}")).join(" | ");
-            println!("| {rtt} | {loss} | {row} |");
-        }
-    }
-}
