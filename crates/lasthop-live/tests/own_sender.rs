@@ -156,6 +156,7 @@ const SCHEMES: [&str; 29] = [
     "cubic",
     "bbr",
     "bbr3",
+    "copa",
 ];
 
 /// With the same seed the same packets are lost, and a transfer takes as long as in the simulation,

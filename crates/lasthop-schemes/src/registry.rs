@@ -47,6 +47,7 @@ macro_rules! with_schemes {
             cubic { window },
             bbr { window },
             bbr3 { window },
+            copa { window },
             packet_control { agent },
             ack_pacing { agent },
             rate_control { agent },

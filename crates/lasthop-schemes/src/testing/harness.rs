@@ -314,6 +314,7 @@ mod tests {
             &[Exempt::Growth, Exempt::Reduction],
             "cwnd never falls below half of the largest window, from which it also starts",
         ),
+        ("copa", &[Exempt::Growth], "what is delivered counts, duplicate ACKs included"),
         (
             "bbr",
             &[Exempt::Growth, Exempt::Ssthresh],
@@ -501,8 +502,13 @@ mod tests {
             let rule = scheme.window()?;
             let report = [Step::Report { value: 1 << 16 }, Step::Loss { timeout: false }];
             let ack = Step::Ack { after_us: 1, segments: 2, rtt_us: Some(1000) };
-            let steps: Vec<Step> =
-                std::iter::once(ack.clone()).chain(report).chain([ack]).collect();
+            let duplicates = std::iter::repeat_n(Step::Duplicate { after_us: 1 }, 9);
+            let steps: Vec<Step> = std::iter::once(ack.clone())
+                .chain(report)
+                .chain([ack.clone()])
+                .chain(duplicates)
+                .chain([ack])
+                .collect();
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 drive_except(exempt, rule, scheme.needs(), &steps)
             }))

@@ -1,4 +1,4 @@
-//! Congestion controls of today's hosts, end to end: CUBIC, BBR and BBRv3.
+//! Congestion controls of today's hosts, end to end: CUBIC, BBR, BBRv3 and Copa.
 
 use crate::support::random::never_gives_up;
 use crate::support::*;
@@ -8,7 +8,7 @@ use lasthop::tcp::profile::{CubicForm, DelayedAck, DelayedAckRule, ProfileName, 
 use lasthop::units::{Duration, Share, Size};
 use lasthop_sim::events::Kind;
 
-const SCHEMES: [&str; 4] = ["cubic", "cubic:hystart=false", "bbr", "bbr3"];
+const SCHEMES: [&str; 5] = ["cubic", "cubic:hystart=false", "bbr", "bbr3", "copa"];
 
 /// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms: the bandwidth-delay product is 29 segments of
 /// 1000 bytes.
@@ -290,4 +290,46 @@ fn pacing_and_forward_rto_recovery_do_not_wait_for_each_other() {
         let run = watch(&net, stall);
         assert!(run.result.flows[0].goodput_bps > 100_000.0, "{stall}");
     }
+}
+
+/// Section 3.1 of the paper: alone, the queue oscillates between 0 and 2.5 / delta segments, 5 of
+/// 4.2 ms here, and is half full in the mean.
+#[test]
+fn copa_keeps_a_few_segments_in_the_queue() {
+    for (delta, settings) in [(0.5, ""), (0.25, ":delta=0.25:competes=false")] {
+        let mut network = bulk(&format!("copa{settings}"), 0.0, 1000, 60);
+        network.measure_from = Duration::secs(20);
+        let flow = &watch(&network, 1).result.flows[0];
+        let segments = |delay: Option<f64>| (delay.unwrap() - 0.066) / 0.0042;
+        let (mean, p95) = (flow.one_way_delay_s.mean.unwrap(), flow.one_way_delay_s.p95);
+        let (mean, p95) = (segments(Some(mean)), segments(p95));
+        let amplitude = 2.5 / delta;
+        assert!((0.25..0.8).contains(&(mean / amplitude)), "{delta}: {mean} of {amplitude}");
+        assert!((0.7..1.5).contains(&(p95 / amplitude)), "{delta}: {p95} of {amplitude}");
+        assert!(flow.goodput_bps > 0.97e3 * FULL, "{delta}: {}", flow.goodput_bps);
+    }
+}
+
+/// Losses on the air change nothing (section 5.3: robust to loss that is not congestion).
+#[test]
+fn copa_does_not_mind_losses_on_the_air() {
+    let (copa, cubic) = (goodput("copa", 0.02), goodput("cubic", 0.02));
+    assert!(copa > 0.85 * FULL && copa > 2.0 * cubic, "copa {copa:.0}, cubic {cubic:.0} kbit/s");
+}
+
+/// Section 2.2: beside a flow that fills the queue, the competitive mode keeps a share.
+#[test]
+fn copa_competes_with_what_fills_the_queue() {
+    let share = |scheme: &str| {
+        let mut network = bulk("reno", 0.0, 60, 120);
+        let mut other = network.flows[0].clone();
+        other.name = "flow 2".into();
+        other.scheme = crate::support::scheme(scheme);
+        network.flows.push(other);
+        network.measure_from = Duration::secs(40);
+        let flows = watch(&network, 1).result.flows;
+        flows[1].goodput_bps / (flows[0].goodput_bps + flows[1].goodput_bps)
+    };
+    let (competing, meek) = (share("copa"), share("copa:competes=false"));
+    assert!((0.25..0.75).contains(&competing) && meek < 0.2, "{competing} {meek}");
 }

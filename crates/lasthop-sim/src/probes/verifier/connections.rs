@@ -2,10 +2,11 @@
 
 use lasthop::air::config::LossConfig;
 use lasthop::scenario::network::{App, Flow};
+use lasthop::schemes::catalogue::{Scheme, SenderPart};
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::tcp::profile::HalvingBase;
 use lasthop::tcp::receiver::Misbehaviour;
-use lasthop::tcp::window::Window;
+use lasthop::tcp::window::{Hooks, Window, WindowRule};
 use lasthop::units::{Size, Time};
 
 use crate::events::{Event, Kind};
@@ -48,7 +49,7 @@ pub(super) struct ConnectionModel {
     pub min_ssthresh: f64,
     /// In recovery cwnd follows the bytes in flight (PRR, RFC 9937).
     pub prr: bool,
-    /// cwnd follows a model of the path (BBR); a loss need not reduce it.
+    /// cwnd follows a model of the path (BBR, Copa); a loss need not reduce it.
     pub model_based: bool,
     /// A relay may set cwnd at any time.
     pub relay_sets_cwnd: bool,
@@ -115,7 +116,7 @@ impl ConnectionModel {
             halves_flight: p.halving == HalvingBase::FlightSize,
             min_ssthresh: if p.integer_ssthresh { 0.0 } else { 2.0 * mss },
             prr: part.recovery.prr,
-            model_based: part.needs.rate_samples,
+            model_based: part.needs.rate_samples || paces_through_losses(&part),
             relay_sets_cwnd: upstream.is_some() && flow.scheme.scheme.outbound_window().is_some(),
             largest_cwnd: initial,
             last_ack: (Time::ZERO, 0),
@@ -325,4 +326,13 @@ impl ConnectionModel {
         };
         half.max(prr).max(model_based)
     }
+}
+
+/// True for a rule of the catalogue that sets cwnd and the pacing rate in recovery, too.
+fn paces_through_losses(part: &SenderPart) -> bool {
+    !matches!(part.scheme, Scheme::ForeignWindow(_))
+        && part
+            .scheme
+            .window()
+            .is_some_and(|rule| rule.steers_recovery() && Hooks::of(rule.methods()).pacing)
 }

@@ -12,7 +12,8 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         Just("rack"),
         Just("cubic"),
         Just("bbr"),
-        Just("bbr3")
+        Just("bbr3"),
+        Just("copa")
     ];
     let control = (3u32..20, any::<[bool; 6]>(), over.clone()).prop_map(|(d, b, over)| {
         format!(
@@ -197,6 +198,8 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         3 => selective,
         2 => Just("cubic".to_string()),
         2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")]
+            .prop_map(str::to_string),
+        2 => prop_oneof![Just("copa"), Just("copa:competes=false:delta=0.1")]
             .prop_map(str::to_string),
         2 => prop_oneof![Just("bbr3"), Just("bbr3:recovery=reno"), Just("bbr3:recovery=sack-ns2")]
             .prop_map(str::to_string),
