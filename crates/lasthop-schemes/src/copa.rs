@@ -1,16 +1,16 @@
 //! Copa: steers its rate towards a target that falls as the queueing delay rises.
 //!
-//! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the Internet",
-//! NSDI 2018; where the paper leaves details open, as the authors' version in mvfst. Deployed at: the
-//! sender. Wire: nothing.
+//! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the
+//! Internet", NSDI 2018; where the paper leaves details open, as the authors' version in mvfst.
+//! Deployed at: the sender. Wire: nothing.
 //!
-//! The queueing delay is dq = RTTstanding - RTTmin: the smallest round-trip time of the last half of
-//! the smoothed one (which ACK compression does not disturb), less the smallest of the last 10 s.
-//! The target rate is 1 / (delta dq) segments per second (section 2, equation 1). With each ACK cwnd
-//! grows by v / (delta cwnd) segments if cwnd / RTTstanding is below the target, and else shrinks by
-//! as much. The velocity v doubles in each round trip once the direction of cwnd has been the same
-//! for three, and is 1 after a change. Slow start doubles cwnd in each round trip until the rate
-//! exceeds the target. Segments are paced at 2 cwnd / RTTstanding.
+//! The queueing delay is dq = RTTstanding - RTTmin: the smallest round-trip time of the last half
+//! of the smoothed one (which ACK compression does not disturb), less the smallest of the last
+//! 10 s. The target rate is 1 / (delta dq) segments per second (section 2, equation 1). With each
+//! ACK cwnd grows by v / (delta cwnd) segments if cwnd / RTTstanding is below the target, and else
+//! shrinks by as much. The velocity v doubles in each round trip once the direction of cwnd has
+//! been the same for three, and is 1 after a change. Slow start doubles cwnd in each round trip
+//! until the rate exceeds the target. Segments are paced at 2 cwnd / RTTstanding.
 //!
 //! Alone, Copa empties the queue once in five round trips. If dq has not been below a tenth of its
 //! range (RTTmax of the last four round trips, less RTTmin) for five round trips, something else

@@ -45,7 +45,8 @@ impl Receiver {
             flags = flags.with(Flags::ECE);
         }
         self.move_edge();
-        let ack = if extra.has(Flags::SYN) { 0 } else { self.claimed(self.rcv_nxt.min(self.ack_limit)) };
+        let honest = self.rcv_nxt.min(self.ack_limit);
+        let ack = if extra.has(Flags::SYN) { 0 } else { self.claimed(honest) };
         self.last_ack = ack;
         let window = if self.shut { 0 } else { self.edge.saturating_sub(ack) };
         let segment = Segment {

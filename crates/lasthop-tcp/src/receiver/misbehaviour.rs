@@ -1,5 +1,5 @@
-//! A receiver that lies to its sender for a larger share (RFC 9743, section 7.6; Savage et al., "TCP
-//! congestion control with a misbehaving receiver", 1999).
+//! A receiver that lies to its sender for a larger share (RFC 9743, section 7.6; Savage et al.,
+//! "TCP congestion control with a misbehaving receiver", 1999).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum Misbehaviour {
     FalseDsack,
 }
 
-#[allow(clippy::multiple_inherent_impl, reason = "what a misbehaving receiver does is a file apart")]
+#[allow(clippy::multiple_inherent_impl, reason = "what a lie changes is a file apart")]
 impl Receiver {
     /// The receiver misbehaves, if `claims` says how.
     pub fn with_misbehaviour(mut self, claims: Option<Misbehaviour>) -> Self {
