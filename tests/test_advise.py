@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from fitted_links import Link, measured
 import lasthop
 from lasthop.advice import advise, draws
 from lasthop.cli.main import main
+from lasthop.traces.fit import scenario
 from lasthop.traces.fit.fit import fit
 
 
@@ -73,8 +75,23 @@ def test_a_sender_limited_by_a_window_cannot_tell() -> None:
     assert found.capacity.estimate.is_range
     answer = advise.advise(found, "ap", 5)
     assert answer.verdict == "cannot tell"
-    assert "losses do not explain the measured rate" in answer.text
+    assert "the receiver's window of 11.6 kB limited the sender" in found.capacity.estimate.how
+    assert "the receiver's window limited the sender in 100 % of the time" in answer.text
     assert answer.narrows == "capacity"
+    # Without the SYNs of the capture, the scale of the window is unknown.
+    unknown = fit(replace(found.seen.found, window_bytes=None))
+    answer = advise.advise(unknown, "ap", 5)
+    assert answer.verdict == "cannot tell"
+    assert "losses do not explain the measured rate" in answer.text
+
+
+def test_a_small_window_limits_the_draws_too() -> None:
+    link = Link(20e6, 0.04, 0.01, 100, window_packets=8)
+    found = fit(measured(link, 1, "server", duration_s=10))
+    text = scenario.text(found)
+    assert 'receive_window = { size = "11584 B", grows = false }' in text
+    # 8 segments in a round trip of 40 ms are 2.3 Mbit/s at most.
+    assert lasthop.run(text=text, scheme="bbr").data["flows"][0]["goodput_bps"] < 2.4e6
 
 
 def test_losses_explain_the_rate_on_a_link_of_unknown_capacity() -> None:

@@ -206,6 +206,14 @@ def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice
         f"the measured rate, {rate / 1e6:.3g} Mbit/s, beside {middle / 1e6:.3g}"
         f" [{low / 1e6:.3g}, {high / 1e6:.3g}] of CUBIC in the draws"
     )
+    limited = seen.window_limited()
+    if limited > _EXPLAINED:
+        text = (
+            "cannot tell, because the receiver's window limited the sender in"
+            f" {100 * limited:.0f} % of the time; {beside}"
+        )
+        how = "let the receiver have a larger window (Linux: net.ipv4.tcp_rmem), and measure again"
+        return Advice(answer.can, "cannot tell", text, answer.options, "capacity", how)
     if rate < _EXPLAINED * middle:
         text = (
             "cannot tell, because the capacity is unknown and losses do not explain"

@@ -61,6 +61,7 @@ def tapped(found: Fit) -> str:
         f'{other}.rate = "{given["capacity"]:.0f} bps"\n'
         f'[[link]]\nbetween = ["modem", "phone"]\n{wire}'
         f'[[flow]]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\napp = "bulk"\n'
+        + "\n".join(scenario.receive_window(found))
     )
 
 

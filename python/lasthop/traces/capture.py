@@ -118,6 +118,7 @@ class _Reader:
             found,
             reordered=self.flows.reordered if self.has_tcp else None,
             is_sender_side=self.sent_bytes > self.arrived_bytes,
+            window_bytes=self.flows.window_bytes() if self.has_tcp else None,
         )
 
     def _why_empty(self) -> str:

@@ -30,7 +30,7 @@ _FIXED = {0: 4, 12: 0, 101: 0, 108: 4, 228: 0, 229: 0}
 _ETHERNET, _SLL, _SLL2 = 1, 113, 276
 # IP header without options or extensions, and the largest TCP header.
 _IP_BYTES, _TCP_BYTES = 40, 60
-_NOP, _END, _TIMESTAMPS = 1, 0, 8
+_NOP, _END, _WINDOW_SCALE, _TIMESTAMPS = 1, 0, 3, 8
 
 
 @dataclass
@@ -52,6 +52,9 @@ class Packets:
     seq: Integers
     ack: Integers
     flags: Integers
+    #: The window field, not scaled, and the scale that a SYN offers (-1: none, or no SYN).
+    window: Integers
+    scale: Integers
     payload: Integers
     #: Value and echo of the timestamps option; -1 without it.
     tsval: Integers
@@ -213,7 +216,8 @@ def _transport(
     is_tcp = (protocol == _TCP) & (place >= 0) & (place + 20 <= end)
     has_ports = (place >= 0) & (place + 4 <= end) & np.isin(protocol, (_TCP, 17))
     columns = {
-        name: np.zeros(count, dtype=np.int64) for name in ("sp", "tp", "seq", "ack", "flags")
+        name: np.zeros(count, dtype=np.int64)
+        for name in ("sp", "tp", "seq", "ack", "flags", "window", "scale")
     }
     payload, value, echo = (np.full(count, n, dtype=np.int64) for n in (0, -1, -1))
     ports = windows(buffer, place[has_ports], 4).view(">u2").astype(np.int64)
@@ -222,11 +226,26 @@ def _transport(
     four = header.view(">u4")
     columns["seq"][is_tcp], columns["ack"][is_tcp] = four[:, 1], four[:, 2]
     columns["flags"][is_tcp] = header[:, 13]
+    columns["window"][is_tcp] = header[:, 14].astype(np.int64) << 8 | header[:, 15]
     length = 4 * (header[:, 12] >> 4).astype(np.int64)
     payload[is_tcp] = np.maximum(stop[is_tcp] - place[is_tcp] - length, 0)
     available = np.minimum(length, end[is_tcp] - place[is_tcp])
     value[is_tcp], echo[is_tcp] = _timestamps(header, available)
+    columns["scale"][is_tcp] = _window_scales(header, available)
     return is_tcp, [*columns.values(), payload, value, echo]
+
+
+def _window_scales(header: Bytes, length: Integers) -> Integers:
+    """The window scale option of SYNs with this length (RFC 7323, section 2); -1 without it."""
+    scale = np.full(len(header), -1, dtype=np.int64)
+    for row in np.flatnonzero((header[:, 13] & SYN) > 0).tolist():
+        options = header[row, 20 : int(length[row])].tobytes()
+        while len(options) > 2 and options[0] != _END:
+            if options[0] == _WINDOW_SCALE:
+                scale[row] = min(options[2], 14)
+                break
+            options = options[1 if options[0] == _NOP else max(options[1], 1) :]
+    return scale
 
 
 def _timestamps(header: Bytes, length: Integers) -> tuple[Integers, Integers]:

@@ -76,6 +76,9 @@ class Measurement:
     reordered: int | None = None
     #: Whether most bytes count when they left the capturing end, not when they arrived.
     is_sender_side: bool = False
+    #: Window that the receiver of the data advertised, bytes; `None` where it is not known, or
+    #: changes.
+    window_bytes: float | None = None
 
     def select(self, rows: NDArray[np.bool_]) -> Measurement:
         """The measurement with these rows only."""
@@ -225,6 +228,7 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
         notes=tuple(notes),
         epoch_s=first,
         is_sender_side=any(p.is_sender_side for p in parts),
+        window_bytes=parts[0].window_bytes if len(parts) == 1 else None,
         reordered=sum(counted) if (counted := _counted(parts)) else None,
     )
 

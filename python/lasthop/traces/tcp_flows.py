@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lasthop.traces.advertised_windows import AdvertisedWindows
 from lasthop.traces.packets import ACK, SYN, Flags, Packets
 from lasthop.traces.table import Floats, Integers
 
@@ -66,6 +67,7 @@ class Flows:
         self._stamp = np.full(size, -1, dtype=np.int64)
         self._bytes = np.zeros(size, dtype=np.int64)
         self._pending = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self._windows = AdvertisedWindows()
         self.least_rtt_ns: int | None = None
         self.repeated = self.reordered = self.offloaded = self.one_sided = 0
 
@@ -73,6 +75,7 @@ class Flows:
         """The TCP packets of the next batch; `is_sent` where the capturing end sent them."""
         count = len(packets.seq)
         flow = self._flow(packets)
+        self._windows.add(packets, flow)
         new = packets.size.copy()
         segments, lost = np.zeros(count), np.zeros(count)
         late = np.zeros(count, dtype=bool)
@@ -103,6 +106,10 @@ class Flows:
         self.reordered += int((late & ~is_copy & ~replaces).sum())
         new_bytes = np.where(is_sent, new, packets.size)
         return Segments(new_bytes, segments, lost, missing_ns, sent_ns, rtt_ns)
+
+    def window_bytes(self) -> float | None:
+        """The window that the receiver of most data advertised, if it is known and constant."""
+        return self._windows.constant(int(np.argmax(self._bytes)))
 
     def _flow(self, packets: Packets) -> Integers:
         """The flow of each packet; the two of a connection differ in the last bit."""

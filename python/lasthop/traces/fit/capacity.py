@@ -141,6 +141,11 @@ def _unknown(seen: Observed, highest: float, share: float, width: float) -> Esti
             f"packets waited in {100 * share:.0f} % of the time, but in fewer than {_LEAST_BINS}"
             f" intervals of {width:.2g} s (measure for longer)"
         )
+    elif (limited := seen.window_limited()) > _MOSTLY:
+        why = (
+            f"the receiver's window of {(seen.found.window_bytes or 0) / 1000:.3g} kB limited the"
+            f" sender in {100 * limited:.0f} % of the time (let the receiver have a larger one)"
+        )
     else:
         why = (
             f"no queue in {100 * (1 - share):.0f} % of the time: the sender was limited by its"

@@ -14,6 +14,8 @@ from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Floats, Measurement
 _PAYLOAD, _PACKET = 1448, 1500
 #: Bits of a full packet.
 PACKET_BITS = 8 * _PACKET
+# Share of the receiver's window that counts as all of it: a segment may not fit.
+_FULL_WINDOW = 0.8
 # Distance of the windows whose smallest round-trip times are compared, seconds.
 _WINDOW_S = 1.0
 
@@ -60,6 +62,20 @@ class Observed:
         rate, _ = summary.rate_by_interval(self.rates, edges_s)
         scaled: Floats = rate * self.scale
         return scaled
+
+    def window_limited(self) -> float:
+        """Share of the seconds in which the data of a round trip filled the receiver's window.
+
+        0 if the window is not known.
+        """
+        window = self.found.window_bytes
+        starts, floors = self.floors()
+        if not window or len(starts) < 2:
+            return 0.0
+        first = starts[:, None] + np.array([0.0, _WINDOW_S])
+        rate = np.array([self.rate_bps(edges)[0] for edges in first])
+        flight = np.nan_to_num(rate) / 8 * floors * _PAYLOAD / _PACKET
+        return float((flight > _FULL_WINDOW * window).mean())
 
     def resolution_s(self) -> float:
         """Length of the longest rows in which bytes that were measured are counted."""

@@ -49,6 +49,14 @@ def loss(given: Mapping[str, float]) -> str:
     return f"{min(max(given['air_loss'], 0.0), 0.99):.6f}"
 
 
+def receive_window(fit: Fit) -> list[str]:
+    """The window of the receiver as the key of a flow, if it was measured and constant."""
+    window = fit.seen.found.window_bytes
+    if window is None:
+        return []
+    return [f'receive_window = {{ size = "{window:.0f} B", grows = false }}']
+
+
 def radio_delay(fit: Fit, given: Mapping[str, float]) -> str:
     """The one-way delay of the radio link as TOML, with steps if the base RTT jumps."""
     jumps, share = fit.jumps, given["radio_share"]
@@ -103,6 +111,7 @@ def text(fit: Fit, given: Mapping[str, float] | None = None) -> str:
         "[[flow]]",
         *([] if fit.seen.direction == DOWN else ['from = "phone"', 'to = "server"']),
         'app = "bulk"',
+        *receive_window(fit),
         "",
     ]
     return "\n".join(lines)
@@ -121,4 +130,13 @@ def _comment(found: Estimate) -> list[str]:
     ]
 
 
-__all__ = ["LEAST_RTT_S", "duration_s", "loss", "radio_delay", "rate", "text", "values"]
+__all__ = [
+    "LEAST_RTT_S",
+    "duration_s",
+    "loss",
+    "radio_delay",
+    "rate",
+    "receive_window",
+    "text",
+    "values",
+]
