@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,13 +61,19 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
 def graph() -> Graph:
     """For each module the modules that it imports from, anywhere in the file."""
     files = modules()
     found: Graph = {}
     for name, file in files.items():
         targets = set()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(file)):
             for dotted in imported(node):
                 first, *rest = dotted.split(".")
                 if first != "lasthop":
@@ -108,7 +115,7 @@ def test_what_results_ask_for_exists_and_takes_the_result(name: str) -> None:
 def test_results_ask_for_all_renderers_and_for_no_other() -> None:
     asked = set()
     for file in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "renderer":
                 asked.add(ast.literal_eval(node.args[0]))
     assert asked == set(renderers.RENDERERS)
