@@ -11,6 +11,7 @@
 pub mod config;
 pub mod delay;
 pub(crate) mod draws;
+mod lines;
 pub mod loss;
 pub mod outage;
 pub mod playback;

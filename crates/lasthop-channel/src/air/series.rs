@@ -5,9 +5,10 @@
 //! time; before the first time, the first value applies. The last value is held as long as the one
 //! before it; then the trace starts over.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 
-use super::trace::{LINE, Trace, shorten, skip_line};
+use super::lines::{Line, LineError, Lines, shorten};
+use super::trace::Trace;
 use lasthop_core::units::{Duration, Time};
 
 /// Nanoseconds in a millisecond, the unit of times.
@@ -135,42 +136,31 @@ impl Series {
     /// assert_eq!(delay.value_at(Time(31_000_000_000)), 20.0);
     /// ```
     pub fn read(reader: impl Read, kind: SeriesKind, name: &str) -> Result<Series, SeriesError> {
-        let mut reader = BufReader::with_capacity(1 << 16, reader);
-        let io = |source| SeriesError::Io { name: name.into(), source };
+        let mut lines = Lines::new(reader, Trace::MAX_BYTES);
         let mut rows: Vec<(f64, f64)> = vec![];
-        let mut text = Vec::with_capacity(LINE as usize);
-        let (mut line, mut total) = (0, 0);
-        loop {
-            text.clear();
-            total += reader.by_ref().take(LINE).read_until(b'\n', &mut text).map_err(io)? as u64;
-            if text.is_empty() {
-                break;
+        let too_long = || SeriesError::TooLong { name: name.into() };
+        let refuse = |error| match error {
+            LineError::Io(source) => SeriesError::Io { name: name.into(), source },
+            LineError::TooLong => too_long(),
+        };
+        while let Some(read) = lines.next().map_err(refuse)? {
+            let line = read.number;
+            if !read.is_cut && read.text.iter().all(|byte| *byte == b',') {
+                continue;
             }
-            line += 1;
-            let cut = text.len() as u64 == LINE && !text.ends_with(b"\n");
-            let row = parse_row(&text, line).filter(|row| row.is_none() || !cut);
-            let is_comment = text.trim_ascii_start().starts_with(b"#");
-            if cut && is_comment {
-                let left = Trace::MAX_BYTES.saturating_sub(total);
-                total += skip_line(&mut reader, left).map_err(io)?;
-            }
-            if total > Trace::MAX_BYTES || rows.len() > Series::MAX_ROWS {
-                return Err(SeriesError::TooLong { name: name.into() });
-            }
-            let row = if is_comment { Some(None) } else { row };
-            let valid = row.filter(|row| row.is_none_or(|(_, value)| value <= kind.most()));
-            let Some(row) = valid else {
-                return Err(SeriesError::Garbled {
-                    name: name.into(),
-                    line,
-                    expected: kind.line(),
-                    found: shorten(text.trim_ascii()),
-                });
-            };
-            let Some((time, value)) = row else { continue };
+            let row = parse_row(&read).filter(|(_, value)| *value <= kind.most());
+            let (time, value) = row.ok_or_else(|| SeriesError::Garbled {
+                name: name.into(),
+                line,
+                expected: kind.line(),
+                found: shorten(read.text),
+            })?;
             if let Some(&(before, _)) = rows.last().filter(|last| last.0 >= time) {
                 let name = name.into();
                 return Err(SeriesError::NotIncreasing { name, line, time, before });
+            }
+            if rows.len() >= Series::MAX_ROWS {
+                return Err(too_long());
             }
             rows.push((time, value));
         }
@@ -208,17 +198,13 @@ impl Series {
     }
 }
 
-/// The time in ms and the value of a line, `Some(None)` if it is blank, `None` if it has neither.
-#[allow(clippy::option_option, reason = "a blank line is valid and has no row")]
-fn parse_row(text: &[u8], line: u64) -> Option<Option<(f64, f64)>> {
-    let text = std::str::from_utf8(text).ok()?;
-    let text = if line == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
-    let mut words = text.split([' ', '\t', ',', '\r', '\n']).filter(|word| !word.is_empty());
-    let Some(time) = words.next() else { return Some(None) };
-    let number = |word: &str| word.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
-    let time = number(time).filter(|t| *t <= LATEST)?;
-    let value = number(words.next()?)?;
-    words.next().is_none().then_some(Some((time, value)))
+/// The time in ms and the value of a line; `None` if it does not have these two numbers.
+fn parse_row(line: &Line<'_>) -> Option<(f64, f64)> {
+    let text = std::str::from_utf8(line.text).ok().filter(|_| !line.is_cut)?;
+    let mut words = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
+    let mut number = || words.next()?.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
+    let row = (number().filter(|time| *time <= LATEST)?, number()?);
+    words.next().is_none().then_some(row)
 }
 
 #[cfg(test)]
@@ -243,6 +229,7 @@ mod tests {
             [20.0, 20.0, 20.0, 30.5, 30.5, 40.0, 40.0, 20.0, 30.5]
         );
         assert_eq!(series.range(), (20.0, 40.0));
+        assert_eq!(read("\u{feff}# made by hand\n,,\n100 20\n200 30.5\n500 40").unwrap(), series);
         let constant = read("0 7").unwrap();
         assert_eq!([0, 1, 1_000_000].map(|ms| constant.value_at(Time(ms * MS))), [7.0; 3]);
     }

@@ -6,15 +6,13 @@
 //! time t comes at t, t + period, t + 2 periods … (Netravali et al., "Mahimahi: Accurate
 //! Record-and-Replay for HTTP", USENIX ATC 2015; `link_queue.cc`.)
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 
+use super::lines::{Line, LineError, Lines, shorten};
 use lasthop_core::units::{Duration, Rate, Time};
 
 /// Nanoseconds in a millisecond, the unit of a trace.
 const MS: u64 = 1_000_000;
-
-/// Longer lines are read to this length only; numbers and messages need less.
-pub(super) const LINE: u64 = 256;
 
 /// A Mahimahi trace, read and checked: at least one opportunity, times never decreasing, the last
 /// one above zero.
@@ -174,32 +172,20 @@ impl Trace {
         max_bytes: u64,
         max_opportunities: usize,
     ) -> Result<Trace, TraceError> {
-        let mut reader = BufReader::with_capacity(1 << 16, reader);
-        let io = |source| TraceError::Io { name: name.into(), source };
+        let mut lines = Lines::new(reader, max_bytes);
         let mut opportunities: Vec<u32> = vec![];
-        let mut text = Vec::with_capacity(LINE as usize);
-        let (mut line, mut total) = (0, 0);
-        loop {
-            text.clear();
-            total += reader.by_ref().take(LINE).read_until(b'\n', &mut text).map_err(io)? as u64;
-            if text.is_empty() {
-                break;
-            }
-            line += 1;
-            let cut = text.len() as u64 == LINE && !text.ends_with(b"\n");
-            let time = parse_line(&text, cut, line, name).map_err(|error| match error {
+        let refuse = |error| match error {
+            LineError::Io(source) => TraceError::Io { name: name.into(), source },
+            LineError::TooLong => TraceError::TooLong { name: name.into() },
+        };
+        while let Some(read) = lines.next().map_err(refuse)? {
+            let line = read.number;
+            let time = parse_line(&read, name).map_err(|error| match error {
                 TraceError::Garbled { name, line, found } if opportunities.is_empty() => {
                     TraceError::OtherFile { name, line, found }
                 }
                 other => other,
             })?;
-            if cut {
-                total += skip_line(&mut reader, max_bytes.saturating_sub(total)).map_err(io)?;
-            }
-            if total > max_bytes {
-                return Err(TraceError::TooLong { name: name.into() });
-            }
-            let Some(time) = time else { continue };
             match opportunities.last() {
                 _ if opportunities.len() >= max_opportunities => {
                     return Err(TraceError::TooManyOpportunities { name: name.into(), line });
@@ -315,17 +301,14 @@ impl Trace {
     }
 }
 
-/// The time on a line, or nothing if the line is blank or a comment. A line that was cut at the
-/// length limit is accepted only if it is a comment.
-fn parse_line(text: &[u8], cut: bool, line: u64, name: &str) -> Result<Option<u32>, TraceError> {
-    let text =
-        if line == 1 { text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text) } else { text };
-    let text = text.trim_ascii();
-    if !cut && !text.is_empty() && text.iter().all(u8::is_ascii_digit) {
+/// The time on a line. A line that was cut at the length limit has none.
+fn parse_line(line: &Line<'_>, name: &str) -> Result<u32, TraceError> {
+    let Line { number: line, text, is_cut } = *line;
+    if !is_cut && text.iter().all(u8::is_ascii_digit) {
         let number = text
             .iter()
             .try_fold(0_u32, |n, digit| n.checked_mul(10)?.checked_add(u32::from(digit - b'0')));
-        return number.map(Some).ok_or_else(|| TraceError::TooLate {
+        return number.ok_or_else(|| TraceError::TooLate {
             name: name.into(),
             line,
             found: shorten(text),
@@ -333,40 +316,11 @@ fn parse_line(text: &[u8], cut: bool, line: u64, name: &str) -> Result<Option<u3
     }
     // The cut may split a character.
     let is_text =
-        std::str::from_utf8(text).map_or_else(|e| cut && e.error_len().is_none(), |_| true);
+        std::str::from_utf8(text).map_or_else(|e| is_cut && e.error_len().is_none(), |_| true);
     if !is_text || text.contains(&0) {
         return Err(TraceError::Binary { name: name.into(), line });
     }
-    if text.starts_with(b"#") || (text.is_empty() && !cut) {
-        return Ok(None);
-    }
     Err(TraceError::Garbled { name: name.into(), line, found: shorten(text) })
-}
-
-/// At most 24 characters, control characters escaped.
-pub(super) fn shorten(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let mut short: String = text.chars().take(24).flat_map(char::escape_debug).collect();
-    if text.chars().nth(24).is_some() {
-        short.push('…');
-    }
-    short
-}
-
-/// Reads to the end of the line, or a little more than `limit` bytes; returns the number of bytes.
-pub(super) fn skip_line(reader: &mut impl BufRead, limit: u64) -> io::Result<u64> {
-    let mut skipped = 0;
-    while skipped <= limit {
-        let buffer = reader.fill_buf()?;
-        let end = buffer.iter().position(|&b| b == b'\n');
-        let bytes = end.map_or(buffer.len(), |i| i + 1);
-        reader.consume(bytes);
-        skipped += bytes as u64;
-        if end.is_some() || bytes == 0 {
-            break;
-        }
-    }
-    Ok(skipped)
 }
 
 #[cfg(test)]
