@@ -138,6 +138,7 @@ class FakeScenario:
     inputs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     random_starts: str | None = None
+    draws_processing_times = False
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,19 +30,52 @@ def test_equal_flows_have_equal_shares(scheme: str) -> None:
     assert any(line.startswith(STARTS) for line in found["assumed"])
 
 
-def test_a_key_turns_the_draws_off(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("settings", "single_run"),
+    [
+        ("tcp.processing_time=0s", "one run, nothing drawn"),
+        ("tcp.processing_time=50us", "one run, only processing times drawn"),
+    ],
+)
+def test_a_key_turns_the_draws_off(
+    capsys: pytest.CaptureFixture[str], settings: str, single_run: str
+) -> None:
     words = "compare --rate 10Mbps --rtt 40ms --schemes cubic --against cubic --duration 2s"
-    assert main([*words.split(), "--set", "random_starts=none"]) == 0
+    assert main([*words.split(), "--set", "random_starts=none", "--set", settings]) == 0
     text = capsys.readouterr().out
-    assert ": one run, nothing drawn; " in text
+    assert f": {single_run}; " in text
+    assert f"  {single_run}\n" in text
     assert "±" not in text
-    assert 'random_starts = "none": the starts of flows are not drawn' in text
+    how = 'random_starts = "none": the starts of flows are not drawn'
+    assert f"\n{single_run}, in this scenario; {how}" in text
+
+
+@pytest.mark.parametrize(
+    ("processing_time", "single_run"),
+    [("0 s", "one run, nothing drawn"), ("50 us", "one run, only processing times drawn")],
+)
+def test_stored_results_say_what_single_runs_draw(
+    tmp_path: Path, processing_time: str, single_run: str
+) -> None:
+    about: Any = {
+        "last_hop": {"rate": "5 Mbps", "rtt": "40 ms"},
+        "flows": {"duration": "1s"},
+        "settings": {"tcp.processing_time": processing_time},
+        "schemes": ["reno"],
+    }
+    swept = lasthop.sweep(**about, seeds=2, out=tmp_path / "swept", quiet=True)
+    assert single_run in swept._repr_html_()
+    lasthop.compare(**about, out=tmp_path / "compared", figure=False)
+    for folder in ("swept", "compared"):
+        page = tmp_path / f"{folder}.html"
+        assert main(["report", str(tmp_path / folder), "--out", str(page)]) == 0
+        assert single_run in page.read_text(encoding="utf-8")
 
 
 def test_one_flow_on_a_fixed_link_has_nothing_to_draw() -> None:
     found = lasthop.compare(last_hop=DUEL, schemes=["cubic", "reno"], flows={"duration": "1s"})
     assert [len(found.values(0, label, "goodput_bps")) for label in ("cubic", "reno")] == [1, 1]
-    assert "one run, nothing drawn" in found._repr_html_()
+    assert "one run, only processing times drawn" in found._repr_html_()
 
 
 def test_a_comparison_over_a_trace_has_an_interval() -> None:
@@ -125,5 +159,5 @@ def test_a_baseline_repeats_what_it_drew(
     base.write_text(json.dumps(document))
     main(["check", str(base)])
     text = capsys.readouterr().out
-    assert "one run, nothing drawn" in text
+    assert "one run, only processing times drawn" in text
     assert "an older lasthop wrote it" in text

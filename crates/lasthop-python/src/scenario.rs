@@ -119,10 +119,16 @@ impl Scenario {
         &self.loaded.filled
     }
 
-    /// True if the result depends on the seed.
+    /// True if the result depends on the seed, other than by processing times.
     #[getter]
     fn random(&self) -> bool {
         self.loaded.network.is_random()
+    }
+
+    /// True if the times that receivers take to answer are drawn by seed (`processing_time`).
+    #[getter]
+    fn draws_processing_times(&self) -> bool {
+        self.loaded.network.draws_processing_times()
     }
 
     /// The key `random_starts`, also if it was added because nothing else is random.

@@ -29,6 +29,12 @@ from lasthop.analysis.schema_parts import (
 )
 
 
+PROCESSING_TIMES: Schema = {
+    **FLAG,
+    "description": "the times that receivers take to answer are drawn by seed",
+}
+
+
 def _flow() -> Schema:
     required = {
         **dict.fromkeys(("id", "group", "role", "app", "from", "to", "slots"), TEXT),
@@ -169,6 +175,7 @@ def _compare() -> Schema:
         "settings": {"type": "object"},
         **dict.fromkeys(("slots", "warnings", "assumed"), TEXTS),
         "deterministic": FLAG,
+        "processing_times": PROCESSING_TIMES,
         "runs": COUNT,
         **{name: _metric(name) for name in metrics.METRICS},
     }
@@ -234,7 +241,11 @@ def _check() -> Schema:
         "runs": COUNT,
         "verdict": {"enum": ["ok", "worse", "undecided"]},
         "why": TEXT,
-        "deterministic": {**FLAG, "description": "one run, because nothing is drawn by seed"},
+        "deterministic": {
+            **FLAG,
+            "description": "one run, because at most processing times are drawn by seed",
+        },
+        "processing_times": PROCESSING_TIMES,
     }
     return object_of(
         {

@@ -15,7 +15,7 @@ from lasthop import own_schemes, quantities
 from lasthop.analysis import metrics, statistics
 from lasthop.errors import InputError
 from lasthop.experiments import comparison, plan, provenance, store
-from lasthop.experiments.plan import NOTHING_DRAWN
+from lasthop.experiments.plan import single_run
 from lasthop.scenarios import experiment, pipes
 
 if TYPE_CHECKING:
@@ -54,8 +54,10 @@ class Result:
     runs: int
     verdict: str
     why: str
-    #: True if nothing is drawn by seed, so that there is one run.
+    #: True if nothing but processing times is drawn by seed, so that there is one run.
     deterministic: bool = False
+    #: True if processing times are drawn by seed.
+    processing_times: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `lasthop check --json`."""
@@ -244,7 +246,9 @@ def judge(document: Mapping[str, Any], found: Comparison, gates: Sequence[Gate])
         for gate in gates:
             new = found.values(case.point, case.label, gate.metric)
             base = None if old is None else old["metrics"].get(gate.metric)
-            results.append(_judge(gate, case.label, case.set, new, base, not case.random))
+            judged = _judge(gate, case.label, case.set, new, base, not case.random)
+            drawn = case.scenario.draws_processing_times
+            results.append(replace(judged, processing_times=drawn))
     return results
 
 
@@ -301,7 +305,7 @@ def text(result: Result) -> str:
     what = {OK: "ok", WORSE: "WORSE", UNDECIDED: "NOT SHOWN"}[result.verdict]
     runs = f"n = {result.runs}"
     if result.deterministic and result.runs == 1:
-        runs = NOTHING_DRAWN
+        runs = single_run(result.processing_times)
     return f"{what}  {result.scheme}{at}: {result.gate}: {', '.join(x for x in (why, runs) if x)}"
 
 

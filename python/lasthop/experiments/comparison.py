@@ -97,8 +97,13 @@ class Comparison:
         return {(c.point, c.label): c for c in self.plan.cases}
 
     def deterministic(self, point: int, label: str) -> bool:
-        """True if a case is deterministic: its single run is the same for every seed."""
+        """True if a case has a single run, because others differ by processing times at most."""
         return not (self.plan.random and self._cases[(point, label)].random)
+
+    def single_run(self, point: int, label: str) -> str | None:
+        """What tables say of a deterministic case in place of an interval; `None` of others."""
+        fixed = self.deterministic(point, label)
+        return self._cases[(point, label)].single_run if fixed else None
 
     def values(self, point: int, label: str, metric: str) -> list[float | None]:
         """A metric of all finished runs of a case, in the order of seeds."""
@@ -192,6 +197,7 @@ class Comparison:
                         **({"needs": dict(case.needs)} if case.needs else {}),
                         "assumed": list(case.scenario.assumed),
                         "deterministic": self.deterministic(case.point, case.label),
+                        "processing_times": case.scenario.draws_processing_times,
                         "runs": len(self._table[(case.point, case.label)][0]),
                         **{
                             m: self.statistics_of(m).full(case.point, case.label, m)

@@ -39,6 +39,9 @@ def document(comparison: Comparison, command: Sequence[str]) -> dict[str, Any]:
         "deterministic": [
             [c.point, c.label] for c in plan.cases if comparison.deterministic(c.point, c.label)
         ],
+        "processing_times": [
+            [c.point, c.label] for c in plan.cases if c.scenario.draws_processing_times
+        ],
         "vary": {key: list(values) for key, values in plan.vary.items()},
         "schemes": list(schemes.values()),
         "warnings": list(plan.warnings),

@@ -37,6 +37,13 @@ DEFAULT_LIMIT_S = 24 * 3600.0
 
 #: What a table says of a case whose result is the same for every seed, in place of an interval.
 NOTHING_DRAWN = "one run, nothing drawn"
+#: The same if other seeds differ by the microseconds that receivers take to answer.
+PROCESSING_TIMES_DRAWN = "one run, only processing times drawn"
+
+
+def single_run(draws_processing_times: bool) -> str:
+    """What tables say in place of the interval of a case that is run once."""
+    return PROCESSING_TIMES_DRAWN if draws_processing_times else NOTHING_DRAWN
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,13 @@ class Case:
 
     @property
     def random(self) -> bool:
-        """False if the result is the same for every seed, so that one run is enough."""
+        """False if nothing but processing times differs between seeds: one run is enough."""
         return self.scenario.random
+
+    @property
+    def single_run(self) -> str | None:
+        """What tables say in place of an interval; `None` if the case is random."""
+        return None if self.random else single_run(self.scenario.draws_processing_times)
 
 
 @dataclass(frozen=True)
@@ -111,6 +123,11 @@ class Plan:
         """The files that the scenarios of the cases were read from."""
         found = (f for c in self.cases for f in outputs.inputs_of(c.source, c.scenario))
         return list(dict.fromkeys(found))
+
+    @property
+    def single_run(self) -> str:
+        """What tables say of all cases that are run once."""
+        return single_run(any(c.single_run == PROCESSING_TIMES_DRAWN for c in self.cases))
 
     @property
     def labels(self) -> list[str]:

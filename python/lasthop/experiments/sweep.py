@@ -54,6 +54,13 @@ class SweepCase:
     label: str
     key: str
     deterministic: bool
+    #: True if processing times are drawn by seed.
+    processing_times: bool = False
+
+    @property
+    def single_run(self) -> str | None:
+        """What tables say in place of an interval; `None` if the case is random."""
+        return plan.single_run(self.processing_times) if self.deterministic else None
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,7 @@ class Sweep:
                     "label": c.label,
                     "key": c.key,
                     "deterministic": c.deterministic,
+                    "processing_times": c.processing_times,
                 }
                 for c in self.cases
             ],
@@ -171,7 +179,14 @@ def describe(
     seeds = the_plan.seeds
     return Sweep(
         [
-            SweepCase(c.point, dict(c.set), c.label, c.key, not (the_plan.random and c.random))
+            SweepCase(
+                point=c.point,
+                set=dict(c.set),
+                label=c.label,
+                key=c.key,
+                deterministic=not (the_plan.random and c.random),
+                processing_times=c.scenario.draws_processing_times,
+            )
             for c in the_plan.cases
         ],
         range(seeds[0], seeds[-1] + 1),

@@ -60,10 +60,10 @@ class SweepResult:
         return polars.read_parquet(self.folder / name)
 
     @property
-    def deterministic(self) -> list[tuple[int, str]]:
-        """Point and scheme of each case with one run, because nothing in it is drawn by seed."""
+    def single_runs(self) -> dict[tuple[int, str], str]:
+        """What tables say of each case with one run in place of an interval, by point and scheme."""
         cases = sweep.read(self.folder).cases
-        return [(c.point, c.label) for c in cases if c.deterministic]
+        return {(c.point, c.label): c.single_run for c in cases if c.single_run is not None}
 
     def _varied(self) -> list[str]:
         return list(self.runs.columns[1 : self.runs.columns.index("scheme")])

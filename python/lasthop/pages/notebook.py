@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from lasthop import pages
 from lasthop.analysis import metrics
-from lasthop.experiments.plan import NOTHING_DRAWN
 from lasthop.tables import run_text, summary
 
 if TYPE_CHECKING:
@@ -84,11 +83,11 @@ def comparison(result: Comparison) -> str:
                 change,
                 summary.runs_text(
                     len(result.values(case.point, case.label, "goodput_bps")),
-                    result.deterministic(case.point, case.label),
+                    result.single_run(case.point, case.label),
                 ),
             ]
         )
-    intervals = "mean ± half-width of the 95 % CI" if plan.random else NOTHING_DRAWN
+    intervals = "mean ± half-width of the 95 % CI" if plan.random else plan.single_run
     title = f"{plan.title}: {intervals}; {summary.GOODPUT}"
     return _shown(title, (header, rows), *_claims(result.verdicts))
 
@@ -106,13 +105,15 @@ def sweep(result: SweepResult) -> str:
         if row["metric"] in shown:
             at = (str(row["point"]), *(str(row[k]) for k in keys))
             rows.setdefault(at, {})[row["metric"]] = row
-    fixed = {(str(point), label) for point, label in result.deterministic}
+    single_runs = {(str(point), label): why for (point, label), why in result.single_runs.items()}
     header = [*keys, *(metrics.label(m) for m in shown), "runs"]
     body = [
         [
             *at[1:],
             *(_interval(found.get(m), m) for m in shown),
-            summary.runs_text(int(next(iter(found.values()))["runs"]), (at[0], at[-1]) in fixed),
+            summary.runs_text(
+                int(next(iter(found.values()))["runs"]), single_runs.get((at[0], at[-1]))
+            ),
         ]
         for at, found in rows.items()
     ]

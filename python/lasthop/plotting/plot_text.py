@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import quantities
 from lasthop.analysis import metrics
-from lasthop.experiments.plan import JOINT_SEPARATOR, NOTHING_DRAWN
+from lasthop.experiments.plan import JOINT_SEPARATOR
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
@@ -125,13 +125,13 @@ def caption(comparison: Comparison, *, single_runs: bool | None = None, kind: st
         - {0}
     )
     if not runs or runs == [1]:
-        return "n = 1 run" if comparison.plan.random else NOTHING_DRAWN
+        return "n = 1 run" if comparison.plan.random else comparison.plan.single_run
     few = runs[-1] < MIN_RUNS_FOR_INTERVAL if single_runs is None else single_runs
     drawn = _DRAWN.get(kind, _DRAWN["points"])[few]
     if len(runs) == 1:
         return f"{drawn}, n = {quantities.count(runs[0], 'run')}"
     if runs[0] == 1 and len(runs) == 2:
-        return f"{drawn}, n = {runs[1]} runs (or {NOTHING_DRAWN})"
+        return f"{drawn}, n = {runs[1]} runs (or {comparison.plan.single_run})"
     return f"{drawn}, n = {runs[0]} to {runs[-1]} runs"
 
 

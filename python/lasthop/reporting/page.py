@@ -179,7 +179,7 @@ def _rows(study: Study, table: Table, names: Sequence[str], several: bool) -> It
         ]
         main = cells[0]
         runs = max(c.runs for c in cells if c)
-        row.append(summary.runs_text(runs, (point, label) in study.deterministic))
+        row.append(summary.runs_text(runs, study.single_runs.get((point, label))))
         if several and (label == table.labels[0] or main is None):
             row += ["", ""]
         elif several and main is not None:

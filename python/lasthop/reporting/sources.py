@@ -12,6 +12,7 @@ from typing import Any
 from lasthop.analysis.series import measure_label
 from lasthop.errors import InputError
 from lasthop.experiments import description
+from lasthop.experiments.plan import single_run
 from lasthop.quantities import count
 from lasthop.reporting.study import SchemeUse, Study, read_table, seeds_text
 
@@ -97,8 +98,7 @@ def _common(found: Mapping[str, Any]) -> dict[str, Any]:
         "command": found["command"],
         "version": found["lasthop"],
         "seeds": seeds_text(found["seeds"]),
-        # An older lasthop did not write it.
-        "deterministic": frozenset((p, label) for p, label in found.get("deterministic", [])),
+        "single_runs": _single_runs(found),
         "claims": found["claims"],
         "warnings": found["warnings"],
         "assumed": found["assumed"],
@@ -106,6 +106,13 @@ def _common(found: Mapping[str, Any]) -> dict[str, Any]:
         if failed
         else [],
     }
+
+
+def _single_runs(found: Mapping[str, Any]) -> dict[tuple[int, str], str]:
+    """`Study.single_runs` of a comparison. An older lasthop did not write both keys."""
+    drawn = [tuple(case) for case in found.get("processing_times", [])]
+    fixed = [(point, label) for point, label in found.get("deterministic", [])]
+    return {case: single_run(case in drawn) for case in fixed}
 
 
 @contextmanager
@@ -145,9 +152,11 @@ def _sweep(folder: Path) -> Study:
             warnings=found["warnings"],
             assumed=found["assumed"],
             notes=notes,
-            deterministic=frozenset(
-                (c["point"], c["label"]) for c in found["cases"] if c["deterministic"]
-            ),
+            single_runs={
+                (c["point"], c["label"]): single_run(c.get("processing_times", False))
+                for c in found["cases"]
+                if c["deterministic"]
+            },
         )
 
 

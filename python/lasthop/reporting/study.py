@@ -117,8 +117,9 @@ class Study:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Facts in a line each, such as the rule that ended the runs.
     notes: Sequence[str] = ()
-    #: Number of the point and label of each case with one run, because nothing in it is drawn.
-    deterministic: frozenset[tuple[int, str]] = frozenset()
+    #: What the page says of each case with one run in place of an interval, by number of the point
+    #: and label.
+    single_runs: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
 
 def read_table(path: Path) -> Table:

@@ -91,7 +91,7 @@ def _table(result: FigureResult) -> list[str]:
                     *cells,
                     summary.runs_text(
                         len(comparison.values(case.point, case.label, shown[0])),
-                        comparison.deterministic(case.point, case.label),
+                        comparison.single_run(case.point, case.label),
                     ),
                 ]
             )

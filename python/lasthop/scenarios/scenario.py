@@ -27,7 +27,11 @@ class Scenario(Protocol):
 
     @property
     def random(self) -> bool:
-        """True if the scenario has a random process."""
+        """True if the scenario has a random process other than processing times."""
+
+    @property
+    def draws_processing_times(self) -> bool:
+        """True if the times that receivers take to answer are drawn by seed."""
 
     @property
     def random_starts(self) -> str | None:

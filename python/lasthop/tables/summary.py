@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import limits, quantities
 from lasthop.analysis import metrics
-from lasthop.experiments.plan import NOTHING_DRAWN
 from lasthop.quantities import count
 from lasthop.tables.run_text import columns
 from lasthop.tables.verdict_text import claim_lines
@@ -42,9 +41,9 @@ def percent(ratio: Mapping[str, Any]) -> str:
     )
 
 
-def runs_text(runs: int, deterministic: bool) -> str:
-    """Number of runs of a case: "20"; of a deterministic one: "one run, nothing drawn"."""
-    return NOTHING_DRAWN if deterministic and runs == 1 else str(runs)
+def runs_text(runs: int, single_run: str | None) -> str:
+    """Number of runs of a case: "20"; of a case that is run once, why ("one run, …")."""
+    return single_run if single_run is not None and runs == 1 else str(runs)
 
 
 SHOWN = (
@@ -130,7 +129,7 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
             "" if first or correlation is None else f"{correlation:.2f}",
             runs_text(
                 len(result.values(number, label, "goodput_bps")),
-                result.deterministic(number, label),
+                result.single_run(number, label),
             ),
         ]
 
@@ -336,7 +335,7 @@ def comparison(result: Comparison) -> str:
     )
     about = f"{runs}, mean ± half-width of the 95 % CI"
     if not plan.random:
-        about = NOTHING_DRAWN if len(result.rows) == 1 else f"{runs}; of each {NOTHING_DRAWN}"
+        about = plan.single_run if len(result.rows) == 1 else f"{runs}; of each {plan.single_run}"
     heading = f"{plan.title}: {about}; {GOODPUT}"
     warnings = [f"warning: {line}" for line in plan.warnings]
     if plan.has_many_schemes and plan.vary:
@@ -404,5 +403,4 @@ def _deterministic_cases(plan: Plan) -> list[str]:
         )
     if any(c.scenario.random_starts == "none" for c in cases):
         how.append('random_starts = "none": the starts of flows are not drawn')
-    what = f"{NOTHING_DRAWN}, {place}: other runs would differ by processing times at most"
-    return ["; ".join([what, *how])]
+    return ["; ".join([f"{plan.single_run}, {place}", *how])]

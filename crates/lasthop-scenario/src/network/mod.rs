@@ -42,8 +42,8 @@ impl Network {
     }
 
     /// True if results depend on the seed, other than by the times of microseconds that receivers
-    /// take (`processing_time`), whose spread would be taken for that of the path; otherwise one
-    /// run is enough.
+    /// take ([`draws_processing_times`](Self::draws_processing_times)), whose spread would be taken
+    /// for that of the path; otherwise one run is enough.
     pub fn is_random(&self) -> bool {
         let link = |l: &Link| {
             let delay = DelayProcess::new(&l.delay, 0, "").is_ok_and(|p| p.is_random());
@@ -109,6 +109,11 @@ impl Network {
     /// An observer of a run is made from this network, because it has the flows of the run.
     pub fn for_seed(&self, seed: u64) -> Cow<'_, Network> {
         random_starts::for_seed(arrivals::for_seed(self, seed), seed)
+    }
+
+    /// True if results depend on the seed by the times that receivers take to answer.
+    pub fn draws_processing_times(&self) -> bool {
+        processing_time::is_drawn(self)
     }
 
     /// The network in which the delays of links contain the time that receivers take to answer

@@ -31,13 +31,18 @@ fn is_constant(link: &Link) -> bool {
     link.cell.is_none() && link.delay == DelayConfig::constant(link.delay.base)
 }
 
+/// True if a receiver takes a time that is drawn.
+pub fn is_drawn(network: &Network) -> bool {
+    links(network).next().is_some()
+}
+
 /// The network with the delays that are drawn.
 pub fn drawn(network: &Network) -> Cow<'_, Network> {
     let mut longest = vec![Duration::ZERO; network.links.len()];
     for (link, most) in links(network) {
         longest[link] = longest[link].max(most);
     }
-    if longest.iter().all(|most| *most == Duration::ZERO) {
+    if !is_drawn(network) {
         return Cow::Borrowed(network);
     }
     let mut found = network.clone();

@@ -16,6 +16,7 @@ fn the_time_of_a_receiver_is_drawn_on_the_link_of_its_acks() {
     };
     let network = loaded(&text("\"10 ms\"", "")).network;
     assert!(!network.is_random(), "a spread of microseconds is no interval");
+    assert!(network.draws_processing_times());
     let drawn = network.with_processing_times();
     let ends = (Duration::millis(10), Duration::micros(10_020));
     let (from, to) = (network.flows[0].from, network.flows[0].to);
@@ -33,5 +34,6 @@ fn the_time_of_a_receiver_is_drawn_on_the_link_of_its_acks() {
         let network = loaded(&text(delay, flow)).network;
         let drawn = network.with_processing_times();
         assert_eq!(drawn.links[back].delay, network.links[back].delay, "{delay} {flow}");
+        assert!(!network.draws_processing_times(), "{delay} {flow}");
     }
 }
