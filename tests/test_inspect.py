@@ -563,10 +563,13 @@ def test_a_record_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_record_of_another_scheme_is_made_again() -> None:
     """Several schemes: one record in memory at a time, with the same results as alone."""
-    hop = {"rate": "2Mbps", "rtt": "40ms", "loss": "1%"}
-    both = lasthop.inspect(last_hop=hop, schemes=["reno", "cubic"])
+    network = {
+        "last_hop": {"rate": "2Mbps", "rtt": "40ms", "loss": "1%"},
+        "flows": {"duration": "10s"},
+    }
+    both = lasthop.inspect(**network, schemes=["reno", "cubic"])
     for subject in both.subjects:
-        alone = lasthop.inspect(last_hop=hop, schemes=[subject.scheme]).subjects[0]
+        alone = lasthop.inspect(**network, schemes=[subject.scheme]).subjects[0]
         assert subject.to_dict() == alone.to_dict()
         assert (subject.connection.states.cwnd == alone.connection.states.cwnd).all()
         assert (subject.connection.copies.seq == alone.connection.copies.seq).all()
