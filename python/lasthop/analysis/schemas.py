@@ -28,7 +28,6 @@ from lasthop.analysis.schema_parts import (
     or_null,
 )
 
-
 PROCESSING_TIMES: Schema = {
     **FLAG,
     "description": "the times that receivers take to answer are drawn by seed",

@@ -61,7 +61,7 @@ class SweepResult:
 
     @property
     def single_runs(self) -> dict[tuple[int, str], str]:
-        """What tables say of each case with one run in place of an interval, by point and scheme."""
+        """What tables say of each case with one run, by point and scheme."""
         cases = sweep.read(self.folder).cases
         return {(c.point, c.label): c.single_run for c in cases if c.single_run is not None}
 
