@@ -178,8 +178,10 @@ fn resets_are_relayed() {
     }
 }
 
+/// `make test-rest` and `make test-long` run five times as many as `make test`.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
+    let usual = if std::env::var_os("LASTHOP_LONG_TESTS").is_some() { 10_000 } else { 2_000 };
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
 proptest! {
