@@ -24,9 +24,10 @@ CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 BUILD := local
 DEVELOP = env -u MAKEFLAGS -u MFLAGS PIP_COMPILE=0 VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile $(BUILD)
 # What commands import is compiled also where PYTHONDONTWRITEBYTECODE is set: compiling takes longer
-# than a short run.
+# than a short run. The packages of pytest's workers would be compiled by each of them.
 IMPORTED := jinja2 markupsafe numpy polars \
-	matplotlib mpl_toolkits contourpy cycler dateutil kiwisolver packaging PIL pyparsing _pytest
+	matplotlib mpl_toolkits contourpy cycler dateutil kiwisolver packaging PIL pyparsing \
+	_pytest hypothesis
 COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 	$(addprefix $(VENV)/lib/python*/site-packages/,$(IMPORTED))
 # The packages of the tests are compiled as they are imported.
@@ -70,16 +71,15 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 	$(BIN)/lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,newreno,tahoe,snoop,packet-control,i-tcp --out $(OUT)/demo
 	$(BIN)/lasthop reproduce zeng2006 --out $(OUT)
 
-# More tests at a time than processors, since many wait for other processes. Live links come last,
-# since their packets must not wait for other tests.
-WORKERS = --numprocesses $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal
+# One worker per processor: while tests wait for other processes, Rust compiles. Live links come
+# last, since their packets must not wait for other tests.
+WORKERS = --numprocesses $$(nproc) --dist worksteal
 OTHER_TESTS = $(WORKERS) --ignore-glob 'tests/test_live*.py'
 LIVE_TESTS = --numprocesses 2 --dist loadgroup tests/test_live*.py
 # What the last `make test` has skipped, and why.
 SKIPPED := target/skipped-tests.jsonl
 test: ## all quick tests: Rust with checks of overflow and invariants, Python on the build in .venv
 	@mkdir -p target && rm -f $(SKIPPED)
-	$(MAKE) $(VENV)/.packages
 	$(MAKE) --jobs 2 test-rust-beside test-python
 	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
 

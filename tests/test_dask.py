@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 from busy import PATIENCE
+from optional import needs_packages
 from processes import pause, wait_for
 
 from lasthop.errors import InputError
 from lasthop.experiments import provenance
 
-pytest.importorskip("distributed")
+# Not imported here: every worker of the tests would compile and import it.
+pytestmark = needs_packages("distributed")
 
 SWEEP = ["sweep", "--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%", "--set", "duration=1s"]
 SWEEP += ["--schemes", "reno,snoop", "--vary", "last_hop.rtt=20..60..20ms", "--seeds", "20"]
