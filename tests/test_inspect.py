@@ -563,7 +563,7 @@ def test_a_record_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_record_of_another_scheme_is_made_again() -> None:
     """Several schemes: one record in memory at a time, with the same results as alone."""
-    network = {
+    network: Any = {
         "last_hop": {"rate": "2Mbps", "rtt": "40ms", "loss": "1%"},
         "flows": {"duration": "10s"},
     }
