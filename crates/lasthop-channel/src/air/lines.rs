@@ -57,7 +57,8 @@ impl<R: Read> Lines<R> {
             self.number += 1;
             let is_cut = bytes as u64 == LONGEST && !self.text.ends_with(b"\n");
             let text = without_mark(&self.text, self.number);
-            if !text.starts_with(b"#") && !(text.is_empty() && !is_cut) {
+            let (is_comment, is_blank) = (text.starts_with(b"#"), text.is_empty() && !is_cut);
+            if !is_comment && !is_blank {
                 // A second look at the text, since a loop cannot return what it borrows.
                 let text = without_mark(&self.text, self.number);
                 return Ok(Some(Line { number: self.number, text, is_cut }));
