@@ -126,7 +126,7 @@ fn run(network: &Network, seed: u64) -> (OwnSender, Mobile) {
 }
 
 /// The schemes that change the ends and that a live link can have.
-const SCHEMES: [&str; 29] = [
+const SCHEMES: [&str; 30] = [
     "tahoe",
     "reno",
     "newreno",
