@@ -279,9 +279,9 @@ impl Source {
     fn mean(&self) -> Option<Duration> {
         match self {
             Source::None => None,
-            Source::Table(rows) => Some(nanoseconds(
-                rows.iter().map(|(_, r)| r.share.0 * mean_of(r).0 as f64).sum(),
-            )),
+            Source::Table(rows) => {
+                Some(nanoseconds(rows.iter().map(|(_, r)| r.share.0 * mean_of(r).0 as f64).sum()))
+            }
             Source::Distribution(d) => Some(match d {
                 DelayDistribution::Uniform { from, to } => between(*from, *to, 0.5),
                 DelayDistribution::Normal { mean, .. } => *mean,

@@ -40,8 +40,7 @@ fn rate() -> impl Strategy<Value = RateConfig> {
 
 pub fn loss(conditions: Conditions) -> BoxedStrategy<LossConfig> {
     let worst = if conditions == Conditions::Any { 1.0 } else { 0.3 };
-    let index =
-        prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame), Just(DrawIndex::Block)];
+    let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame), Just(DrawIndex::Block)];
     let slot = (1u64..20).prop_map(ms);
     let light = (0.0..0.1f64, index, slot).prop_map(|(rate, index, slot)| LossConfig::Uniform {
         rate: Share(rate),
