@@ -35,6 +35,15 @@ const REORDERED: u32 = 1 << 16;
 /// captured: Ethernet's MTU.
 const MTU: u32 = 1500;
 
+/// The MSS if a SYN announces none (RFC 9293, section 3.7.1), bytes.
+const DEFAULT_MSS: u32 = 536;
+
+/// The largest window (RFC 7323, section 2.3), bytes.
+const LARGEST_WINDOW: i64 = 1 << 30;
+
+/// Why [`Flows::admit`] refuses packets of a connection that existed before.
+pub(crate) const NO_HANDSHAKE: &str = "connection whose beginning was not seen";
+
 /// A packet that segmentation offload (GRO, GSO, TSO) merged from several packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -163,6 +172,12 @@ impl Stream {
     fn has_begun_at(&self, first: u32) -> bool {
         let highest = self.zero.map(|zero| zero.wrapping_add(self.highest as u32));
         highest.is_none_or(|highest| highest.wrapping_sub(first) < REORDERED)
+    }
+
+    /// How far a sequence number is beyond the highest one seen, bytes; negative if it is below.
+    fn distance(&self, number: u32) -> i64 {
+        let passed = number.wrapping_sub(self.zero.unwrap_or(number));
+        i64::from(passed.wrapping_sub(self.highest as u32) as i32)
     }
 
     /// Unwraps a sequence number: the offset nearest to the highest one seen, at least 0.
@@ -322,6 +337,16 @@ impl Flows {
         ids
     }
 
+    /// Number of connections in the table.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
     /// Number of open connections removed because the table was full.
     pub fn evicted(&self) -> u64 {
         self.evicted
@@ -418,6 +443,40 @@ impl Flows {
         self.flows.get(&flow).map(|f| f.numbering(direction))
     }
 
+    /// The largest payload, bytes, of a segment of this direction, if the packet can belong to a
+    /// connection whose SYN and SYN-ACK were seen. For hosts that forward packets of strangers: a
+    /// packet that is refused changes nothing here.
+    ///
+    /// # Errors
+    ///
+    /// The reason: there is no such connection, or the packet acknowledges data that was not seen.
+    pub fn admit(&self, direction: Direction, packet: &TcpPacket<'_>) -> Result<u32, &'static str> {
+        let flow = self.ids.get(&key(direction, packet)).and_then(|id| self.flows.get(id));
+        let (own, other) = flow.map(|f| f.streams(direction)).ok_or(NO_HANDSHAKE)?;
+        if own.scale == Scale::Unknown || other.scale == Scale::Unknown {
+            return Err(NO_HANDSHAKE);
+        }
+        // The last segment seen ends at most this far beyond its first byte, the FIN included.
+        let last = own.mss.map_or(DEFAULT_MSS, u32::from) + 1;
+        if packet.flags().has(Flags::ACK) && other.distance(packet.ack) > i64::from(last) {
+            return Err("acknowledges data that was not seen");
+        }
+        if own.distance(packet.seq).abs() > LARGEST_WINDOW {
+            return Err("outside every window");
+        }
+        let limit = other.mss.map_or(DEFAULT_MSS, u32::from);
+        Ok(limit.saturating_sub(packet.option_bytes.len() as u32))
+    }
+
+    /// True if a SYN-ACK can answer the SYN of a connection that was seen.
+    pub fn admit_answer(&self, direction: Direction, packet: &TcpPacket<'_>) -> bool {
+        let flow = self.ids.get(&key(direction, packet)).and_then(|id| self.flows.get(id));
+        flow.is_some_and(|f| {
+            let (_, other) = f.streams(direction);
+            other.scale != Scale::Unknown && f.can_have(direction, packet)
+        })
+    }
+
     /// A frame for `segment` without payload, and the index of its output interface. Link header,
     /// headers of tunnels, IP header, ports and TTL are those of the connection's last packet in
     /// this direction, with the lengths and checksums of the new frame; if there was none, those of
@@ -456,11 +515,7 @@ impl Flows {
     /// Finds the connection of a packet, or creates one. An expired connection is replaced, and so
     /// is one for whose ports the SYN or SYN-ACK of another one arrives.
     fn find(&mut self, seen: &Seen<'_>, packet: &TcpPacket<'_>) -> (FlowId, Key) {
-        let (source, destination) = (packet.addressing.source, packet.addressing.destination);
-        let key = match seen.direction {
-            Direction::Downlink => Key { mobile: destination, other: source },
-            Direction::Uplink => Key { mobile: source, other: destination },
-        };
+        let key = key(seen.direction, packet);
         if let Some(&id) = self.ids.get(&key) {
             let is_current =
                 |f: &Flow| !f.is_expired(seen.time) && f.can_have(seen.direction, packet);
@@ -493,6 +548,15 @@ impl Flows {
             self.by_last_used.remove(&flow.last_used);
             self.ids.remove(&flow.key);
         }
+    }
+}
+
+/// The connection of a packet.
+fn key(direction: Direction, packet: &TcpPacket<'_>) -> Key {
+    let (source, destination) = (packet.addressing.source, packet.addressing.destination);
+    match direction {
+        Direction::Downlink => Key { mobile: destination, other: source },
+        Direction::Uplink => Key { mobile: source, other: destination },
     }
 }
 

@@ -14,6 +14,7 @@
 pub mod chain;
 pub mod device;
 pub mod flows;
+pub mod gateway;
 pub mod host;
 pub mod outer;
 pub mod own_ends;

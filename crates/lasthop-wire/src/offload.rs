@@ -25,6 +25,8 @@ const ECN: u8 = 0x80;
 /// Numbers of the protocols in the pseudo-header.
 const TCP_PROTOCOL: u8 = 6;
 const UDP_PROTOCOL: u8 = 17;
+/// Place of the checksum in a TCP header, bytes.
+const TCP_CHECKSUM_AT: u16 = 16;
 const FIN_PSH: u8 = 0x01 | 0x08;
 const CWR: u8 = 0x80;
 
@@ -198,6 +200,22 @@ impl Split {
         *flags &= if self.made == 0 { 0xff } else { !CWR };
         [*sum0, *sum1] = [0; 2];
     }
+}
+
+/// The header before an IP packet with a TCP header at `tcp_at` that is to be split into packets with
+/// at most `size` bytes of payload.
+pub fn segmentation_header(packet: &[u8], tcp_at: usize, size: u16) -> [u8; HEADER_LEN] {
+    let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    let kind = if is_v6 { TCP_V6 } else { TCP_V4 };
+    let ([s0, s1], [c0, c1]) = (size.to_ne_bytes(), (tcp_at as u16).to_ne_bytes());
+    let [o0, o1] = TCP_CHECKSUM_AT.to_ne_bytes();
+    [NEEDS_CHECKSUM, kind, 0, 0, s0, s1, c0, c1, o0, o1]
+}
+
+/// Completes the checksum of an IP packet whose TCP header begins at `tcp_at` and whose checksum
+/// field has the sum of the pseudo-header.
+pub fn complete_checksum(packet: &mut [u8], tcp_at: usize) {
+    complete(packet, tcp_at, usize::from(TCP_CHECKSUM_AT));
 }
 
 /// Completes the checksum of a packet from `start` on, whose field, `offset` bytes later, has the
