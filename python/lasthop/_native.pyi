@@ -24,6 +24,10 @@ __all__ = [
     "Verdict",
     "Window",
     "agent_answers",
+    "gateway",
+    "gateway_abilities",
+    "gateway_remove",
+    "gateway_rules",
     "is_dev_build",
     "link",
     "link_abilities",
@@ -73,6 +77,18 @@ def link(
 ) -> str: ...
 def run_in_user_namespace(command: list[str]) -> int: ...
 def link_abilities() -> tuple[list[tuple[str, str, str | None, bool]], list[str]]: ...
+
+def gateway(
+    scheme: str,
+    wireless: str,
+    ask: Callable[[str | None], int],
+    wired: str | None = None,
+    rate: str | None = None,
+    max_flows: int | None = None,
+) -> tuple[str, str]: ...
+def gateway_rules(wireless: str, wired: str | None = None) -> str: ...
+def gateway_remove(wireless: str) -> int: ...
+def gateway_abilities() -> list[tuple[str, str, str | None, bool]]: ...
 
 @final
 class TcpProbe:

@@ -14,6 +14,7 @@ mod foreign_agent;
 mod foreign_run;
 mod foreign_segment;
 mod foreign_window;
+mod gateway;
 mod inspection;
 mod link;
 mod options;
@@ -87,6 +88,10 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(link::link, m)?)?;
     m.add_function(wrap_pyfunction!(link::link_abilities, m)?)?;
     m.add_function(wrap_pyfunction!(link::run_in_user_namespace, m)?)?;
+    m.add_function(wrap_pyfunction!(gateway::gateway, m)?)?;
+    m.add_function(wrap_pyfunction!(gateway::gateway_rules, m)?)?;
+    m.add_function(wrap_pyfunction!(gateway::gateway_remove, m)?)?;
+    m.add_function(wrap_pyfunction!(gateway::gateway_abilities, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<tcp_probe::PyTcpProbe>()?;
     m.add_class::<cancel::CancelToken>()?;

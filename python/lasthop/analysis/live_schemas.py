@@ -1,4 +1,4 @@
-"""JSON Schemas of what `lasthop link` and `lasthop validate` print with `--json`."""
+"""JSON Schemas of what `lasthop link`, `gateway` and `validate` print with `--json`."""
 
 from __future__ import annotations
 
@@ -69,6 +69,30 @@ def link() -> Schema:
             "untouched": counters,
             "series": object_of(series, about="each 100 ms"),
             "assumed": ASSUMED,
+            **ABOUT,
+        }
+    )
+
+
+def gateway() -> Schema:
+    """The document of `lasthop gateway`."""
+    counters = {"type": "object", "additionalProperties": COUNT}
+    return object_of(
+        {
+            "schema_version": THIS_VERSION,
+            **dict.fromkeys(("lasthop", "scheme", "wireless"), TEXT),
+            "wired": or_null(TEXT),
+            "duration_s": POSITIVE,
+            **dict.fromkeys(
+                (
+                    *("packets", "shown", "rewritten", "kept", "injected", "not_injected"),
+                    *("stored", "connections", "connections_seen", "connections_evicted"),
+                ),
+                COUNT,
+            ),
+            **dict.fromkeys(("untouched", "dropped", "agent"), counters),
+            "bypassed": or_null(COUNT),
+            "stopped": object_of({"times": COUNT, "unread": COUNT}),
             **ABOUT,
         }
     )

@@ -493,6 +493,7 @@ _OUTPUTS = {
     "inspect": _inspect,
     "replay": _replay,
     "link": live_schemas.link,
+    "gateway": live_schemas.gateway,
     "validate": live_schemas.validate,
     "evaluate": _evaluate,
     "schemes": _schemes,

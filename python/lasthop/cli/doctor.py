@@ -133,6 +133,26 @@ def _link() -> list[Check]:
     return [head, *checks, _tcp_probe()]
 
 
+def _gateway() -> list[Check]:
+    """What `lasthop gateway` needs, each tried."""
+    try:
+        from lasthop import _native
+    except ImportError:
+        return []
+    rows = _native.gateway_abilities()
+    remedies = {
+        "queues": "run as root; the kernel needs nfnetlink_queue, nf_tables and nft_queue",
+        "rights": "run as root, or with CAP_NET_ADMIN and CAP_NET_RAW",
+    }
+    checks = [
+        Check(purpose, missing is None, missing or "available", remedies.get(name, ""))
+        for name, purpose, missing, _ in rows
+    ]
+    ready = not any(missing and required for _, _, missing, required in rows)
+    head = Check("gateway", ready, "lasthop gateway can run" if ready else "see below")
+    return [head, *checks]
+
+
 def _tcp_probe() -> Check:
     """The kernel's tracepoint for congestion windows, which is opened."""
     from lasthop.live import windows
@@ -178,6 +198,7 @@ def run_checks() -> list[Check]:
         _program("tshark", "--version", "tshark", "to inspect captures"),
         _program("ns", "-version", "ns2", "to repeat the reference runs"),
         *_link(),
+        *_gateway(),
     ]
 
 

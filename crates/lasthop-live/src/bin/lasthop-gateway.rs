@@ -6,7 +6,7 @@ use std::{env, io};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::units::{Quantity, Rate};
 use lasthop_live::gateway::rules::{self, Match};
-use lasthop_live::gateway::{Gateway, MAX_FLOWS, Options, signals};
+use lasthop_live::gateway::{Gateway, MAX_FLOWS, Options, privileges, signals};
 
 const USAGE: &str = "\
 usage: lasthop-gateway --scheme S --wireless IFACE [--wired IFACE] [--rate R] [--max-flows N]
@@ -72,6 +72,7 @@ fn run(words: Words) -> Result<(), String> {
     let options = Options { scheme, matched, rate: words.rate, max_flows };
     signals::take();
     let report = Gateway::new(options).and_then(|gateway| {
+        privileges::reduce()?;
         gateway.run(|gateway| {
             if signals::asked() {
                 eprintln!("{}", gateway.report().line());

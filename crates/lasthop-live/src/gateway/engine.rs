@@ -329,5 +329,5 @@ impl Engine {
 }
 
 #[cfg(test)]
-#[path = "engine/tests.rs"]
+#[allow(clippy::indexing_slicing, reason = "a test may panic")]
 mod tests;

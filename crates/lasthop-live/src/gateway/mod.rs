@@ -4,8 +4,10 @@
 //! are read, shown to the agent ([`engine`]) and accepted, changed or discarded. Whatever becomes of
 //! this process, packets go on: see [`rules`].
 
+pub mod abilities;
 pub mod engine;
 mod netlink;
+pub mod privileges;
 mod queue;
 mod raw;
 pub mod report;

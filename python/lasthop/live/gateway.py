@@ -1,0 +1,103 @@
+"""A gateway: an agent on the packets that this machine forwards."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lasthop import _native, quantities
+
+#: What the callback of `_native.gateway` answers.
+GO_ON, SHOW, STOP = 0, 1, 2
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Console:
+    """What signals ask of a gateway, and the lines that it prints about its state."""
+
+    def __init__(self, show_each_second: bool) -> None:
+        self._each_second = show_each_second
+        self._is_asked = False
+        self._is_ended = False
+        self._shown = time.monotonic()
+
+    def ask(self, line: str | None) -> int:
+        """The callback of `_native.gateway`."""
+        if line is not None:
+            self._show(line)
+        if self._is_ended:
+            return STOP
+        due = self._each_second and time.monotonic() - self._shown >= 1
+        return SHOW if line is None and (due or self._is_asked) else GO_ON
+
+    def _show(self, line: str) -> None:
+        self._shown = time.monotonic()
+        if self._each_second and not self._is_asked:
+            sys.stderr.write(f"\r\x1b[K{line}")
+        else:
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+        self._is_asked = False
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Take the signals that end a gateway, and SIGUSR1, which asks for its state."""
+
+        def end(*_: Any) -> None:
+            self._is_ended = True
+
+        def ask(*_: Any) -> None:
+            self._is_asked = True
+
+        handlers = {**dict.fromkeys(_ENDING, end), signal.SIGUSR1: ask}
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def gateway(
+    scheme: str,
+    wireless: str,
+    *,
+    wired: str | None = None,
+    rate: str | None = None,
+    max_flows: int | None = None,
+    show_each_second: bool = False,
+) -> tuple[str, dict[str, Any]]:
+    """Run a gateway until SIGINT, SIGTERM or SIGHUP; return its report as text and as data.
+
+    `scheme` is one of the catalogue whose agent needs readable packets and nothing else. `wireless`
+    is the interface to the mobiles, `wired` that to the fixed network (any if it is None). `rate` is
+    that of the radio link. At most `max_flows` connections are tracked. The process loses all rights
+    but those to the machine's network, for good.
+
+    Raises `InputError` if the scheme cannot run on a gateway, and `OSError` if this machine refuses
+    queue or rules.
+    """
+    if max_flows is not None:
+        quantities.whole_number(max_flows, "--max-flows", least=1, most=1 << 24)
+    console = Console(show_each_second)
+    with console.signals():
+        text, data = _native.gateway(scheme, wireless, console.ask, wired, rate, max_flows)
+    return text, json.loads(data)
+
+
+def rules(wireless: str, wired: str | None = None) -> str:
+    """The rules of a gateway in the language of nft."""
+    return _native.gateway_rules(wireless, wired)
+
+
+def remove(wireless: str) -> int:
+    """Remove the rules that a gateway on this interface has left; return the number of tables.
+
+    Raises `OSError` if this process may not change rules, or a gateway is running there.
+    """
+    return _native.gateway_remove(wireless)

@@ -1,0 +1,150 @@
+"""`lasthop gateway` between real network namespaces."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lasthop import _native
+from lasthop.cli.main import main
+from lasthop.live import link as live
+
+HERE = Path(__file__).parent
+SIZE = 2_000_000
+#: The most memory of a gateway under a flood, KiB.
+MOST_MEMORY = 128 << 10
+
+
+def reason() -> str | None:
+    """Why this machine cannot run a gateway in network namespaces."""
+    if os.geteuid() != 0:
+        return "needs root"
+    missing = {name: why for name, _, why, _ in _native.gateway_abilities()}
+    return live.missing() or missing["queues"]
+
+
+REASON = reason()
+pytestmark = [
+    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    pytest.mark.xdist_group("gateway"),
+]
+
+
+def carry(folder: Path, scheme: str, *signal: str, size: int = SIZE) -> dict[str, Any]:
+    """A download through a router with a gateway, over a radio link with 1 % loss."""
+    folder.mkdir()
+    script = HERE / "live_gateway.py"
+    router = " ".join(["router", scheme, str(folder), *signal])
+    link = ["--rate", "10Mbps", "--rtt", "4ms", "--loss", "1%", "--bound", "10s"]
+    call = [sys.executable, "-m", "lasthop", "link", *link]
+    call += ["--server", f"{sys.executable} {script} {router}"]
+    call += ["--", sys.executable, str(script), "client", str(size), str(folder)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    sent = random.Random(1).randbytes(size)
+    assert found["sha256"] == hashlib.sha256(sent).hexdigest()
+    assert json.loads((folder / "changed.json").read_text()) == []
+    text = (folder / "report.json").read_text() if scheme != "none" else ""
+    return {**found, "report": json.loads(text) if text else None}
+
+
+def bed(*words: str) -> dict[str, Any]:
+    """What `gateway_bed.py` finds."""
+    call = ["unshare", "-n", sys.executable, str(HERE / "gateway_bed.py"), *words]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_snoop_helps_a_reno_sender(tmp_path: Path) -> None:
+    plain = carry(tmp_path / "plain", "none")
+    snoop = carry(tmp_path / "snoop", "snoop")
+    # Losses follow the seed, so that both transfers meet the same ones.
+    assert plain["s"] >= 2.3 * snoop["s"], (plain["s"], snoop["s"], snoop["report"])
+    report = snoop["report"]
+    assert report["agent"]["local_retransmissions"] >= 5
+    assert sum(report["dropped"].values()) == report["agent"]["dupacks_suppressed"]
+    assert report["not_injected"] == 0
+    assert report["stopped"] == {"times": 0, "unread": 0}
+
+
+@pytest.mark.parametrize("name", ["KILL", "STOP"])
+def test_a_transfer_goes_on_without_its_gateway(tmp_path: Path, name: str) -> None:
+    found = carry(tmp_path / "run", "snoop", "0.3", name)
+    if name == "STOP":
+        assert found["report"]["stopped"]["times"] >= 1
+    else:
+        assert found["report"] is None
+
+
+def test_rules_are_left_by_nobody() -> None:
+    found = bed("rules")
+    assert "lasthop-wlan0" in found["installed"]
+    assert 'oifname "wlan0"' in found["installed"]
+    for name in ("second", "remove_running"):
+        status, text = found[name]
+        assert (status, "wlan0" in text) == (2, True), text
+    for name in ("ended", "killed", "replaced", "removed"):
+        assert found[name] == [], name
+    assert (found["status"], found["report"]["scheme"]) == (0, "snoop")
+    assert found["state"].startswith("gateway ")
+    # CAP_NET_ADMIN and nothing else, as nobody.
+    rights = found["rights"]
+    assert rights["Uid"] == ["65534"] * 4
+    assert int(rights["CapEff"][0], 16) == int(rights["CapPrm"][0], 16) == 1 << 12
+    assert rights["NoNewPrivs"] == ["1"]
+
+
+def test_memory_is_bounded_under_a_flood_of_syns() -> None:
+    size = 200_000_000
+    found = bed("flood", "60000", str(size))
+    assert found["alone"][0] == found["beside"][0] == size
+    assert found["memory_kib"] < MOST_MEMORY
+    report = found["report"]
+    assert report["connections"] == 16_384
+    assert report["connections_evicted"] > 0
+    # SYNs that nobody answers give agents no state.
+    assert report["agent"]["flows"] <= 2
+
+
+@pytest.mark.parametrize(
+    ("scheme", "why"),
+    [
+        ("i-tcp", "splits the connection"),
+        ("westwood", "changes the ends of a connection"),
+        ("ll-elsn", "also changes the ends"),
+        ("lhp", "changes the frames"),
+    ],
+)
+def test_schemes_that_cannot_run_are_refused(
+    scheme: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gateway", "--scheme", scheme, "--wireless", "lo"]) == 2
+    text = capsys.readouterr().err
+    assert f"scheme `{scheme}` {why}" in text
+    assert "schemes that run on a gateway: " in text
+    known = set(text.strip().rpartition(": ")[2].split(", "))
+    assert known == {"packet-control", "ack-pacing", "rate-control", "snoop"}
+
+
+def test_the_rules_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["gateway", "--wireless", "wlan0", "--wired", "eth0", "--dry-run"]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert 'iifname "wlan0" oifname "eth0" meta l4proto @armed counter queue' in text
+    assert "table ip6 lasthop-wlan0 {" in text
+
+
+def test_an_unknown_interface_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway", "--scheme", "snoop", "--wireless", "nowhere0"]) == 2
+    assert "interface nowhere0: No such device" in capsys.readouterr().err
