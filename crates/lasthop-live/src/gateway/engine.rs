@@ -190,6 +190,9 @@ impl Engine {
             return self.show_syn(now, direction, given, &tcp);
         }
         let limit = self.flows.admit(direction, &tcp)?;
+        if tcp.payload.len() < tcp.payload_len as usize {
+            return Err("longer than the kernel hands over");
+        }
         if tcp.payload_len <= limit {
             self.show_segment(now, direction, given)?;
             return Ok(1);

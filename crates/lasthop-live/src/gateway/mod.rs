@@ -61,7 +61,7 @@ pub struct Gateway {
     queue: Queue,
     rules: Rules,
     sender: Sender,
-    /// Number of the wireless interface.
+    /// Number of the wireless interface; 0 before the rules are armed.
     wireless: u32,
     start: Instant,
     /// When the rules were renewed.
@@ -85,13 +85,13 @@ impl Gateway {
         let named = |name: &str| {
             index(name).map_err(|e| io::Error::new(e.kind(), format!("interface {name}: {e}")))
         };
-        let wireless = named(&options.matched.wireless)?;
+        named(&options.matched.wireless)?;
         options.matched.wired.as_deref().map_or(Ok(0), named)?;
         let step = |what: &'static str| {
             move |e: io::Error| io::Error::new(e.kind(), format!("{what}: {e}"))
         };
         let queue = Queue::open().map_err(step("cannot take a packet queue (nfnetlink_queue)"))?;
-        let sender = Sender::new(&options.matched).map_err(step("cannot open raw sockets"))?;
+        let sender = Sender::new().map_err(step("cannot open raw sockets"))?;
         let rules = Rules::install(&options.matched, queue.number())
             .map_err(step("cannot install rules (nf_tables)"))?;
         Ok(Gateway {
@@ -100,7 +100,7 @@ impl Gateway {
             queue,
             rules,
             sender,
-            wireless,
+            wireless: 0,
             start: Instant::now(),
             renewed: None,
             stopped: Stopped::default(),
@@ -176,8 +176,22 @@ impl Gateway {
                 self.engine.forget(agent, self.options.max_flows);
             }
         }
+        self.find_interfaces()?;
         self.rules.arm()?;
         self.renewed = Some(Instant::now());
+        Ok(())
+    }
+
+    /// An interface may have been made again, with another number.
+    fn find_interfaces(&mut self) -> io::Result<()> {
+        let Ok(wireless) = index(&self.options.matched.wireless) else { return Ok(()) };
+        if wireless != self.wireless {
+            self.sender.bind(Direction::Downlink, wireless)?;
+            self.wireless = wireless;
+            if let Some(wired) = self.options.matched.wired.as_deref().and_then(|w| index(w).ok()) {
+                self.sender.bind(Direction::Uplink, wired)?;
+            }
+        }
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::rules::FIRST_QUEUE;
 
 /// The subsystem, and its messages.
 const QUEUE: u8 = 3;
+const PACKET: [u8; 2] = [0, QUEUE];
 const VERDICT: (u8, u8) = (QUEUE, 1);
 const CONFIGURE: (u8, u8) = (QUEUE, 2);
 const VERDICT_BATCH: (u8, u8) = (QUEUE, 3);
@@ -117,7 +118,13 @@ impl Queue {
 
     /// The next packet; `None` if there is none now.
     pub(super) fn read(&mut self) -> io::Result<Option<Queued<'_>>> {
-        let Some(length) = self.socket.receive(&mut self.buffer)? else { return Ok(None) };
+        let length = loop {
+            let Some(length) = self.socket.receive(&mut self.buffer)? else { return Ok(None) };
+            // Others are errors about verdicts: a packet has gone with its interface.
+            if self.buffer.get(4..6) == Some(&PACKET) {
+                break length;
+            }
+        };
         let body = self.buffer.get(HEADER..length).unwrap_or_default();
         Ok(Some(parse(body)))
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use lasthop::segment::Direction;
 
-use super::rules::{MARK, Match};
+use super::rules::MARK;
 
 /// Room of a socket, bytes: a packet that the kernel would have segmented leaves as 45.
 const SOCKET_BUFFER: i32 = 4 << 20;
@@ -23,14 +23,21 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Opens the sockets. Packets leave by the routing table, but towards the mobile over its
-    /// interface only.
-    pub(super) fn new(matched: &Match) -> io::Result<Sender> {
-        let pair = |interface: Option<&str>| -> io::Result<[OwnedFd; 2]> {
-            Ok([socket(libc::AF_INET, interface)?, socket(libc::AF_INET6, interface)?])
+    /// Opens the sockets. Packets leave by the routing table.
+    pub(super) fn new() -> io::Result<Sender> {
+        let pair = || Ok::<_, io::Error>([socket(libc::AF_INET)?, socket(libc::AF_INET6)?]);
+        Ok(Sender { down: pair()?, up: pair()?, refused: 0 })
+    }
+
+    /// From now on, packets in a direction leave over the interface with this number only.
+    pub(super) fn bind(&self, direction: Direction, interface: u32) -> io::Result<()> {
+        let [v4, v6] = match direction {
+            Direction::Downlink => &self.down,
+            Direction::Uplink => &self.up,
         };
-        let down = pair(Some(&matched.wireless))?;
-        Ok(Sender { down, up: pair(matched.wired.as_deref())?, refused: 0 })
+        let number = interface.to_be_bytes();
+        set(v4, (libc::IPPROTO_IP, libc::IP_UNICAST_IF), &number)?;
+        set(v6, (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF), &number)
     }
 
     /// Sends a packet with complete headers to its destination.
@@ -46,7 +53,7 @@ impl Sender {
     }
 }
 
-fn socket(family: libc::c_int, interface: Option<&str>) -> io::Result<OwnedFd> {
+fn socket(family: libc::c_int) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers; the result is checked, and owned by nobody else.
     let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_RAW) };
@@ -55,18 +62,19 @@ fn socket(family: libc::c_int, interface: Option<&str>) -> io::Result<OwnedFd> {
     }
     // SAFETY: as above.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    set(&socket, libc::SO_MARK, &MARK.to_ne_bytes())?;
-    set(&socket, libc::SO_SNDBUFFORCE, &SOCKET_BUFFER.to_ne_bytes())?;
-    if let Some(interface) = interface {
-        set(&socket, libc::SO_BINDTODEVICE, interface.as_bytes())?;
-    }
+    set(&socket, (libc::SOL_SOCKET, libc::SO_MARK), &MARK.to_ne_bytes())?;
+    set(&socket, (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE), &SOCKET_BUFFER.to_ne_bytes())?;
     Ok(socket)
 }
 
-fn set(socket: &OwnedFd, option: libc::c_int, value: &[u8]) -> io::Result<()> {
+fn set(
+    socket: &OwnedFd,
+    (level, option): (libc::c_int, libc::c_int),
+    value: &[u8; 4],
+) -> io::Result<()> {
     let (fd, length) = (socket.as_raw_fd(), value.len() as libc::socklen_t);
     // SAFETY: the value outlives the call, and the length is its own.
-    match unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, value.as_ptr().cast(), length) } {
+    match unsafe { libc::setsockopt(fd, level, option, value.as_ptr().cast(), length) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

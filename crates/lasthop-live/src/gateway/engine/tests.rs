@@ -120,7 +120,10 @@ fn snoop_repeats_a_segment_whose_checksum_the_kernel_had_not_completed() {
     let fates: Vec<Fate> = (0..3).map(|_| bed.ack(1000)).collect();
     assert!(fates.contains(&Fate::Dropped), "{fates:?}");
     let [repeated] = &bed.out[..] else { panic!("{:?}", bed.out) };
-    assert_eq!((repeated.direction, repeated.to), (Direction::Downlink, "198.51.100.2".parse().unwrap()));
+    assert_eq!(
+        (repeated.direction, repeated.to),
+        (Direction::Downlink, "198.51.100.2".parse().unwrap())
+    );
     assert!(has_valid_checksum(&repeated.bytes));
     let tcp = parse(&repeated.bytes).unwrap();
     assert_eq!(tcp.seq, ISN[0].wrapping_add(1001));
@@ -152,9 +155,13 @@ fn a_super_packet_is_shown_as_segments_and_goes_on_whole() {
 fn a_window_is_rewritten_with_a_valid_checksum() {
     let mut bed = Bed::open("rate-control:pacing=false", Some(Rate(1_000_000)));
     for i in 0..20_u32 {
-        bed.give(Direction::Downlink, &packet(Direction::Downlink, (i * 1000, 0), &bytes(MSS), |_| {}));
+        bed.give(
+            Direction::Downlink,
+            &packet(Direction::Downlink, (i * 1000, 0), &bytes(MSS), |_| {}),
+        );
         bed.now = bed.now + lasthop::units::Duration::millis(10);
-        let ack = packet(Direction::Uplink, (0, (i + 1) * 1000), &[], |tcp| tcp.window_size = 60_000);
+        let ack =
+            packet(Direction::Uplink, (0, (i + 1) * 1000), &[], |tcp| tcp.window_size = 60_000);
         let ack = without_checksum(ack);
         let given = Given { bytes: &ack, is_gso: false, lacks_checksum: true };
         if let Fate::Replaced(changed) = bed.given(Direction::Uplink, given) {
@@ -170,7 +177,10 @@ fn a_window_is_rewritten_with_a_valid_checksum() {
 fn strangers_change_nothing() {
     let mut bed = Bed::open("snoop", None);
     for i in 0..3 {
-        bed.give(Direction::Downlink, &packet(Direction::Downlink, (i * 1000, 0), &bytes(MSS), |_| {}));
+        bed.give(
+            Direction::Downlink,
+            &packet(Direction::Downlink, (i * 1000, 0), &bytes(MSS), |_| {}),
+        );
     }
     let shown = bed.engine.counts().shown;
     // Data that was never sent is acknowledged, or lies outside every window.
