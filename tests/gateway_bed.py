@@ -1,13 +1,13 @@
 """A router between two hosts, joined by virtual Ethernet: tests and measurements of `lasthop
 gateway` that need no lossy link.
 
-Usage: unshare -n python gateway_bed.py rules | flood COUNT SIZE | speed SECONDS
+Usage: unshare -n python gateway_bed.py rules | flood COUNT SIZE [--plain] | speed SECONDS
 
     server 10.2.0.2 -- eth0, router (this process), wlan0 -- client 10.1.0.2
 
 `rules`: what starting, a second start, signals and `--remove` do to the rules. `flood`: a transfer
 of SIZE bytes without and with COUNT SYNs of as many connections beside it, and the gateway's
-memory. `speed`: the rate of one connection with and without a gateway, three times each in turn.
+memory; with --plain also without a gateway. `speed`: the rate of one connection with and without a gateway, three times each in turn.
 All print JSON.
 """
 
@@ -189,21 +189,30 @@ def transfer(client: Host, size: str) -> tuple[int, float]:
     return received, seconds
 
 
+def beside(client: Host, server: Host, count: str, size: str) -> dict[str, Any]:
+    """A transfer alone, and beside a flood."""
+    alone = transfer(client, size)
+    start = time.monotonic()
+    flooding = server.start("flood", count)
+    flooded = transfer(client, size)
+    lasted = flooding.poll() is None
+    flooding.wait()
+    rate = int(count) / (time.monotonic() - start)
+    return {"alone": alone, "flooded": flooded, "flood_lasted": lasted, "syns_per_s": rate}
+
+
 def try_flood(client: Host, server: Host, count: str, size: str) -> dict[str, Any]:
+    plain = beside(client, server, count, size) if "--plain" in sys.argv else None
     with gateway() as process:
-        alone = transfer(client, size)
-        start = time.monotonic()
-        flooding = server.start("flood", count)
-        beside = transfer(client, size)
-        is_beside = flooding.poll() is None
-        flooding.wait()
-        seconds = time.monotonic() - start
+        before = cpu(process.pid)
+        snoop = beside(client, server, count, size)
+        used = cpu(process.pid) - before
         time.sleep(0.3)
         most = memory(process.pid)
         process.terminate()
         report = json.loads(process.communicate(timeout=20)[0])
-    keys = {"alone": alone, "beside": beside, "is_beside": is_beside, "memory_kib": most}
-    return {**keys, "syns_per_s": int(count) / seconds, "report": report}
+    found = {"plain": plain, "snoop": snoop, "memory_kib": most, "cpu_s": used}
+    return {**found, "report": report}
 
 
 def cpu(pid: int) -> float:
@@ -246,7 +255,7 @@ def main(what: str, *words: str) -> None:
         if what == "rules":
             found = try_rules()
         elif what == "flood":
-            found = try_flood(client, server, *words)
+            found = try_flood(client, server, *words[:2])
         else:
             found = speed(client, *words)
         print(json.dumps(found))

@@ -93,7 +93,7 @@ def test_rules_are_left_by_nobody() -> None:
     assert 'oifname "wlan0"' in found["installed"]
     for name in ("second", "remove_running"):
         status, text = found[name]
-        assert (status, "wlan0" in text) == (2, True), text
+        assert (status, "lasthop-wlan0 belongs to a gateway" in text) == (2, True), text
     for name in ("ended", "killed", "replaced", "removed"):
         assert found[name] == [], name
     assert (found["status"], found["report"]["scheme"]) == (0, "snoop")
@@ -108,11 +108,12 @@ def test_rules_are_left_by_nobody() -> None:
 def test_memory_is_bounded_under_a_flood_of_syns() -> None:
     size = 200_000_000
     found = bed("flood", "60000", str(size))
-    assert found["alone"][0] == found["beside"][0] == size
+    assert found["snoop"]["alone"][0] == found["snoop"]["flooded"][0] == size
     assert found["memory_kib"] < MOST_MEMORY
     report = found["report"]
-    assert report["connections"] == 16_384
-    assert report["connections_evicted"] > 0
+    # Most SYNs of a flood are not led into the queue.
+    assert 0 < report["untouched"]["SYN"] < 60_000
+    assert report["connections"] <= 16_384
     # SYNs that nobody answers give agents no state.
     assert report["agent"]["flows"] <= 2
 

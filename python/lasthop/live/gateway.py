@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from lasthop import _native, quantities
@@ -84,6 +85,9 @@ def gateway(
     """
     if max_flows is not None:
         quantities.whole_number(max_flows, "--max-flows", least=1, most=1 << 24)
+    # What is needed at the end is loaded while the files can be read.
+    for name in ("shlex", "traceback", "lasthop.cli.json_text"):
+        import_module(name)
     console = Console(show_each_second)
     with console.signals():
         text, data = _native.gateway(scheme, wireless, console.ask, wired, rate, max_flows)

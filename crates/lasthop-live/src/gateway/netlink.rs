@@ -16,6 +16,8 @@ const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
 pub(super) const ACK: u16 = libc::NLM_F_ACK as u16;
 /// The request creates something.
 pub(super) const CREATE: u16 = libc::NLM_F_CREATE as u16;
+/// What is created comes last.
+pub(super) const APPEND: u16 = libc::NLM_F_APPEND as u16;
 /// The request lists everything.
 pub(super) const DUMP: u16 = libc::NLM_F_DUMP as u16;
 const NESTED: u16 = 1 << 15;

@@ -10,10 +10,14 @@
 use std::io;
 use std::time::Duration;
 
-use super::netlink::{ACK, CREATE, DUMP, Message, Socket, attribute, attributes};
+use super::netlink::{ACK, APPEND, CREATE, DUMP, Message, Socket, attribute, attributes};
 
 /// Time after which packets pass a process that does not renew the rules.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// SYNs per second that are led into the queue, and as many at a time. A flood of more passes
+/// lasthop, so that it costs no time that connections need; those that it begins have no agent.
+pub const SYN_RATE: u32 = 1000;
 
 /// Number of the first queue that is tried.
 pub const FIRST_QUEUE: u16 = 2040;
@@ -78,6 +82,10 @@ impl Match {
                 TIMEOUT.as_secs()
             );
             text += "\tchain forward {\n\t\ttype filter hook forward priority 10;\n";
+            text += &format!(
+                "\t\ttcp flags & (fin | syn | rst | ack) == syn limit rate over {SYN_RATE}/second \
+                 burst {SYN_RATE} packets accept\n"
+            );
             for (from, to) in self.directions() {
                 let name = |key, name: Option<&str>| {
                     name.map_or(String::new(), |name| format!("{key} \"{name}\" "))
@@ -108,7 +116,7 @@ impl Rules {
     /// Installs the rules, not armed. Tables of the same name that a process has left are removed.
     pub(super) fn install(matched: &Match, queue: u16) -> io::Result<Rules> {
         let rules = Rules { socket: Socket::new()?, table: matched.table() };
-        rules.remove()?;
+        remove(&rules.socket, &rules.table)?;
         // A kernel without owned tables refuses the flag; one without the statement `queue` may
         // have the target of xtables.
         let mut result = Ok(());
@@ -177,7 +185,10 @@ impl Rules {
     fn whole(&self, matched: &Match, flags: u32, action: Action, queue: u16) -> Vec<Message> {
         let mut messages = Vec::new();
         for (family, _) in FAMILIES {
-            let new = |kind| Message::new(kind, ACK | CREATE, family, 0).put_name(1, &self.table);
+            let new = |kind| {
+                let flags = ACK | CREATE | APPEND;
+                Message::new(kind, flags, family, 0).put_name(1, &self.table)
+            };
             messages.push(new(NEW_TABLE).put_u32(2, flags));
             messages.push(
                 new(NEW_SET)
@@ -191,6 +202,7 @@ impl Rules {
                 let chain = new(NEW_CHAIN).put_name(3, name).put_name(7, "filter");
                 messages.push(chain.nest(4, |h| h.put_u32(1, hook).put_u32(2, priority as u32)));
             }
+            messages.push(new(NEW_RULE).put_name(2, FORWARD.0).nest(4, too_many_syns));
             for (from, to) in matched.directions() {
                 let rule = new(NEW_RULE).put_name(2, FORWARD.0);
                 messages.push(rule.nest(4, |list| {
@@ -276,6 +288,30 @@ fn interface(list: Message, property: u32, name: Option<&str>) -> Message {
     compare(list, property, &padded)
 }
 
+/// Accepts SYNs above the rate: `tcp flags & (fin | syn | rst | ack) == syn limit rate over …`.
+fn too_many_syns(list: Message) -> Message {
+    let value = |e: Message, kind, value: u8| e.nest(kind, |data| data.put(1, &[value]));
+    let list = compare(list, L4, &[libc::IPPROTO_TCP as u8]);
+    // A byte of the transport header, its 14th.
+    let list = expression(list, "payload", |e| {
+        e.put_u32(1, REGISTER).put_u32(2, 2).put_u32(3, 13).put_u32(4, 1)
+    });
+    let list = expression(list, "bitwise", |e| {
+        let e = e.put_u32(1, REGISTER).put_u32(2, REGISTER).put_u32(3, 1);
+        value(value(e, 4, 0x17), 5, 0)
+    });
+    let list = expression(list, "cmp", |e| value(e.put_u32(1, REGISTER).put_u32(2, 0), 3, 0x02));
+    let list = expression(list, "limit", |e| {
+        let (rate, second) = (u64::from(SYN_RATE).to_be_bytes(), 1_u64.to_be_bytes());
+        let e = e.put(1, &rate).put(2, &second).put_u32(3, SYN_RATE);
+        // Packets, not bytes; above the rate, not below it.
+        e.put_u32(4, 0).put_u32(5, 1)
+    });
+    expression(list, "immediate", |e| {
+        e.put_u32(1, 0).nest(2, |data| data.nest(2, |v| v.put_u32(1, libc::NF_ACCEPT as u32)))
+    })
+}
+
 /// Packets that the counter of a rule has counted.
 fn counted(rule: &[u8]) -> u64 {
     let expressions = attribute(rule, 4).into_iter().flat_map(attributes);
@@ -304,6 +340,10 @@ fn remove(socket: &Socket, table: &str) -> io::Result<usize> {
         match batch(socket, vec![message]) {
             Ok(()) => removed += 1,
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && flow_tables().is_ok() => {
+                let text = format!("the table {table} belongs to a gateway that is running");
+                return Err(io::Error::new(error.kind(), text));
+            }
             Err(error) => return Err(error),
         }
     }
