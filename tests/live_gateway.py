@@ -120,10 +120,14 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def until_forwarding() -> None:
-    """Wait for packets of the client."""
-    counter = Path("/sys/class/net/eth0/statistics/rx_packets")
-    begun = int(counter.read_text()) + 10
-    until(lambda: int(counter.read_text()) >= begun)
+    """Wait for packets of the server."""
+
+    def received() -> int:
+        lines = Path("/proc/net/dev").read_text().splitlines()
+        return next(int(line.split()[2]) for line in lines if line.strip().startswith("eth0:"))
+
+    begun = received() + 10
+    until(lambda: received() >= begun)
 
 
 def start(scheme: str, folder: str) -> "subprocess.Popen[bytes] | None":
