@@ -7,8 +7,8 @@ Usage: unshare -n python gateway_bed.py rules | flood COUNT SIZE [--plain] | spe
 
 `rules`: what starting, a second start, signals and `--remove` do to the rules. `flood`: a transfer
 of SIZE bytes without and with COUNT SYNs of as many connections beside it, and the gateway's
-memory; with --plain also without a gateway. `speed`: the rate of one connection with and without a gateway, three times each in turn.
-All print JSON.
+memory; with --plain also without a gateway. `speed`: the rate of one connection with and without a
+gateway, three times each in turn. All print JSON.
 """
 
 import json

@@ -23,7 +23,7 @@ pub fn readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<()> {
         .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
         .collect();
     let limit = libc::timespec {
-        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_sec: timeout.as_secs() as _,
         tv_nsec: timeout.subsec_nanos().into(),
     };
     // SAFETY: the array and the time outlive the call; no signal mask is passed.
@@ -47,7 +47,7 @@ impl RealTime {
     /// Begins it on a processor; `None` if that is not allowed. Child processes that start from now
     /// on have ordinary scheduling, but the same processor.
     pub fn begin(processor: usize) -> Option<RealTime> {
-        let parameter = libc::sched_param { sched_priority: 1 };
+        let parameter = with_priority(1);
         let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
         // SAFETY: all values outlive the calls, and zeros are a valid set; 0 is the calling thread.
         unsafe {
@@ -66,7 +66,7 @@ impl RealTime {
 
 impl Drop for RealTime {
     fn drop(&mut self) {
-        let parameter = libc::sched_param { sched_priority: 0 };
+        let parameter = with_priority(0);
         // To clear the flag needs rights that the thread may have given up.
         let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
         // SAFETY: as above.
@@ -75,6 +75,14 @@ impl Drop for RealTime {
             libc::sched_setaffinity(0, size_of_val(&self.processors), &self.processors);
         }
     }
+}
+
+/// The parameters of a scheduling policy. musl's have more fields than this one.
+fn with_priority(priority: libc::c_int) -> libc::sched_param {
+    // SAFETY: zeros are valid numbers.
+    let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameter.sched_priority = priority;
+    parameter
 }
 
 /// Lets the process begin real-time scheduling after it has given up its rights, if it may.

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 #: In the order of `lasthop --help`.
 NAMES = (
     *("schemes", "run", "inspect", "compare", "reproduce", "replay", "link", "gateway"),
-    *("validate", "sweep", "evaluate", "merge", "report", "check", "trace", "advise", "new", "schema", "doctor"),
+    *("validate", "sweep", "evaluate", "merge", "report", "check", "trace", "advise", "new"),
+    *("schema", "doctor"),
 )
 
 

@@ -75,10 +75,10 @@ def gateway(
 ) -> tuple[str, dict[str, Any]]:
     """Run a gateway until SIGINT, SIGTERM or SIGHUP; return its report as text and as data.
 
-    `scheme` is one of the catalogue whose agent needs readable packets and nothing else. `wireless`
-    is the interface to the mobiles, `wired` that to the fixed network (any if it is None). `rate` is
-    that of the radio link. At most `max_flows` connections are tracked. The process loses all rights
-    but those to the machine's network, for good.
+    `scheme` is one of the catalogue whose agent needs readable packets and nothing else.
+    `wireless` is the interface to the mobiles, `wired` that to the fixed network (any if it is
+    None). `rate` is that of the radio link. At most `max_flows` connections are tracked. The
+    process loses all rights but those to the machine's network, for good.
 
     Raises `InputError` if the scheme cannot run on a gateway, and `OSError` if this machine refuses
     queue or rules.
