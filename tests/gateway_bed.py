@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,7 @@ def flood(count: str) -> None:
 @contextmanager
 def gateway(*words: str) -> Any:
     call = [*GATEWAY, "--scheme", "snoop", "--json", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(call, **pipes)
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while "elements" not in rules():
         assert process.poll() is None, process.communicate()[1]
         time.sleep(TICK)
@@ -226,7 +226,7 @@ def speed(client: Host, seconds: str) -> dict[str, Any]:
     def once() -> float:
         out, _ = client.start("fetch", "0", seconds).communicate(timeout=100)
         received, took = json.loads(out)
-        return received * 8 / took / 1e6
+        return float(received) * 8 / float(took) / 1e6
 
     plain, snoop, used, bypassed = [], [], [], []
     for _ in range(3):
@@ -242,7 +242,8 @@ def speed(client: Host, seconds: str) -> dict[str, Any]:
 
 def main(what: str, *words: str) -> None:
     if what in ("serve", "fetch", "flood") and "LASTHOP_BED" in os.environ:
-        {"serve": serve, "fetch": fetch, "flood": flood}[what](*words)
+        inside: dict[str, Callable[..., None]] = {"serve": serve, "fetch": fetch, "flood": flood}
+        inside[what](*words)
         return
     os.environ["LASTHOP_BED"] = "1"
     run("ip", "link", "set", "lo", "up")

@@ -89,8 +89,14 @@ def router(scheme: str, folder: str, wait: str = "0", name: str = "") -> None:
     inner = ["--rate", "100Mbps", "--rtt", "40ms", "--ends", "reno", "--bound", "10s"]
     call = [*LASTHOP, "link", *inner, "--server", f"{python} server", "--"]
     call += [*python.split(), "wire", str(namespace)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    behind = subprocess.Popen(call, pass_fds=[namespace], **pipes)
+    with open(Path(folder) / "wire.stderr", "wb") as errors:
+        behind = subprocess.Popen(
+            call,
+            pass_fds=[namespace],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
     assert behind.stdout is not None
     assert behind.stdout.readline() == b"ready\n"
     ip("addr", "add", f"{ROUTER}/30", "dev", "eth0")
@@ -151,5 +157,10 @@ def disturb(gateway: "subprocess.Popen[bytes]", name: str) -> None:
 
 
 if __name__ == "__main__":
-    role, *words = sys.argv[1:]
-    {"router": router, "client": client, "server": server, "wire": wire}[role](*words)
+    roles: dict[str, Callable[..., None]] = {
+        "router": router,
+        "client": client,
+        "server": server,
+        "wire": wire,
+    }
+    roles[sys.argv[1]](*sys.argv[2:])
