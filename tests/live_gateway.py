@@ -10,8 +10,8 @@ network behind it, and runs a gateway with SCHEME ("none": without one). WAIT se
 client has begun, the gateway gets a signal; STOP is followed by CONT 3 s later. When the client has
 ended, so does the gateway; FOLDER/report.json has its report, and FOLDER/changed.json what it has
 left.
-client SIZE FOLDER: runs as the command of the radio link. Fetches SIZE bytes; prints JSON with
-their SHA-256 and the seconds, and waits until the router has ended.
+client SIZE FOLDER VERSION: runs as the command of the radio link. Fetches SIZE bytes by IPv4 or
+IPv6 (4, 6); prints JSON with their SHA-256 and the seconds, and waits until the router has ended.
 server, wire: run by the router.
 """
 
@@ -32,9 +32,11 @@ from gateway_bed import rules, state, until_equal
 HERE = str(Path(__file__).resolve())
 LASTHOP = [sys.executable, "-m", "lasthop"]
 PORT = 5001
-ROUTER, WIRE = "192.0.2.1", "192.0.2.2"
-#: Address of the server of the inner link, and of the mobile of the outer one.
-SERVER, MOBILE = "100.64.1.1", "100.64.0.2"
+#: Addresses of the pair between router and wire, of the server of the inner link, and of the mobile
+#: of the outer one, for IPv4 and IPv6.
+ROUTER, WIRE = ("192.0.2.1", "fd00::1"), ("192.0.2.2", "fd00::2")
+SERVER = ("100.64.1.1", "fd6c:6173:7468:1::1")
+MOBILE = ("100.64.0.2", "fd6c:6173:7468::2")
 TICK = 0.02
 
 
@@ -46,21 +48,31 @@ def ip(*words: str, fds: tuple[int, ...] = ()) -> None:
     subprocess.run(["ip", *words], check=True, pass_fds=fds)
 
 
-def forward() -> None:
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+def join(
+    device: str, own: tuple[str, str], other: tuple[str, str], beyond: tuple[str, str]
+) -> None:
+    """Forward packets, those to an address beyond this device over it."""
+    ip("link", "set", device, "up")
+    for address, length, gateway, to in zip(own, ("30", "64"), other, beyond, strict=True):
+        nodad = ["nodad"] if ":" in address else []
+        ip("addr", "add", f"{address}/{length}", "dev", device, *nodad)
+        ip("route", "add", to, "via", gateway)
+    for setting in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+        Path(f"/proc/sys/net/{setting}").write_text("1")
 
 
 def server() -> None:
-    with socket.create_server(("", PORT), backlog=16) as listener:
+    family = socket.AF_INET6
+    with socket.create_server(("", PORT), family=family, dualstack_ipv6=True) as listener:
         while True:
             connection, _ = listener.accept()
             with connection:
                 connection.sendall(data(int(connection.makefile().readline())))
 
 
-def client(size: str, folder: str) -> None:
+def client(size: str, folder: str, version: str) -> None:
     start = time.monotonic()
-    with socket.create_connection((SERVER, PORT), timeout=50) as connection:
+    with socket.create_connection((SERVER[version == "6"], PORT), timeout=50) as connection:
         connection.sendall(f"{size}\n".encode())
         digest = hashlib.sha256()
         while part := connection.recv(65536):
@@ -75,10 +87,7 @@ def wire(router: str) -> None:
     fd = int(router)
     peer = ["peer", "name", "eth0", "netns", f"/proc/self/fd/{fd}"]
     ip("link", "add", "w0", "type", "veth", *peer, fds=(fd,))
-    ip("addr", "add", f"{WIRE}/30", "dev", "w0")
-    ip("link", "set", "w0", "up")
-    ip("route", "add", MOBILE, "via", ROUTER)
-    forward()
+    join("w0", WIRE, ROUTER, MOBILE)
     print("ready", flush=True)
     sys.stdin.read()
 
@@ -99,10 +108,7 @@ def router(scheme: str, folder: str, wait: str = "0", name: str = "") -> None:
         )
     assert behind.stdout is not None
     assert behind.stdout.readline() == b"ready\n"
-    ip("addr", "add", f"{ROUTER}/30", "dev", "eth0")
-    ip("link", "set", "eth0", "up")
-    ip("route", "add", SERVER, "via", WIRE)
-    forward()
+    join("eth0", ROUTER, WIRE, SERVER)
     before = state()
     gateway = start(scheme, folder)
     # The outer link starts the client when somebody listens here.

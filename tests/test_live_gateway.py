@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from busy import PATIENCE, OtherPrograms
 
 from lasthop import _native
 from lasthop.cli.main import main
@@ -38,7 +39,7 @@ pytestmark = [
 ]
 
 
-def carry(folder: Path, scheme: str, *signal: str, size: int = SIZE) -> dict[str, Any]:
+def carry(folder: Path, scheme: str, *signal: str, version: int = 4) -> dict[str, Any]:
     """A download through a router with a gateway, over a radio link with 1 % loss."""
     folder.mkdir()
     script = HERE / "live_gateway.py"
@@ -46,11 +47,11 @@ def carry(folder: Path, scheme: str, *signal: str, size: int = SIZE) -> dict[str
     link = ["--rate", "10Mbps", "--rtt", "4ms", "--loss", "1%", "--bound", "10s"]
     call = [sys.executable, "-m", "lasthop", "link", *link]
     call += ["--server", f"{sys.executable} {script} {router}"]
-    call += ["--", sys.executable, str(script), "client", str(size), str(folder)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=100)
+    call += ["--", sys.executable, str(script), "client", str(SIZE), str(folder), str(version)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
-    sent = random.Random(1).randbytes(size)
+    sent = random.Random(1).randbytes(SIZE)
     assert found["sha256"] == hashlib.sha256(sent).hexdigest()
     assert json.loads((folder / "changed.json").read_text()) == []
     text = (folder / "report.json").read_text() if scheme != "none" else ""
@@ -60,31 +61,36 @@ def carry(folder: Path, scheme: str, *signal: str, size: int = SIZE) -> dict[str
 def bed(*words: str) -> dict[str, Any]:
     """What `gateway_bed.py` finds."""
     call = ["unshare", "-n", sys.executable, str(HERE / "gateway_bed.py"), *words]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def test_snoop_helps_a_reno_sender(tmp_path: Path) -> None:
+    others = OtherPrograms()
     plain = carry(tmp_path / "plain", "none")
     snoop = carry(tmp_path / "snoop", "snoop")
     # Losses follow the seed, so that both transfers meet the same ones.
-    assert plain["s"] >= 2.3 * snoop["s"], (plain["s"], snoop["s"], snoop["report"])
+    ratio = plain["s"] / snoop["s"]
+    others.decide(ratio >= 2.3, f"{plain['s']:.2f} s without Snoop, {snoop['s']:.2f} s with it")
     report = snoop["report"]
     assert report["agent"]["local_retransmissions"] >= 5
     assert sum(report["dropped"].values()) == report["agent"]["dupacks_suppressed"]
     assert report["not_injected"] == 0
-    assert report["stopped"] == {"times": 0, "unread": 0}
 
 
 @pytest.mark.parametrize("name", ["KILL", "STOP"])
 def test_a_transfer_goes_on_without_its_gateway(tmp_path: Path, name: str) -> None:
-    found = carry(tmp_path / "run", "snoop", "0.3", name)
-    if name == "STOP":
-        assert found["report"]["stopped"]["times"] >= 1
-    else:
+    # By both versions of IP.
+    version = 6 if name == "STOP" else 4
+    found = carry(tmp_path / "run", "snoop", "0.5", name, version=version)
+    if name == "KILL":
         assert found["report"] is None
+        return
+    assert found["report"]["stopped"]["times"] >= 1
+    assert found["report"]["injected"] >= 1
+    assert found["report"]["not_injected"] == 0
 
 
 def test_rules_are_left_by_nobody() -> None:

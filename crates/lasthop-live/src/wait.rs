@@ -22,10 +22,8 @@ pub fn readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<()> {
         .iter()
         .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
         .collect();
-    let limit = libc::timespec {
-        tv_sec: timeout.as_secs() as _,
-        tv_nsec: timeout.subsec_nanos().into(),
-    };
+    let limit =
+        libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: the array and the time outlive the call; no signal mask is passed.
     let ready = unsafe {
         libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &limit, std::ptr::null())

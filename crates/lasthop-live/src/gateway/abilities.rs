@@ -38,6 +38,6 @@ pub fn abilities() -> Vec<Ability> {
 fn not_forwarding() -> Option<String> {
     let settings = ["/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"];
     let is_on = |path: &&str| fs::read_to_string(path).is_ok_and(|text| text.trim() != "0");
-    (!settings.iter().any(|path| is_on(&path)))
+    (!settings.iter().any(is_on))
         .then(|| "switched off (sysctl -w net.ipv4.ip_forward=1 makes this a router)".to_string())
 }

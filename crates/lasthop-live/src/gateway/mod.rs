@@ -154,7 +154,7 @@ impl Gateway {
             &self.options,
             &self.engine,
             self.start.elapsed(),
-            (self.stopped, bypassed, self.sender.refused),
+            (self.stopped, bypassed, self.sender.refused()),
         )
     }
 

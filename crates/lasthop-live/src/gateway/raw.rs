@@ -18,8 +18,7 @@ const SOCKET_BUFFER: i32 = 4 << 20;
 pub(super) struct Sender {
     down: [OwnedFd; 2],
     up: [OwnedFd; 2],
-    /// Packets that the kernel did not take.
-    pub refused: u64,
+    refused: u64,
 }
 
 impl Sender {
@@ -38,6 +37,11 @@ impl Sender {
         let number = interface.to_be_bytes();
         set(v4, (libc::IPPROTO_IP, libc::IP_UNICAST_IF), &number)?;
         set(v6, (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF), &number)
+    }
+
+    /// Packets that the kernel did not take.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Sends a packet with complete headers to its destination.

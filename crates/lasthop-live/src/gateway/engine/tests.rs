@@ -86,7 +86,7 @@ impl Bed {
     }
 
     fn given(&mut self, direction: Direction, given: Given<'_>) -> Fate {
-        self.now = self.now + lasthop::units::Duration::millis(1);
+        self.now += lasthop::units::Duration::millis(1);
         self.engine.packet(self.now, direction, given, &mut self.out)
     }
 
@@ -159,7 +159,7 @@ fn a_window_is_rewritten_with_a_valid_checksum() {
             Direction::Downlink,
             &packet(Direction::Downlink, (i * 1000, 0), &bytes(MSS), |_| {}),
         );
-        bed.now = bed.now + lasthop::units::Duration::millis(10);
+        bed.now += lasthop::units::Duration::millis(10);
         let ack =
             packet(Direction::Uplink, (0, (i + 1) * 1000), &[], |tcp| tcp.window_size = 60_000);
         let ack = without_checksum(ack);
