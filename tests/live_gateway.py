@@ -111,7 +111,7 @@ def router(scheme: str, folder: str, wait: str = "0", name: str = "") -> None:
     join("eth0", ROUTER, WIRE, SERVER)
     before = state()
     gateway = start(scheme, folder)
-    # The outer link starts the client when somebody listens here.
+    # The outer link starts the client when a socket here accepts connections.
     with socket.create_server(("", PORT)):
         if gateway is not None and name:
             until_forwarding()

@@ -202,8 +202,8 @@ impl Split {
     }
 }
 
-/// The header before an IP packet with a TCP header at `tcp_at` that is to be split into packets with
-/// at most `size` bytes of payload.
+/// The header before an IP packet with a TCP header at `tcp_at` that is to be split into packets
+/// with at most `size` bytes of payload.
 pub fn segmentation_header(packet: &[u8], tcp_at: usize, size: u16) -> [u8; HEADER_LEN] {
     let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let kind = if is_v6 { TCP_V6 } else { TCP_V4 };

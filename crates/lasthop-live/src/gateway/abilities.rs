@@ -3,14 +3,15 @@
 use std::fs;
 use std::io;
 
-use super::rules;
+use super::queue::Queue;
+use super::rules::{self, Match, Rules};
 use crate::place::abilities::Ability;
 use crate::place::namespace::Namespace;
 
 /// Tries what a gateway needs: the kernel's part in a namespace that vanishes at once.
 pub fn abilities() -> Vec<Ability> {
     let missing = |result: io::Result<()>| result.err().map(|e| e.to_string());
-    let kernel = Namespace::with(rules::try_rules).map(|_| ());
+    let kernel = Namespace::with(try_rules).map(|_| ());
     let tables = rules::flow_tables();
     let rights = tables.as_ref().err().map(|e| format!("{e}: run as root"));
     let around = tables.ok().filter(|tables| !tables.is_empty()).map(|tables| {
@@ -32,6 +33,13 @@ pub fn abilities() -> Vec<Ability> {
         ability("forwarding", "forwarding of packets", not_forwarding(), true),
         ability("no_offload", "no flow offloading", around, false),
     ]
+}
+
+/// Whether the kernel gives a queue and takes the rules, tried with the loopback device.
+fn try_rules() -> io::Result<()> {
+    let queue = Queue::open()?;
+    let matched = Match { wireless: "lo".into(), wired: None };
+    Rules::install(&matched, queue.number())?.arm()
 }
 
 /// Why this machine forwards nothing.

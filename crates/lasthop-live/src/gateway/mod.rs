@@ -1,8 +1,8 @@
 //! A gateway: an agent on the packets that this machine forwards.
 //!
-//! The kernel leads forwarded TCP packets of one interface into a queue ([`rules`]), from which they
-//! are read, shown to the agent ([`engine`]) and accepted, changed or discarded. Whatever becomes of
-//! this process, packets go on: see [`rules`].
+//! The kernel leads forwarded TCP packets of one interface into a queue ([`rules`]), from which
+//! they are read, shown to the agent ([`engine`]) and accepted, changed or discarded. Whatever
+//! becomes of this process, packets go on: see [`rules`].
 
 pub mod abilities;
 pub mod engine;
@@ -151,7 +151,7 @@ impl Gateway {
             matched.saturating_sub(self.engine.counts().packets + self.stopped.unread)
         });
         Report::new(
-            &self.options,
+            (&self.options.scheme.label, &self.options.matched),
             &self.engine,
             self.start.elapsed(),
             (self.stopped, bypassed, self.sender.refused()),
@@ -162,8 +162,8 @@ impl Gateway {
         Time(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// Renews the rules in time. If this process was stopped for longer than they last, packets have
-    /// passed it: connections are then forgotten, and so is what the agent knows of them.
+    /// Renews the rules in time. If this process was stopped for longer than they last, packets
+    /// have passed it: connections are then forgotten, and so is what the agent knows of them.
     fn renew(&mut self) -> io::Result<()> {
         let since = self.renewed.map(|at| at.elapsed());
         if since.is_some_and(|since| since < RENEWAL) {

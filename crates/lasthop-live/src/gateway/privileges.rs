@@ -1,4 +1,4 @@
-//! Giving up rights: what runs on a gateway needs CAP_NET_ADMIN for verdicts and rules, and no other.
+//! Giving up rights: a gateway needs CAP_NET_ADMIN for verdicts and rules, and no other.
 
 #![allow(unsafe_code, reason = "user and capabilities of the process, by system calls")]
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::Options;
 use super::engine::Engine;
+use super::rules::Match;
 
 /// Times when packets passed a process that did not go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -68,7 +68,7 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(
-        options: &Options,
+        (scheme, matched): (&str, &Match),
         engine: &Engine,
         duration: Duration,
         (stopped, bypassed, refused): (Stopped, Option<u64>, u64),
@@ -77,9 +77,9 @@ impl Report {
         let (rewritten, kept) = engine.rewritten_and_kept();
         Report {
             lasthop: env!("CARGO_PKG_VERSION"),
-            scheme: options.scheme.label.clone(),
-            wireless: options.matched.wireless.clone(),
-            wired: options.matched.wired.clone(),
+            scheme: scheme.to_string(),
+            wireless: matched.wireless.clone(),
+            wired: matched.wired.clone(),
             duration_s: duration.as_secs_f64(),
             packets: counts.packets,
             shown: counts.shown,

@@ -1,5 +1,5 @@
-//! The rules of a gateway: two tables of nf_tables (linux/netfilter/nf_tables.h), for IPv4 and IPv6,
-//! that lead forwarded TCP packets into a queue.
+//! The rules of a gateway: two tables of nf_tables (linux/netfilter/nf_tables.h), for IPv4 and
+//! IPv6, that lead forwarded TCP packets into a queue.
 //!
 //! Three things keep packets going without lasthop. The queue is bypassed if nobody reads it. The
 //! tables belong to the socket of this process and vanish with it (Linux 5.12; on older kernels
@@ -376,15 +376,4 @@ pub fn flow_tables() -> io::Result<Vec<String>> {
     };
     let tables = socket.request(&list.finish())?;
     Ok(tables.iter().map(|t| format!("{} {}", text(t, 1), text(t, 2))).collect())
-}
-
-/// Whether the kernel takes the rules and gives a queue; tried with the loopback device.
-///
-/// # Errors
-///
-/// What the kernel refuses.
-pub fn try_rules() -> io::Result<()> {
-    let queue = super::queue::Queue::open()?;
-    let matched = Match { wireless: "lo".into(), wired: None };
-    Rules::install(&matched, queue.number())?.arm()
 }
