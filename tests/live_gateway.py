@@ -52,6 +52,8 @@ def join(
     device: str, own: tuple[str, str], other: tuple[str, str], beyond: tuple[str, str]
 ) -> None:
     """Forward packets, those to an address beyond this device over it."""
+    # Packets do not wait until the link-local address is known to be unique.
+    Path(f"/proc/sys/net/ipv6/conf/{device}/accept_dad").write_text("0")
     ip("link", "set", device, "up")
     for address, length, gateway, to in zip(own, ("30", "64"), other, beyond, strict=True):
         nodad = ["nodad"] if ":" in address else []
