@@ -51,6 +51,9 @@ ONLY_READ = {
     "lasthop compare --down NAME.down --up NAME.up --rtt 40ms --loss LOSS "
     "--set last_hop.start=random --schemes ALL": "a synopsis; 660 runs",
     "lasthop reproduce zeng2006/fig15 --quick --out figures": "an example of `report` runs it",
+    "lasthop gateway --scheme snoop --wireless wlan0": "runs on a router until a signal",
+    "lasthop gateway --scheme rate-control --wireless wlan0 --wired eth0 --rate 20Mbps": "the same",
+    "lasthop gateway --wireless wlan0 --remove": "changes rules of the machine",
 }
 #: Command lines that only `make test-long` runs, and why.
 LONG = {
@@ -415,7 +418,7 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
         },
         "text": {
             *("README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"),
-            *("tutorial.md", "install.md", "cluster.md", "validation.md"),
+            *("tutorial.md", "install.md", "cluster.md", "validation.md", "gateway.md"),
         },
         "mermaid": {"architecture.md"},
     }

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,10 +94,18 @@ def test_a_transfer_goes_on_without_its_gateway(tmp_path: Path, name: str) -> No
     assert found["report"]["not_injected"] == 0
 
 
+def plain(listing: str) -> list[str]:
+    """The lines of the rules, without what is there only while a gateway runs."""
+    lines = [re.sub(r" #.*|queue flags bypass to \d+", "", line) for line in listing.splitlines()]
+    passing = ("elements", "flags owner")
+    return [line.strip() for line in lines if not line.strip().startswith(passing)]
+
+
 def test_rules_are_left_by_nobody() -> None:
     found = bed("rules")
     assert "lasthop-wlan0" in found["installed"]
     assert 'oifname "wlan0"' in found["installed"]
+    assert plain(found["installed"]) == plain(found["printed"])
     for name in ("second", "remove_running"):
         status, text = found[name]
         assert (status, "lasthop-wlan0 belongs to a gateway" in text) == (2, True), text

@@ -83,8 +83,8 @@ impl Match {
             );
             text += "\tchain forward {\n\t\ttype filter hook forward priority 10;\n";
             text += &format!(
-                "\t\ttcp flags & (fin | syn | rst | ack) == syn limit rate over {SYN_RATE}/second \
-                 burst {SYN_RATE} packets accept\n"
+                "\t\ttcp flags & (fin | syn | rst | ack) == syn \\\n\t\t\tlimit rate over \
+                 {SYN_RATE}/second burst {SYN_RATE} packets accept\n"
             );
             for (from, to) in self.directions() {
                 let name = |key, name: Option<&str>| {
