@@ -5,7 +5,7 @@
 //! tables belong to the socket of this process and vanish with it (Linux 5.12; on older kernels
 //! they stay, without effect, until the next start or `--remove`). And the rules match only as long
 //! as `tcp` is in the set `armed`, from which the kernel removes it after [`TIMEOUT`] unless
-//! [`Rules::arm`] renews it: packets pass a process that is stopped or hangs.
+//! the gateway renews it: packets pass a process that is stopped or hangs.
 
 use std::io;
 use std::time::Duration;
