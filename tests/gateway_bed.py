@@ -174,7 +174,7 @@ def try_rules() -> dict[str, Any]:
     run("nft", "add", "table", "ip", "lasthop-wlan0")
     run(*GATEWAY, "--remove")
     result["removed"] = until_equal(before)
-    # What --dry-run prints, but for the queue, which not every kernel can have from nft.
+    # What --dry-run prints, except for the queue, which not every kernel can have from nft.
     printed = subprocess.run([*GATEWAY, "--dry-run"], capture_output=True, text=True, check=True)
     text = printed.stdout.replace("queue flags bypass to 2040", "")
     subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
