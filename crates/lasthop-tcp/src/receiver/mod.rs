@@ -1,6 +1,7 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
 mod acks;
+mod claims;
 mod compression;
 mod discard;
 mod growth;
