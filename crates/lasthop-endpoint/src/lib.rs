@@ -42,4 +42,4 @@ mod wire;
 pub use endpoint::{Counters, End, Endpoint, TcpState};
 pub use host::{ConnectionId, Host, Listening};
 pub use isn::initial_sequence_number;
-pub use settings::{KeepAlive, Settings};
+pub use settings::{KeepAlive, RelayEnd, Settings};

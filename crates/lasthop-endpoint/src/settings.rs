@@ -1,7 +1,7 @@
 //! The settings of an end of a connection.
 
 use lasthop::scenario::network::Flow;
-use lasthop::schemes::catalogue::SchemeChoice;
+use lasthop::schemes::catalogue::{SchemeChoice, SenderPart};
 use lasthop::tcp::profile::{PawsRule, Profile};
 use lasthop::tcp::ticks::clock_phase;
 use lasthop::units::Duration;
@@ -27,6 +27,18 @@ pub struct KeepAlive {
     pub interval: Duration,
     /// Unanswered probes after which the connection is given up.
     pub probes: u32,
+}
+
+/// What a relay controls of an end of a split connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayEnd {
+    /// The receiver: data arrive here. The window of the SYN, if it is less than the buffer.
+    Inbound {
+        /// Bytes.
+        first_window: Option<u64>,
+    },
+    /// The sender: data leave here, with the window rule that the scheme has for this leg.
+    Outbound,
 }
 
 /// The settings of an end of a connection.
@@ -56,6 +68,11 @@ pub struct Settings {
     pub clock_phase: Duration,
     /// What the window rule draws at random derives from this number.
     pub draw: u64,
+    /// The connection is the second leg of a split one: it has the sender and the profile that the
+    /// scheme gives to that leg.
+    pub is_second_leg: bool,
+    /// What a relay controls of it, if it is a relay's.
+    pub relay: Option<RelayEnd>,
 }
 
 impl Settings {
@@ -73,7 +90,19 @@ impl Settings {
             time_wait: TIME_WAIT,
             clock_phase: Duration::ZERO,
             draw: 0,
+            is_second_leg: false,
+            relay: None,
         }
+    }
+
+    /// Sender and profile that the scheme has over `profile`.
+    pub(crate) fn stack(&self, profile: &Profile) -> (SenderPart, Profile) {
+        if self.is_second_leg {
+            return self.scheme.outbound(profile);
+        }
+        let part = self.scheme.sender(profile);
+        let profile = part.profile(profile);
+        (part, profile)
     }
 
     /// The settings with which a flow of a scenario is simulated with this seed, as its first

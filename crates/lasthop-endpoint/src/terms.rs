@@ -1,13 +1,13 @@
 //! What the two SYNs of a connection negotiate.
 
-use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice, SenderPart};
+use lasthop::schemes::catalogue::{AnyWindow, SenderPart};
 use lasthop::segment::Flags;
 use lasthop::tcp::profile::Profile;
 use lasthop_wire::TcpPacket;
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::render::{MAX_WINDOW_SCALE, window_scale_for};
 
-use crate::settings::{Settings, TIMESTAMPS_BYTES, with_wire_rules};
+use crate::settings::{RelayEnd, Settings, TIMESTAMPS_BYTES, with_wire_rules};
 
 /// The MSS of a peer that names none (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: [u16; 2] = [536, 1220];
@@ -35,8 +35,7 @@ pub(crate) fn headers(is_v6: bool) -> u32 {
 impl Terms {
     /// What this end offers.
     pub fn offer(settings: &Settings, is_v6: bool) -> Terms {
-        let part = settings.scheme.sender(&settings.profile);
-        let profile = part.profile(&settings.profile);
+        let (_, profile) = settings.stack(&settings.profile);
         let mss = settings.mtu.saturating_sub(headers(is_v6)).max(u32::from(LEAST_MSS));
         Terms {
             mss: u16::try_from(mss).unwrap_or(u16::MAX),
@@ -105,20 +104,24 @@ pub(crate) struct Components {
 
 impl Components {
     /// Without SACK, timestamps or ECN the scheme works as it does under a profile without them.
-    pub fn new(scheme: &SchemeChoice, profile: &Profile, terms: &Terms) -> Components {
+    pub fn new(settings: &Settings, terms: &Terms) -> Components {
+        let profile = &settings.profile;
         let allowed = Profile {
             sack: profile.sack && terms.sack,
             timestamps: profile.timestamps && terms.timestamps,
             ecn: profile.ecn && terms.ecn,
             ..with_wire_rules(profile)
         };
-        let part = scheme.sender(&allowed);
+        let (part, profile) = settings.stack(&allowed);
         let profile = Profile {
             timestamps: terms.timestamps,
             ecn: terms.ecn,
-            ..with_wire_rules(&part.profile(&allowed))
+            ..with_wire_rules(&profile)
         };
         let profile = Profile { sack: profile.sack && terms.sack, ..profile };
-        Components { window: part.window(), part, profile }
+        let relays = settings.relay == Some(RelayEnd::Outbound);
+        let steered = settings.scheme.scheme.outbound_window().filter(|_| relays);
+        let window = steered.unwrap_or_else(|| part.window());
+        Components { window, part, profile }
     }
 }

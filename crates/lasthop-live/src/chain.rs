@@ -12,6 +12,7 @@
 mod build;
 mod frames;
 mod hop;
+mod node;
 mod packet;
 mod view;
 
@@ -27,16 +28,15 @@ use lasthop_wire::path_mtu::{TooLarge, clamp_mss, too_large};
 use lasthop_wire::{Encapsulation, NotTcp, mark_congestion_experienced, parse};
 
 use crate::flows::{Flows, Seen};
-use crate::stand::{Sent, Shown, Stand};
+use crate::stand::{Sent, Stand};
 use crate::summary::count;
 use build::Parts;
 use frames::{Frame, Frames};
-use hop::{Hop, Station};
-use view::View;
+use hop::{Hop, RelayNode, Station};
 
 pub use build::{ChainError, draw_by_frame};
 pub use hop::HopCounters;
-pub use packet::{Bytes, End, Packet, Release};
+pub use packet::{Bytes, End, Packet, Release, Told};
 
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +44,7 @@ enum Source {
     Hop(usize),
     Timer(usize),
     StateChange(usize),
+    Relay,
 }
 
 /// Links and agents between two ends.
@@ -52,10 +53,16 @@ pub struct Chain {
     stations: Vec<Station>,
     /// Position of the mobile; the server has position 0.
     last: usize,
+    relay: Option<RelayNode>,
     /// The smallest MTU of the links, bytes.
     mtu: Option<u32>,
+    /// The connections; if there is a relay, those between it and the mobile.
     flows: Flows,
+    /// The connections between the server and the relay.
+    before_relay: Flows,
     frames: Frames,
+    /// Notices that have arrived at an end.
+    notices: Vec<(End, Told)>,
     now: Time,
     packets: u64,
     first_connection: Option<Time>,
@@ -77,14 +84,17 @@ impl Chain {
         scheme: Option<&SchemeChoice>,
         seed: u64,
     ) -> Result<Chain, ChainError> {
-        let Parts { hops, stations, last } = Parts::new(network, scheme, seed)?;
+        let Parts { hops, stations, last, relay } = Parts::new(network, scheme, seed)?;
         Ok(Chain {
             mtu: hops.iter().filter_map(|hop| hop.mtu).min(),
             hops,
             stations,
             last,
+            relay,
             flows: Flows::default(),
+            before_relay: Flows::default(),
             frames: Frames::default(),
+            notices: Vec::new(),
             now: Time::ZERO,
             packets: 0,
             first_connection: None,
@@ -103,14 +113,14 @@ impl Chain {
         self.packets += 1;
         let direction = end.sends();
         let clamped = self.mtu.and_then(|mtu| clamp_mss(bytes, mtu));
-        let frame = self.read(now, direction, clamped.as_deref().unwrap_or(bytes));
-        if self.first_connection.is_none() && self.flows.seen() > 0 {
-            self.first_connection = Some(now);
-        }
         let node = match end {
             End::Server => 0,
             End::Mobile => self.last,
         };
+        let frame = self.read(now, (node, direction), clamped.as_deref().unwrap_or(bytes));
+        if self.first_connection.is_none() && self.flows.seen() + self.before_relay.seen() > 0 {
+            self.first_connection = Some(now);
+        }
         self.forward((now, now), node, direction, frame, out);
     }
 
@@ -135,6 +145,7 @@ impl Chain {
                 stand.run_timer(at, view, sent);
             }),
             Source::StateChange(s) => self.state_changed(s, at, out),
+            Source::Relay => self.relay_timer(at, out),
         }
         true
     }
@@ -215,16 +226,23 @@ impl Chain {
             consider((at, set, 3), Source::Timer(s));
             consider((self.next_change(station), self.now, 4), Source::StateChange(s));
         }
+        let relay = self.relay.as_ref().map_or(Time::NEVER, |relay| relay.split.next());
+        consider((relay, self.now, 5), Source::Relay);
         next.map(|((at, ..), source)| (at, source))
     }
 
-    /// Parses a packet that enters.
-    fn read(&mut self, now: Time, direction: Direction, bytes: &[u8]) -> Frame {
-        match self.read_tcp(now, direction, bytes) {
-            Ok((segment, options)) => {
-                let tracked = true;
-                Frame { bytes: bytes.into(), entered: now, segment, options, direction, tracked }
-            }
+    /// Parses a packet that leaves a node in a direction.
+    fn read(&mut self, now: Time, (node, direction): (usize, Direction), bytes: &[u8]) -> Frame {
+        match self.read_tcp(now, (node, direction), bytes) {
+            Ok((segment, options)) => Frame {
+                bytes: bytes.into(),
+                entered: now,
+                segment,
+                options,
+                direction,
+                tracked: true,
+                notice: None,
+            },
             Err(reason) => {
                 count(&mut self.untouched, reason);
                 self.untracked(now, direction, bytes)
@@ -245,13 +263,13 @@ impl Chain {
             ..Segment::default()
         };
         let (bytes, options) = (bytes.into(), Options::NONE);
-        Frame { bytes, entered, segment, options, direction, tracked: false }
+        Frame { bytes, entered, segment, options, direction, tracked: false, notice: None }
     }
 
     fn read_tcp(
         &mut self,
         now: Time,
-        direction: Direction,
+        (node, direction): (usize, Direction),
         bytes: &[u8],
     ) -> Result<(Segment, Options), &'static str> {
         let tcp = parse(bytes).map_err(NotTcp::reason)?;
@@ -263,33 +281,20 @@ impl Chain {
             prefix: &[],
             encapsulation: &Encapsulation::NONE,
         };
-        let mut segment = self
-            .flows
+        let flows = match self.is_before_relay(node, direction) {
+            true => &mut self.before_relay,
+            false => &mut self.flows,
+        };
+        let mut segment = flows
             .segment(&seen, &tcp)
             .map_err(|_| "larger than a segment of its connection")?;
-        let mss = self.flows.mss(segment.flow, direction);
+        let mss = flows.mss(segment.flow, direction);
         let (present, options) = tcp.segment_options(segment.ack, mss);
         segment.flags = segment.flags.with(present);
         if tcp.addressing.traffic_class & 3 != 0 {
             segment.flags = segment.flags.with(Flags::ECT);
         }
         Ok((segment, options))
-    }
-
-    /// A frame arrives at a node: at an end, at an agent, or to go on.
-    fn arrive(&mut self, key: (Time, Time), node: usize, frame: Frame, out: &mut Vec<Release>) {
-        let station = self.stations.iter().position(|s| s.node == node && !s.stand.is_passive());
-        match station.filter(|_| frame.tracked) {
-            Some(s) => {
-                let Frame { bytes, entered, segment, options, direction, .. } = frame;
-                let packet = Packet { bytes, entered };
-                let shown = Shown { packet, direction, segment, options };
-                self.at_station(s, key, out, |stand, view, sent| {
-                    stand.on_segment(key.0, view, shown, sent);
-                });
-            }
-            None => self.forward(key, node, frame.direction, frame, out),
-        }
     }
 
     /// Sends a frame from a node over its next link, or releases it at the end.
@@ -304,7 +309,10 @@ impl Chain {
         let (at, triggered_at) = key;
         let hop = self.hops.iter_mut().find(|h| h.from == node && h.direction == direction);
         let Some(hop) = hop else {
-            let Frame { bytes, entered, .. } = frame;
+            let Frame { bytes, entered, notice, .. } = frame;
+            if let Some(told) = notice {
+                return self.notices.push((End::of(direction), told));
+            }
             out.push(Release { due: at, entered, end: End::of(direction), bytes });
             return;
         };
@@ -394,40 +402,6 @@ impl Chain {
         self.at_station(s, key, out, |stand, view, sent| {
             stand.on_link_event(key.0, view, (direction, event, &segment), sent);
         });
-    }
-
-    /// Calls an agent and sends what it asks for.
-    fn at_station(
-        &mut self,
-        s: usize,
-        key: (Time, Time),
-        out: &mut Vec<Release>,
-        call: impl FnOnce(&mut Stand<Packet>, &View<'_>, &mut Vec<Sent<Packet>>),
-    ) {
-        let mut all = std::mem::take(&mut self.sent);
-        let Some(station) = self.stations.get_mut(s) else { return };
-        let node = station.node;
-        let view = View::new(&mut self.hops, (station.down, station.up), key);
-        call(&mut station.stand, &view, &mut all);
-        for sent in all.drain(..) {
-            let (bytes, entered) = match &sent.packet {
-                Some(Packet { bytes, entered }) => {
-                    let changed = sent.bytes(&self.flows, bytes, 0);
-                    (Some(changed.map_or_else(|| bytes.clone(), Bytes::from)), *entered)
-                }
-                None => {
-                    let made = self.flows.frame(sent.direction, &sent.segment).ok();
-                    (made.map(|(_, bytes)| bytes.into()), key.0)
-                }
-            };
-            // A packet of a connection that is no longer known cannot be made.
-            let Some(bytes) = bytes else { continue };
-            let Sent { direction, segment, .. } = sent;
-            let options = Options::NONE;
-            let frame = Frame { bytes, entered, segment, options, direction, tracked: true };
-            self.forward(key, node, direction, frame, out);
-        }
-        self.sent = all;
     }
 
     /// When the state of a link of an agent that subscribes to changes may change next.

@@ -347,6 +347,11 @@ impl Flows {
         self.flows.is_empty()
     }
 
+    /// Addresses and ports of a connection: the mobile's, and its peer's.
+    pub fn ends(&self, flow: FlowId) -> Option<(SocketAddr, SocketAddr)> {
+        self.flows.get(&flow).map(|f| (f.key.mobile, f.key.other))
+    }
+
     /// Number of open connections removed because the table was full.
     pub fn evicted(&self) -> u64 {
         self.evicted

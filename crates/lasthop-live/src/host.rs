@@ -21,6 +21,7 @@ use crate::place::{
     Addresses, BoxedDevice, CongestionControl, Ends, Setup, Site, Sockets, Statistics, addresses,
 };
 use crate::pump::{Pump, PumpCounters, Watcher};
+use crate::split::Side;
 use crate::wait::{self, RealTime};
 
 /// Environment variable with the number of links around a process.
@@ -176,10 +177,10 @@ pub struct EndSettings {
     pub mobile: Option<Settings>,
 }
 
-/// The device of an end, with lasthop's own TCP if it has settings.
-fn end_of(device: BoxedDevice, settings: Option<Settings>) -> BoxedDevice {
+/// The device of an end, with lasthop's own TCP if it has settings. `link`: the side of the link.
+fn end_of(device: BoxedDevice, link: Side, settings: Option<Settings>) -> BoxedDevice {
     match settings {
-        Some(settings) => Box::new(OwnEnd::new(device, settings)),
+        Some(settings) => Box::new(OwnEnd::new(device, link, settings)),
         None => device,
     }
 }
@@ -202,14 +203,14 @@ pub fn run<W: Watcher>(
     mut watch: impl FnMut(Option<&PumpCounters>) -> io::Result<()>,
 ) -> io::Result<(Done<W>, Option<SenderReport>)> {
     let Prepared { mut mobile, command, opposite, processor } = prepared;
-    mobile.device = end_of(mobile.device, own.mobile);
+    mobile.device = end_of(mobile.device, Side::Server, own.mobile);
     let run = Run { chain, watcher, processor };
     match (opposite, sender) {
         (Opposite::Server(mut site, server), _) => {
             let mut server = server.start()?;
             wait_for_listener(&mut server, &mut site.sockets, &mut || watch(None))?;
             let child = command.start()?;
-            let device = end_of(site.device, own.server);
+            let device = end_of(site.device, Side::Mobile, own.server);
             let (done, _) = run.drive(device, Some(site.statistics), mobile, child, watch)?;
             Ok((done, None))
         }
@@ -217,7 +218,7 @@ pub fn run<W: Watcher>(
             let outside = Outside { server: ends().0 };
             let child = command.start()?;
             let statistics = Some(site.statistics);
-            let inner = end_of(site.device, own.server);
+            let inner = end_of(site.device, Side::Mobile, own.server);
             let done = match listeners {
                 Ok(listeners) => {
                     let relay = Relay::begin(listeners, outside);

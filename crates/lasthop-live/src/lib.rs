@@ -23,6 +23,7 @@ pub mod prefix;
 pub mod pump;
 pub mod recording;
 pub mod replay;
+pub mod split;
 pub mod stand;
 pub mod store;
 pub mod summary;

@@ -1,9 +1,12 @@
 //! Which ends of a live link are lasthop's own, so that a scheme which changes the ends of
 //! connections runs on real packets.
 
+use lasthop::leg::Relay;
 use lasthop::scenario::network::Flow;
+use lasthop::schemes::catalogue::Scheme;
+use lasthop::tcp::ticks::clock_phase;
 use lasthop::tcp::window::{Hooks, WindowRule};
-use lasthop_endpoint::Settings;
+use lasthop_endpoint::{RelayEnd, Settings};
 use thiserror::Error;
 
 /// Which ends are lasthop's own; the others are those of the operating system.
@@ -32,22 +35,21 @@ impl OwnEnds {
         self.server || self.mobile
     }
 
-    /// The ends that the scheme of a flow changes. `uploads`: the mobile is its sender. Schemes
-    /// with an agent or a relay, and those that split frames, leave the ends as they are.
+    /// The ends that the scheme of a flow changes. `uploads`: the mobile is its sender.
     ///
     /// A scheme that measures by timestamps needs both: a kernel's have coarser ticks.
     pub fn needed_by(flow: &Flow, uploads: bool) -> OwnEnds {
         let scheme = &flow.scheme.scheme;
-        let is_between =
-            scheme.agent().is_some() || scheme.relay().is_some() || scheme.framing().is_some();
-        if scheme.recovery().is_none() || is_between {
-            return OwnEnds::default();
-        }
         let part = flow.scheme.sender(&flow.profile);
-        let both = part.receiver().is_some() || part.needs.timestamps;
+        let (sender, receiver) = match scheme.entry().map(|entry| entry.changes) {
+            // What has a part between the ends says which ends it changes.
+            Some(changes) if is_between(scheme) => (changes.sender, changes.receiver),
+            _ if scheme.recovery().is_none() || is_between(scheme) => return OwnEnds::default(),
+            _ => (true, part.receiver().is_some() || part.needs.timestamps),
+        };
         match uploads {
-            false => OwnEnds { server: true, mobile: both },
-            true => OwnEnds { server: both, mobile: true },
+            false => OwnEnds { server: sender, mobile: receiver },
+            true => OwnEnds { server: receiver, mobile: sender },
         }
     }
 
@@ -85,9 +87,42 @@ impl OwnEnds {
     }
 }
 
+/// The scheme has a part between the ends.
+fn is_between(scheme: &Scheme) -> bool {
+    scheme.agent().is_some() || scheme.relay().is_some() || scheme.framing().is_some()
+}
+
 /// The settings of an own end: those of the simulated flow. A real program writes and reads. The
 /// clock of timestamps is that of the link, at both ends.
 pub fn settings(flow: &Flow, seed: u64) -> Settings {
     let settings = Settings::of_flow(flow, seed);
     Settings { profile: settings.profile.without_send_buffer(), hides_clock: false, ..settings }
+}
+
+/// The settings of the own end of a flow's data receiver, which a second leg may lead to.
+pub fn receiver_settings(flow: &Flow, seed: u64) -> Settings {
+    let is_second_leg = flow.scheme.scheme.relay().is_some();
+    Settings { is_second_leg, ..settings(flow, seed) }
+}
+
+/// The settings of the two ends at a relay: those of the two simulated connections.
+pub fn leg_settings(flow: &Flow, seed: u64, relay: &dyn Relay) -> (Settings, Settings) {
+    let own = settings(flow, seed);
+    let buffer = own.receive_buffer;
+    let inbound = Settings {
+        receive_buffer: relay.receive_window().map_or(buffer, |window| window.min(buffer)),
+        relay: Some(RelayEnd::Inbound { first_window: relay.first_window() }),
+        ..own.clone()
+    };
+    let (_, profile) = flow.scheme.outbound(&flow.profile);
+    let outbound = Settings {
+        is_second_leg: true,
+        relay: Some(RelayEnd::Outbound),
+        // The relay's buffer limits what waits, by the window of the other end.
+        send_buffer: usize::MAX,
+        clock_phase: clock_phase(&profile, seed, 1),
+        draw: own.draw.wrapping_add(1),
+        ..own
+    };
+    (inbound, outbound)
 }

@@ -8,7 +8,7 @@ use lasthop::histogram::Histogram;
 use lasthop::segment::Direction;
 use lasthop::units::Time;
 
-use crate::chain::{Chain, End, Release};
+use crate::chain::{Chain, End, Release, Told};
 use crate::device::{Device, Sent};
 use crate::wait::{SPIN, readable};
 
@@ -132,6 +132,8 @@ pub struct PumpCounters {
     pub own_drops: OwnDrops,
     /// Packets that were written.
     pub written: u64,
+    /// Notices that ends have taken.
+    pub notices_taken: u64,
     /// State each [`SAMPLE`].
     pub samples: Vec<Sample>,
 }
@@ -220,6 +222,7 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
         let now = self.now();
         self.chain.step(now, &mut self.out);
         self.write()?;
+        self.tell(now);
         if now.0 >= (self.sample.t * 1e9) as u64 + SAMPLE.as_nanos() as u64 {
             self.take_sample(now);
         }
@@ -264,6 +267,18 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
         }
         self.out = out;
         Ok(())
+    }
+
+    /// Passes on the notices that have arrived at the ends.
+    fn tell(&mut self, now: Time) {
+        for (end, Told { connection, notice }) in self.chain.take_notices() {
+            let device: &mut dyn Device = match end {
+                End::Server => &mut self.server,
+                End::Mobile => &mut self.mobile,
+            };
+            let is_taken = device.notice(now, connection, &notice);
+            self.counters.notices_taken += u64::from(is_taken);
+        }
     }
 
     fn take_sample(&mut self, now: Time) {

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use lasthop::agent::{
-    Action, Agent, Context, LinkChange, LinkEvent, NodeView, Rewrite, Subscriptions, Verdict,
+    Action, Agent, Context, Destination, LinkChange, LinkEvent, NodeView, Rewrite, Subscriptions, Verdict,
 };
 use lasthop::schemes::catalogue::AnyAgent;
-use lasthop::segment::{Direction, Flags, FlowId, Options, Payload, Segment};
+use lasthop::segment::{Direction, Flags, FlowId, Notice, Options, Payload, Segment};
 use lasthop::units::Time;
 use lasthop_wire::{Patch, patch};
 
@@ -70,8 +70,7 @@ pub struct Decisions {
     pub kept: u64,
     /// Dropped, by drop reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Notices of the link layer. A kernel cannot take them: one in the form of an ACK would
-    /// acknowledge data that was lost.
+    /// Notices of the link layer.
     pub notices: u64,
     /// Packets to be sent whose bytes are no longer stored.
     pub missing: u64,
@@ -83,6 +82,7 @@ pub struct Stand<P> {
     store: Store<Shown<P>>,
     timers: Timers,
     actions: Vec<Action>,
+    notices: Vec<(Notice, Destination)>,
     decisions: Decisions,
 }
 
@@ -94,6 +94,7 @@ impl<P: Clone> Stand<P> {
             store: Store::default(),
             timers: Timers::default(),
             actions: Vec::new(),
+            notices: Vec::new(),
             decisions: Decisions::default(),
         }
     }
@@ -116,6 +117,11 @@ impl<P: Clone> Stand<P> {
     /// What the agent has decided so far.
     pub fn decisions(&self) -> &Decisions {
         &self.decisions
+    }
+
+    /// Takes the notices that the agent has sent since the last call.
+    pub fn take_notices(&mut self) -> Vec<(Notice, Destination)> {
+        std::mem::take(&mut self.notices)
     }
 
     /// Number of packets that the agent keeps.
@@ -235,7 +241,10 @@ impl<P: Clone> Stand<P> {
                 Action::Cancel(id) => self.timers.cancel(id),
                 Action::Retain(payload) => self.store.retain(payload),
                 Action::Release(payload) => self.store.release(payload),
-                Action::Notify(..) => self.decisions.notices += 1,
+                Action::Notify(notice, to) => {
+                    self.decisions.notices += 1;
+                    self.notices.push((notice, to));
+                }
             }
         }
         self.actions = actions;

@@ -14,6 +14,7 @@ use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{ConnectionId, End, Host, Listening, Settings, TcpState};
 use lasthop_live::device::own_end::OwnEnd;
 use lasthop_live::device::{Device, Sent};
+use lasthop_live::split::Side;
 use lasthop_wire::datagram::Datagram;
 use lasthop_wire::parse;
 
@@ -65,7 +66,7 @@ impl Link {
         let listening = |a| Listening::At([a].into());
         Link {
             server: Host::new(settings(), listening(address(1, 80)), RandomState::new()),
-            end: OwnEnd::new(Wire(queues.clone(), Vec::new()), settings()),
+            end: OwnEnd::new(Wire(queues.clone(), Vec::new()), Side::Mobile, settings()),
             queues,
             mobile: Host::new(settings(), listening(address(2, 22)), RandomState::new()),
             travelling: VecDeque::new(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lasthop::role::Role;
-use lasthop::scenario::network::Network;
+use lasthop::scenario::network::{Flow, Network};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::Direction;
 use lasthop::units::{Duration, Time};
@@ -124,7 +124,9 @@ pub fn link(
     let own = choose_ends(&network, needs_agent, own_ends)?;
     let choice = network.flows.first().map(|f| &f.scheme);
     let shown = choice.filter(|_| own.any());
-    let choice = choice.filter(|c| (needs_agent && !own.any()) || c.scheme.agent().is_some());
+    let is_between =
+        |c: &SchemeChoice| c.scheme.agent().is_some() || needs_agent && c.scheme.relay().is_some();
+    let choice = choice.filter(|c| (needs_agent && !own.any()) || is_between(c));
     let chain =
         Chain::new(&network, choice, seed).map_err(|e| InputError::new_err(e.to_string()))?;
     let capture = Capture::new(pcap)?;
@@ -149,10 +151,7 @@ pub fn link(
         let address = |ip| SocketAddrV4::new(ip, port);
         OwnSender::new(flow, seed, bytes, address(server.v4), address(mobile.v4))
     });
-    let settings = |own: bool| {
-        network.flows.first().filter(|_| own).map(|flow| own_ends::settings(flow, seed))
-    };
-    let ends = EndSettings { server: settings(own.server), mobile: settings(own.mobile) };
+    let ends = end_settings(&network, own, seed);
     let done = host::run(prepared, chain, sender, ends, capture, watch);
     if let Some(error) = failure {
         return Err(error);
@@ -166,6 +165,26 @@ pub fn link(
     Ok(json.to_string())
 }
 
+/// The mobile is the sender of the flow.
+fn uploads(network: &Network, flow: &Flow) -> bool {
+    let sender = network.nodes.get(usize::from(flow.from));
+    sender.is_some_and(|node| node.role == Role::Station)
+}
+
+fn end_settings(network: &Network, own: OwnEnds, seed: u64) -> EndSettings {
+    let Some(flow) = network.flows.first() else { return EndSettings::default() };
+    let (sender, receiver) =
+        (own_ends::settings(flow, seed), own_ends::receiver_settings(flow, seed));
+    let (server, mobile) = match uploads(network, flow) {
+        false => (sender, receiver),
+        true => (receiver, sender),
+    };
+    EndSettings {
+        server: own.server.then_some(server),
+        mobile: own.mobile.then_some(mobile),
+    }
+}
+
 /// The ends that are lasthop's own: those asked for, or those that the scheme changes, if it is to
 /// have a part on the link.
 fn choose_ends(
@@ -175,9 +194,8 @@ fn choose_ends(
 ) -> PyResult<OwnEnds> {
     let asked = asked.map(|(server, mobile)| OwnEnds { server, mobile });
     let Some(flow) = network.flows.first() else { return Ok(OwnEnds::default()) };
-    let sender = network.nodes.get(usize::from(flow.from)).map(|node| node.role);
     let needed = match has_part {
-        true => OwnEnds::needed_by(flow, sender == Some(Role::Station)),
+        true => OwnEnds::needed_by(flow, uploads(network, flow)),
         false => OwnEnds::default(),
     };
     OwnEnds::choose(flow, needed, asked).map_err(|e| InputError::new_err(e.to_string()))
@@ -238,6 +256,8 @@ fn report(
         "packets": chain.packets(),
         "links": link_reports(chain),
         "agents": agent_reports(chain, scheme),
+        "relays": relay_reports(chain, scheme),
+        "notices_taken": counters.notices_taken,
         "lateness_us": {
             "p50": micros(0.5),
             "p99": micros(0.99),
@@ -306,6 +326,16 @@ fn agent_reports(chain: &Chain, scheme: Option<&SchemeChoice>) -> Vec<Value> {
         })
     });
     agents.collect()
+}
+
+/// The relay of each connection, if the scheme has one.
+fn relay_reports(chain: &Chain, scheme: Option<&SchemeChoice>) -> Vec<Value> {
+    let relays = chain.relay_counters().unwrap_or_default().into_iter().map(|counters| {
+        let counters: serde_json::Map<_, _> =
+            counters.into_iter().map(|(k, n)| (k.to_string(), n.into())).collect();
+        json!({ "scheme": scheme.map_or("", |s| &s.label), "counters": counters })
+    });
+    relays.collect()
 }
 
 /// The columns of `series` at one sample.

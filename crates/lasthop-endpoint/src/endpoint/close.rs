@@ -14,6 +14,9 @@ impl Endpoint {
     /// After every call: what has become of the connection.
     pub(super) fn settle(&mut self, now: Time) {
         self.wire.data.acknowledge(self.sender.snd_una());
+        if let Some(rtt) = self.sender.take_last_rtt() {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
         let forgotten = self.receiver.as_ref().is_some_and(|r| r.has_forgotten());
         if self.phase == Phase::Closed || self.phase == Phase::TimeWait {
             return;

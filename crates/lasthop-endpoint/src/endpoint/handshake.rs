@@ -13,7 +13,7 @@ use lasthop_wire::TcpPacket;
 use super::{Counters, End, Endpoint, Phase};
 use crate::arrival::read;
 use crate::isn::Secrets;
-use crate::settings::Settings;
+use crate::settings::{RelayEnd, Settings};
 use crate::stream_data::Arrived;
 use crate::terms::{Components, Terms, headers};
 use crate::wire::Wire;
@@ -83,6 +83,7 @@ impl Endpoint {
             last_arrival: now,
             keep_alive_at: Time::NEVER,
             keep_alives: 0,
+            min_rtt: None,
             end: None,
             counters: Counters::default(),
         }
@@ -214,7 +215,7 @@ impl Endpoint {
 
 /// The configuration of a sender under these terms.
 fn configuration(settings: &Settings, terms: &Terms, is_v6: bool) -> (SenderConfig, Components) {
-    let components = Components::new(&settings.scheme, &settings.profile, terms);
+    let components = Components::new(settings, terms);
     let config = SenderConfig {
         flow: 0,
         to: 0,
@@ -235,7 +236,8 @@ fn sender(settings: &Settings, terms: &Terms, is_v6: bool) -> Sender<AnyWindow> 
 }
 
 fn receiver(settings: &Settings, offer: &Terms, agreed: &Terms, is_v6: bool) -> Receiver {
-    let components = Components::new(&settings.scheme, &settings.profile, agreed);
+    let components = Components::new(settings, agreed);
+    let is_relay = matches!(settings.relay, Some(RelayEnd::Inbound { .. }));
     // The largest window that the window field can have (RFC 7323, section 2.2).
     let shift = agreed.window_scale.and(offer.window_scale).unwrap_or(0);
     let config = ReceiverConfig {
@@ -244,8 +246,14 @@ fn receiver(settings: &Settings, offer: &Terms, agreed: &Terms, is_v6: bool) -> 
         headers: headers(is_v6),
         mss: agreed.segment(),
         buffer: settings.receive_buffer.min(u64::from(u16::MAX) << shift),
-        manual_read: false,
+        manual_read: is_relay,
     };
-    let receiver = Receiver::new(config, &components.profile, components.part.receiver());
-    if settings.reads_at_once { receiver } else { receiver.with_manual_reading() }
+    let mut receiver = Receiver::new(config, &components.profile, components.part.receiver());
+    if let Some(RelayEnd::Inbound { first_window: Some(bytes) }) = settings.relay {
+        receiver.begin_with(bytes);
+    }
+    match settings.reads_at_once || is_relay {
+        true => receiver,
+        false => receiver.with_manual_reading(),
+    }
 }

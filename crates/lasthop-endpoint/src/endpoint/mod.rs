@@ -5,6 +5,7 @@ mod errors;
 mod handshake;
 mod ports;
 mod receive;
+mod relay;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::Notice;
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Sender, SenderCounters, State, SynAckTimes};
-use lasthop::units::Time;
+use lasthop::units::{Duration, Time};
 
 use crate::settings::Settings;
 use crate::stream_data::Arrived;
@@ -73,6 +74,7 @@ pub struct Endpoint {
     last_arrival: Time,
     keep_alive_at: Time,
     keep_alives: u32,
+    min_rtt: Option<Duration>,
     end: Option<End>,
     counters: Counters,
 }

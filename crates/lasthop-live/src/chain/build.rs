@@ -9,14 +9,16 @@ use lasthop::link::drive::Drive;
 use lasthop::random::Stream;
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
-use lasthop::schemes::catalogue::{SchemeChoice, all};
+use lasthop::schemes::catalogue::{Scheme, SchemeChoice, all};
 use lasthop::segment::{Direction, NodeId};
 use lasthop::units::{Duration, Time};
 use thiserror::Error;
 
-use super::hop::{Hop, Station};
+use super::hop::{Hop, RelayNode, Station};
 use super::packet::Packet;
 use crate::device::MTU;
+use crate::own_ends::leg_settings;
+use crate::split::{Relays, Side, Split};
 use crate::stand::Stand;
 
 /// Why a scenario cannot carry real packets.
@@ -28,20 +30,23 @@ pub enum ChainError {
     /// The scenario has a part that exists only in simulation.
     #[error("real packets cannot take {0}; it exists only in simulation")]
     Simulated(String),
-    /// The scheme has no agent between the ends.
+    /// The scheme has neither agent nor relay between the ends.
     #[error(
-        "scheme `{scheme}` has no agent that real packets could meet; schemes with an agent for \
-         real packets: {known}"
+        "scheme `{scheme}` has no agent or relay that real packets could meet; schemes that have \
+         one: {known}"
     )]
     NoAgent {
         /// Name of the scheme.
         scheme: String,
-        /// The schemes that have an agent.
+        /// The schemes that have an agent or a relay.
         known: String,
     },
     /// The path has no node for the agent.
     #[error("scheme `{0}` needs a node with the role `{1}` between server and mobile")]
     NoNode(String, Role),
+    /// An agent is between the server and the relay.
+    #[error("scheme `{0}` needs its agent between its relay and the mobile, or at the relay")]
+    AgentBeforeRelay(String),
     /// A model cannot be set up.
     #[error("{0}")]
     Model(String),
@@ -53,6 +58,7 @@ pub(super) struct Parts {
     pub stations: Vec<Station>,
     /// Position of the mobile.
     pub last: usize,
+    pub relay: Option<RelayNode>,
 }
 
 impl Parts {
@@ -104,7 +110,13 @@ impl Parts {
                 stand.subscriptions().any(Subscriptions::CHANGES).then(|| [state(down), state(up)]);
             stations.push(Station { node, stand, down, up, reported });
         }
-        Ok(Parts { hops, stations, last })
+        let relay = relay(network, scheme, &nodes, seed)?;
+        if let (Some(relay), Some(choice)) = (&relay, scheme)
+            && stations.iter().any(|station| station.node < relay.node)
+        {
+            return Err(ChainError::AgentBeforeRelay(choice.label.clone()));
+        }
+        Ok(Parts { hops, stations, last, relay })
     }
 }
 
@@ -174,9 +186,11 @@ fn agents(
     let mut agents = BTreeMap::new();
     let Some(choice) = choice else { return Ok(agents) };
     let scheme = &choice.scheme;
-    if scheme.agent().is_none() || scheme.relay().is_some() || scheme.framing().is_some() {
+    let is_between =
+        |s: &Scheme| (s.agent().is_some() || s.relay().is_some()) && s.framing().is_none();
+    if !is_between(scheme) {
         let mut live = all();
-        live.retain(|s| s.agent().is_some() && s.relay().is_none() && s.framing().is_none());
+        live.retain(is_between);
         let known = live.iter().map(|s| s.name().to_string()).collect::<Vec<_>>().join(", ");
         return Err(ChainError::NoAgent { scheme: scheme.name().to_string(), known });
     }
@@ -189,11 +203,41 @@ fn agents(
         }
         agents.extend(scheme.agent_at(role).map(|agent| (position, Stand::new(agent))));
     }
-    if agents.is_empty() {
+    if agents.is_empty() && scheme.agent().is_some() {
         let role = scheme.agent_roles().first().copied().unwrap_or(Role::BaseStation);
         return Err(ChainError::NoNode(scheme.name().to_string(), role));
     }
     Ok(agents)
+}
+
+/// The relay of a scheme, at the first node with one of its roles, in the order of the roles. It
+/// relays the data of the first flow.
+fn relay(
+    network: &Network,
+    choice: Option<&SchemeChoice>,
+    nodes: &[NodeId],
+    seed: u64,
+) -> Result<Option<RelayNode>, ChainError> {
+    let Some(choice) = choice else { return Ok(None) };
+    let Some((relay, flow)) = choice.scheme.relay().zip(network.flows.first()) else {
+        return Ok(None);
+    };
+    let role = |n: NodeId| network.nodes.get(usize::from(n)).map(|node| node.role);
+    let between = nodes.get(1..nodes.len() - 1).unwrap_or_default();
+    let at = |wanted: &Role| between.iter().position(|&n| role(n).as_ref() == Some(wanted));
+    let roles = choice.scheme.relay_roles();
+    let Some(node) = roles.iter().find_map(at) else {
+        let role = roles.first().copied().unwrap_or(Role::BaseStation);
+        return Err(ChainError::NoNode(choice.label.clone(), role));
+    };
+    let (inbound, outbound) = leg_settings(flow, seed, relay.as_ref());
+    let split = match role(flow.from) {
+        Some(Role::Station) => {
+            Split::new(outbound, inbound).with_relays(Relays::new(choice.clone(), Side::Mobile))
+        }
+        _ => Split::new(inbound, outbound).with_relays(Relays::new(choice.clone(), Side::Server)),
+    };
+    Ok(Some(RelayNode { node: node + 1, split }))
 }
 
 /// "bs>phone"; random draws depend on it.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use lasthop::segment::{Direction, Handle, Options, Segment};
 use lasthop::units::{Duration, Time};
 
-use super::packet::Bytes;
+use super::packet::{Bytes, Told};
 
 /// How long a lost frame is remembered for the report that it has arrived damaged: longer than any
 /// propagation delay.
@@ -22,6 +22,8 @@ pub(super) struct Frame {
     pub direction: Direction,
     /// True for a TCP packet of a known connection, which agents are shown.
     pub tracked: bool,
+    /// What it tells, if it is the notice of an agent and no packet.
+    pub notice: Option<Told>,
 }
 
 impl Frame {

@@ -6,6 +6,7 @@ use lasthop::segment::Direction;
 use lasthop::units::Rate;
 
 use super::packet::Packet;
+use crate::split::Split;
 use crate::stand::Stand;
 
 /// A one-way link of the chain.
@@ -35,6 +36,13 @@ pub(super) struct Station {
     pub up: usize,
     /// State of these two hops as last reported to the agent, if it subscribes to changes.
     pub reported: Option<[LinkState; 2]>,
+}
+
+/// A node at which connections end, and go on from there.
+pub(super) struct RelayNode {
+    /// Its position.
+    pub node: usize,
+    pub split: Split,
 }
 
 /// Rate of a link, and whether it is down.

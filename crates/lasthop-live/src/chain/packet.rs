@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use lasthop::segment::Direction;
+use lasthop::segment::{Direction, Notice};
 use lasthop::units::Time;
+use lasthop_endpoint::ConnectionId;
 
 /// The bytes of an IP packet.
 pub type Bytes = Rc<[u8]>;
@@ -55,4 +56,13 @@ pub struct Release {
     pub end: End,
     /// The IP packet.
     pub bytes: Bytes,
+}
+
+/// A notice about a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// The connection as the end that is told sees it.
+    pub connection: ConnectionId,
+    /// What is told.
+    pub notice: Notice,
 }

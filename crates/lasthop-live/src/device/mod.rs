@@ -9,7 +9,9 @@ pub mod tun;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use lasthop::segment::Notice;
 use lasthop::units::Time;
+use lasthop_endpoint::ConnectionId;
 
 /// Largest IP packet that a device carries, bytes.
 pub const MTU: usize = 1500;
@@ -84,6 +86,12 @@ pub trait Device {
     /// Writes a packet.
     fn write(&mut self, now: Time, packet: &[u8]) -> Sent;
 
+    /// A notice about a connection of this end has arrived; false if nobody takes it. A kernel
+    /// takes none: one in the form of an ACK would acknowledge data that were lost.
+    fn notice(&mut self, _now: Time, _id: ConnectionId, _notice: &Notice) -> bool {
+        false
+    }
+
     /// To wait for packets; `None` for a device in memory.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
@@ -110,6 +118,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn write(&mut self, now: Time, packet: &[u8]) -> Sent {
         (**self).write(now, packet)
+    }
+
+    fn notice(&mut self, now: Time, id: ConnectionId, notice: &Notice) -> bool {
+        (**self).notice(now, id, notice)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -12,6 +12,8 @@ use lasthop::units::{Duration, Time};
 use lasthop_wire::datagram::{Datagram, Unreachable, datagram, unreachable};
 
 use super::outside::Outside;
+use lasthop::segment::Notice;
+use lasthop_endpoint::ConnectionId;
 use crate::device::{Device, MTU, Sent};
 
 /// Sockets at a time; the one that was idle longest is closed for a new one.
@@ -199,6 +201,10 @@ impl<D: Device> Device for WithDatagrams<D> {
             }
             _ => self.device.write(now, packet),
         }
+    }
+
+    fn notice(&mut self, now: Time, id: ConnectionId, notice: &Notice) -> bool {
+        self.device.notice(now, id, notice)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
