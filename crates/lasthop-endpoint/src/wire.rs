@@ -7,7 +7,9 @@ use etherparse::TcpHeader;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop_wire::options::{OptionBytes, TcpOption};
 use lasthop_wire::render::TTL;
-use lasthop_wire::{Addressing, Numbering, assemble};
+use lasthop_wire::{
+    Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, Numbering, assemble,
+};
 
 use crate::isn::Secrets;
 use crate::stream_data::Unacknowledged;
@@ -33,6 +35,8 @@ pub(crate) struct Wire {
     pub path_mtu: u32,
     /// The bytes of this end's stream.
     pub data: Unacknowledged,
+    /// Its data have one of two drop precedences.
+    pub has_drop_precedence: bool,
     /// Packets to be sent.
     pub outgoing: VecDeque<Vec<u8>>,
 }
@@ -54,6 +58,7 @@ impl Wire {
             agreed: None,
             path_mtu: mtu,
             data: Unacknowledged::default(),
+            has_drop_precedence: false,
             outgoing: VecDeque::new(),
         }
     }
@@ -160,11 +165,17 @@ impl Wire {
     }
 
     fn push(&mut self, tcp: &TcpHeader, flags: Flags, payload: &[u8]) {
+        let precedence = match flags.has(Flags::LOW_PRIORITY) {
+            _ if payload.is_empty() || !self.has_drop_precedence => 0,
+            true => HIGH_DROP_PRECEDENCE,
+            false => LOW_DROP_PRECEDENCE,
+        };
+        let ecn = if flags.has(Flags::ECT) { ECT_0 } else { 0 };
         let addressing = Addressing {
             source: self.local,
             destination: self.remote,
             hop_limit: TTL,
-            traffic_class: if flags.has(Flags::ECT) { ECT_0 } else { 0 },
+            traffic_class: precedence | ecn,
             flow_label: 0,
         };
         self.outgoing.push_back(assemble(&addressing, tcp, payload));

@@ -13,6 +13,7 @@ mod build;
 mod frames;
 mod hop;
 mod node;
+mod oracle;
 mod packet;
 mod view;
 
@@ -25,7 +26,7 @@ use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
 use lasthop::units::{Duration, Time};
 use lasthop_wire::path_mtu::{TooLarge, clamp_mss, too_large};
-use lasthop_wire::{Encapsulation, NotTcp, mark_congestion_experienced, parse};
+use lasthop_wire::{Encapsulation, HIGH_DROP_PRECEDENCE, NotTcp, mark_congestion_experienced, parse};
 
 use crate::flows::{Flows, Seen};
 use crate::stand::{Sent, Stand};
@@ -33,6 +34,7 @@ use crate::summary::count;
 use build::Parts;
 use frames::{Frame, Frames};
 use hop::{Hop, RelayNode, Station};
+use oracle::Oracle;
 
 pub use build::{ChainError, draw_by_frame};
 pub use hop::HopCounters;
@@ -45,6 +47,7 @@ enum Source {
     Timer(usize),
     StateChange(usize),
     Relay,
+    Oracle,
 }
 
 /// Links and agents between two ends.
@@ -54,6 +57,7 @@ pub struct Chain {
     /// Position of the mobile; the server has position 0.
     last: usize,
     relay: Option<RelayNode>,
+    oracle: Option<Oracle>,
     /// The smallest MTU of the links, bytes.
     mtu: Option<u32>,
     /// The connections; if there is a relay, those between it and the mobile.
@@ -84,13 +88,14 @@ impl Chain {
         scheme: Option<&SchemeChoice>,
         seed: u64,
     ) -> Result<Chain, ChainError> {
-        let Parts { hops, stations, last, relay } = Parts::new(network, scheme, seed)?;
+        let Parts { hops, stations, last, relay, oracle } = Parts::new(network, scheme, seed)?;
         Ok(Chain {
             mtu: hops.iter().filter_map(|hop| hop.mtu).min(),
             hops,
             stations,
             last,
             relay,
+            oracle,
             flows: Flows::default(),
             before_relay: Flows::default(),
             frames: Frames::default(),
@@ -121,7 +126,10 @@ impl Chain {
         if self.first_connection.is_none() && self.flows.seen() + self.before_relay.seen() > 0 {
             self.first_connection = Some(now);
         }
-        self.forward((now, now), node, direction, frame, out);
+        match end {
+            End::Server => self.forward((now, now), node, direction, frame, out),
+            End::Mobile => self.arrive((now, now), node, frame, out),
+        }
     }
 
     /// Processes all events up to `now` in their order. Packets that leave the chain are appended
@@ -146,6 +154,7 @@ impl Chain {
             }),
             Source::StateChange(s) => self.state_changed(s, at, out),
             Source::Relay => self.relay_timer(at, out),
+            Source::Oracle => self.ask_oracle(at),
         }
         true
     }
@@ -228,6 +237,8 @@ impl Chain {
         }
         let relay = self.relay.as_ref().map_or(Time::NEVER, |relay| relay.split.next());
         consider((relay, self.now, 5), Source::Relay);
+        let oracle = self.oracle.as_ref().map_or(Time::NEVER, Oracle::next);
+        consider((oracle, self.now, 6), Source::Oracle);
         next.map(|((at, ..), source)| (at, source))
     }
 
@@ -294,6 +305,9 @@ impl Chain {
         if tcp.addressing.traffic_class & 3 != 0 {
             segment.flags = segment.flags.with(Flags::ECT);
         }
+        if tcp.addressing.traffic_class & !3 == HIGH_DROP_PRECEDENCE {
+            segment.flags = segment.flags.with(Flags::LOW_PRIORITY);
+        }
         Ok((segment, options))
     }
 
@@ -307,8 +321,9 @@ impl Chain {
         out: &mut Vec<Release>,
     ) {
         let (at, triggered_at) = key;
-        let hop = self.hops.iter_mut().find(|h| h.from == node && h.direction == direction);
-        let Some(hop) = hop else {
+        let mut hops = self.hops.iter_mut().enumerate();
+        let hop = hops.find(|(_, h)| h.from == node && h.direction == direction);
+        let Some((h, hop)) = hop else {
             let Frame { bytes, entered, notice, .. } = frame;
             if let Some(told) = notice {
                 return self.notices.push((End::of(direction), told));
@@ -321,9 +336,14 @@ impl Chain {
             return self.too_large(key, node, &frame, mtu, out);
         }
         let segment = frame.segment;
+        if let Some(oracle) = self.oracle.as_mut().filter(|o| o.direction() == direction) {
+            oracle.count(at, h, &segment, frame.tracked);
+        }
+        let framing = hop.framing.filter(|_| frame.tracked && segment.len > 0);
         let copy = hop.drive.duplicates_next(at).then(|| frame.clone());
         for frame in std::iter::once(frame).chain(copy) {
-            hop.drive.input(at, triggered_at, self.frames.put(frame), &segment);
+            let handle = self.frames.put(frame);
+            hop.drive.input_framed(at, triggered_at, handle, &segment, framing);
         }
     }
 

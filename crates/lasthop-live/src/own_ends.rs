@@ -5,7 +5,6 @@ use lasthop::leg::Relay;
 use lasthop::scenario::network::Flow;
 use lasthop::schemes::catalogue::Scheme;
 use lasthop::tcp::ticks::clock_phase;
-use lasthop::tcp::window::{Hooks, WindowRule};
 use lasthop_endpoint::{RelayEnd, Settings};
 use thiserror::Error;
 
@@ -24,9 +23,6 @@ pub enum EndsError {
     /// The scheme has a part at an end that is the operating system's.
     #[error("scheme `{0}` changes the {1} of connections: it needs `--ends {2}`")]
     Needed(String, &'static str, &'static str),
-    /// The sender needs something that packets do not carry.
-    #[error("scheme `{0}` cannot run on real packets: {1}")]
-    Impossible(String, &'static str),
 }
 
 impl OwnEnds {
@@ -57,7 +53,7 @@ impl OwnEnds {
     ///
     /// # Errors
     ///
-    /// [`EndsError`] if the scheme needs other ones, or something that real packets do not carry.
+    /// [`EndsError`] if the scheme needs other ones.
     pub fn choose(
         flow: &Flow,
         needed: OwnEnds,
@@ -72,16 +68,6 @@ impl OwnEnds {
             }
             (true, _) => return Err(EndsError::Needed(name(), "server's end", "own,kernel")),
             (_, true) => return Err(EndsError::Needed(name(), "mobile's end", "kernel,own")),
-        }
-        if ends.any() {
-            let part = flow.scheme.sender(&flow.profile);
-            if part.needs.oracle {
-                return Err(EndsError::Impossible(name(), "an oracle notifies its sender"));
-            }
-            if Hooks::of(part.window().methods()).marks {
-                let reason = "the priorities of its segments have no place in a packet";
-                return Err(EndsError::Impossible(name(), reason));
-            }
         }
         Ok(ends)
     }

@@ -124,9 +124,11 @@ pub fn link(
     let own = choose_ends(&network, needs_agent, own_ends)?;
     let choice = network.flows.first().map(|f| &f.scheme);
     let shown = choice.filter(|_| own.any());
-    let is_between =
-        |c: &SchemeChoice| c.scheme.agent().is_some() || needs_agent && c.scheme.relay().is_some();
-    let choice = choice.filter(|c| (needs_agent && !own.any()) || is_between(c));
+    let choice = choice.filter(|c| {
+        let has_oracle = network.flows.iter().any(|f| c.sender(&f.profile).needs.oracle);
+        c.scheme.agent().is_some()
+            || needs_agent && (!own.any() || c.scheme.relay().is_some() || has_oracle)
+    });
     let chain =
         Chain::new(&network, choice, seed).map_err(|e| InputError::new_err(e.to_string()))?;
     let capture = Capture::new(pcap)?;

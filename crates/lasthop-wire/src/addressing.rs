@@ -2,6 +2,12 @@
 
 use std::net::SocketAddr;
 
+/// DSCP fields of two drop precedences of one class (RFC 2597, section 6: AF11, AF13), in the place
+/// that they have in the traffic class.
+pub const LOW_DROP_PRECEDENCE: u8 = 10 << 2;
+/// The one that is dropped first.
+pub const HIGH_DROP_PRECEDENCE: u8 = 14 << 2;
+
 /// The fields of an IP header except lengths and checksums, plus the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addressing {

@@ -37,7 +37,7 @@ pub mod path_mtu;
 pub mod render;
 pub mod snack;
 
-pub use addressing::Addressing;
+pub use addressing::{Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE};
 pub use capture::reader::{CaptureReader, ReadError};
 pub use capture::remark::Remark;
 pub use capture::writer::{CaptureWriter, WriteError};

@@ -7,6 +7,7 @@ use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig, SynAckTimes};
+use lasthop::tcp::window::{Hooks, WindowRule};
 use lasthop::units::Time;
 use lasthop_wire::TcpPacket;
 
@@ -62,7 +63,9 @@ impl Endpoint {
         phase: Phase,
     ) -> Endpoint {
         let offer = Terms::offer(&settings, remote.is_ipv6());
-        let wire = Wire::new(local, remote, secrets, offer, settings.mtu);
+        let mut wire = Wire::new(local, remote, secrets, offer, settings.mtu);
+        let window = Components::new(&settings, &offer).window;
+        wire.has_drop_precedence = Hooks::of(window.methods()).marks;
         Endpoint {
             sender: sender(&settings, &offer, remote.is_ipv6()),
             settings,

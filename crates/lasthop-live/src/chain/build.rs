@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 
 use lasthop::agent::Subscriptions;
+use lasthop::framing::AnyFraming;
 use lasthop::air::config::{DrawIndex, LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
+use lasthop::link::config::LinkConfig;
 use lasthop::link::drive::Drive;
 use lasthop::random::Stream;
 use lasthop::role::Role;
-use lasthop::scenario::network::Network;
+use lasthop::scenario::network::{Flow, Network};
 use lasthop::schemes::catalogue::{Scheme, SchemeChoice, all};
 use lasthop::segment::{Direction, NodeId};
 use lasthop::units::{Duration, Time};
 use thiserror::Error;
 
 use super::hop::{Hop, RelayNode, Station};
+use super::oracle::Oracle;
 use super::packet::Packet;
 use crate::device::MTU;
 use crate::own_ends::leg_settings;
@@ -59,6 +62,7 @@ pub(super) struct Parts {
     /// Position of the mobile.
     pub last: usize,
     pub relay: Option<RelayNode>,
+    pub oracle: Option<Oracle>,
 }
 
 impl Parts {
@@ -91,13 +95,30 @@ impl Parts {
                 ));
             };
             let receiver = subscriptions(to);
-            let drive = Drive::new(link(network, l, seed)?, subscriptions(from), receiver)
-                .map_err(ChainError::Model)?;
-            let (name, mtu) = (name(network, l), config.mtu);
-            hops.push(Hop { name, drive, from, to, direction, mtu, above_mtu: 0, receiver });
+            let mut model = link(network, l, seed)?;
+            let framing = framing(network, scheme, l);
+            if framing.is_some() {
+                model.cut_frames();
+            }
+            let drive =
+                Drive::new(model, subscriptions(from), receiver).map_err(ChainError::Model)?;
+            hops.push(Hop {
+                name: name(network, l),
+                drive,
+                from,
+                to,
+                direction,
+                overhead: config.overhead,
+                mtu: config.mtu,
+                above_mtu: 0,
+                framing,
+                receiver,
+            });
         }
         let hop = |node: usize, direction| {
-            hops.iter().position(|h| h.from == node && h.direction == direction).unwrap_or_default()
+            // The mobile has no link further on.
+            let found = hops.iter().position(|h| h.from == node && h.direction == direction);
+            found.unwrap_or(usize::MAX)
         };
         let mut stations = Vec::new();
         while let Some((node, stand)) = agents.pop_first() {
@@ -116,8 +137,18 @@ impl Parts {
         {
             return Err(ChainError::AgentBeforeRelay(choice.label.clone()));
         }
-        Ok(Parts { hops, stations, last, relay })
+        let has_oracle = |flow: &&Flow| {
+            scheme.is_some_and(|choice| choice.sender(&flow.profile).needs.oracle)
+        };
+        let oracle = network.flows.first().filter(has_oracle);
+        let oracle = oracle.map(|flow| Oracle::new(flow, direction_of(flow, server), hops.len()));
+        Ok(Parts { hops, stations, last, relay, oracle })
     }
+}
+
+/// The direction of a flow's data.
+fn direction_of(flow: &Flow, server: NodeId) -> Direction {
+    if flow.from == server { Direction::Downlink } else { Direction::Uplink }
 }
 
 /// Lets independent losses depend on the number of the frame instead of the time slot in which it
@@ -133,7 +164,7 @@ pub fn draw_by_frame(network: &mut Network) {
 
 /// Refuses what only a simulation has.
 fn check(network: &Network) -> Result<(), ChainError> {
-    let errors = |f: &lasthop::scenario::network::Flow| {
+    let errors = |f: &Flow| {
         f.loss != LossConfig::None || f.ack_loss != LossConfig::None
     };
     let most = MTU as u32;
@@ -186,16 +217,17 @@ fn agents(
     let mut agents = BTreeMap::new();
     let Some(choice) = choice else { return Ok(agents) };
     let scheme = &choice.scheme;
-    let is_between =
-        |s: &Scheme| (s.agent().is_some() || s.relay().is_some()) && s.framing().is_none();
-    if !is_between(scheme) {
+    let is_between = |s: &Scheme| s.agent().is_some() || s.relay().is_some();
+    let has_oracle = network.flows.iter().any(|f| choice.sender(&f.profile).needs.oracle);
+    if !is_between(scheme) && !has_oracle {
         let mut live = all();
         live.retain(is_between);
         let known = live.iter().map(|s| s.name().to_string()).collect::<Vec<_>>().join(", ");
         return Err(ChainError::NoAgent { scheme: scheme.name().to_string(), known });
     }
     let role = |n: NodeId| network.nodes.get(usize::from(n)).map(|node| node.role);
-    let between = nodes.iter().enumerate().take(nodes.len() - 1).skip(1);
+    // An agent of the mobile is at its end of the link.
+    let between = nodes.iter().enumerate().skip(1);
     for (position, &node) in between.rev() {
         let Some(role) = role(node).filter(|r| scheme.agent_roles().contains(r)) else { continue };
         if scheme.one_agent() && !agents.is_empty() {
@@ -208,6 +240,24 @@ fn agents(
         return Err(ChainError::NoNode(scheme.name().to_string(), role));
     }
     Ok(agents)
+}
+
+/// How a link cuts the data of the first flow: on the radio link, or the mobile's.
+fn framing(
+    network: &Network,
+    choice: Option<&SchemeChoice>,
+    l: usize,
+) -> Option<AnyFraming> {
+    let framing = choice?.scheme.framing()?;
+    let flow = network.flows.first()?;
+    let role = |n: NodeId| network.nodes.get(usize::from(n)).map(|node| node.role);
+    let is_stations =
+        |l: &LinkConfig| [l.from, l.to].into_iter().any(|n| role(n) == Some(Role::Station));
+    let path = network.path(flow.from, flow.to);
+    let has_radio = path.iter().filter_map(|&l| network.links.get(l)).any(|link| link.radio);
+    let link = network.links.get(l)?;
+    let is_last_hop = if has_radio { link.radio } else { is_stations(link) };
+    (path.contains(&l) && is_last_hop).then_some(framing)
 }
 
 /// The relay of a scheme, at the first node with one of its roles, in the order of the roles. It

@@ -1,6 +1,7 @@
 //! The links of a chain, and the nodes with agents.
 
 use lasthop::agent::Subscriptions;
+use lasthop::framing::AnyFraming;
 use lasthop::link::drive::Drive;
 use lasthop::segment::Direction;
 use lasthop::units::Rate;
@@ -18,10 +19,14 @@ pub(super) struct Hop {
     pub from: usize,
     pub to: usize,
     pub direction: Direction,
+    /// Bytes that it adds to each frame.
+    pub overhead: u32,
     /// Largest IP packet, bytes.
     pub mtu: Option<u32>,
     /// Packets that were larger.
     pub above_mtu: u64,
+    /// How the link cuts data, if the scheme says so.
+    pub framing: Option<AnyFraming>,
     /// Link events that the agent at the receiving node subscribes to.
     pub receiver: Subscriptions,
 }

@@ -7,7 +7,7 @@ use lasthop::units::Time;
 use lasthop_endpoint::ConnectionId;
 
 use super::frames::Frame;
-use super::packet::{Bytes, Packet, Release, Told};
+use super::packet::{Bytes, End, Packet, Release, Told};
 use super::view::View;
 use super::Chain;
 use crate::split::{Relays, Side};
@@ -21,7 +21,7 @@ impl Chain {
     }
 
     /// Takes the notices that have arrived at an end.
-    pub fn take_notices(&mut self) -> Vec<(super::End, Told)> {
+    pub fn take_notices(&mut self) -> Vec<(End, Told)> {
         std::mem::take(&mut self.notices)
     }
 
@@ -177,6 +177,21 @@ impl Chain {
         self.sent = all;
         for (notice, to) in notices {
             self.notify(key, node, &notice, to, out);
+        }
+    }
+
+    /// The oracle's notices reach the sender at once.
+    pub(super) fn ask_oracle(&mut self, at: Time) {
+        let Some(oracle) = &mut self.oracle else { return };
+        let end = End::of(oracle.direction().reverse());
+        for notice in oracle.notices(at, &self.hops) {
+            let Some((mobile, server)) = self.flows.ends(notice.flow) else { continue };
+            let (local, remote) = match end {
+                End::Server => (server, mobile),
+                End::Mobile => (mobile, server),
+            };
+            let connection = ConnectionId { local, remote };
+            self.notices.push((end, Told { connection, notice }));
         }
     }
 
