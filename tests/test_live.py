@@ -125,9 +125,43 @@ def test_a_file_arrives_whole(tmp_path: Path, scheme: str, v6: bool) -> None:
     # The last packets are on their way when the client has all data.
     assert 0 <= radio["offered_frames"] - radio["delivered_frames"] - radio["lost_on_air"] <= 5
     assert radio["delivered_frames"] * 1500 > 300_000
-    assert [a["scheme"] for a in report["agents"]] == ([] if scheme == "none" else [scheme])
+    # LL-ELSN has an agent at the mobile too, for uplink data.
+    agents = {"none": 0, "ll-elsn": 2}.get(scheme, 1)
+    assert [a["scheme"] for a in report["agents"]] == [scheme] * agents
     if scheme == "ll-elsn":
         assert report["agents"][0]["notices"] > 0
+
+
+@pytest.mark.parametrize(
+    ("scheme", "own"),
+    [
+        ("i-tcp", (False, False)),
+        ("mtcp", (False, True)),
+        ("m-tcp", (False, False)),
+        ("rnf", (False, False)),
+    ],
+)
+def test_relays_split_connections_on_the_link(
+    tmp_path: Path, scheme: str, own: tuple[bool, bool]
+) -> None:
+    hop = ("--rate", "20Mbps", "--rtt", "20ms", "--loss", "1%", "--scheme", scheme)
+    _, report = transfer(tmp_path, 300_000, *hop, v6=scheme == "rnf")
+    assert report["ends"]["own"] == dict(zip(("server", "mobile"), own, strict=True))
+    relayed = [relay["counters"]["bytes_relayed"] for relay in report["relays"]]
+    assert len(relayed) == 1
+    assert relayed[0] >= 300_000
+    if scheme == "rnf":
+        assert report["relays"][0]["counters"]["rate_notices"] > 0
+    _, report = transfer(tmp_path, 300_000, *hop, upload=True)
+    assert report["own_drops"] == 0
+
+
+@pytest.mark.parametrize("scheme", ["ll-elsn", "hack", "lhp", "ideal-bwe"])
+def test_notices_reach_own_ends(tmp_path: Path, scheme: str) -> None:
+    hop = ("--rate", "20Mbps", "--rtt", "20ms", "--loss", "2%", "--scheme", scheme)
+    _, report = transfer(tmp_path, 300_000, *hop)
+    assert report["ends"]["own"]["server"]
+    assert report["notices_taken"] > 0
 
 
 def test_an_upload_arrives_whole(tmp_path: Path) -> None:

@@ -113,11 +113,8 @@ impl Components {
             ..with_wire_rules(profile)
         };
         let (part, profile) = settings.stack(&allowed);
-        let profile = Profile {
-            timestamps: terms.timestamps,
-            ecn: terms.ecn,
-            ..with_wire_rules(&profile)
-        };
+        let profile =
+            Profile { timestamps: terms.timestamps, ecn: terms.ecn, ..with_wire_rules(&profile) };
         let profile = Profile { sack: profile.sack && terms.sack, ..profile };
         let relays = settings.relay == Some(RelayEnd::Outbound);
         let steered = settings.scheme.scheme.outbound_window().filter(|_| relays);

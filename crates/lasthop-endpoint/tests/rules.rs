@@ -9,7 +9,9 @@ use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{End, Endpoint, KeepAlive, TcpState};
 use lasthop_wire::options::{OptionBytes, TcpOption};
 use lasthop_wire::path_mtu::{TooLarge, too_large};
-use lasthop_wire::{Addressing, assemble, icmp_error, parse};
+use lasthop_wire::{
+    Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, assemble, icmp_error, parse,
+};
 
 const FIN: u16 = 1;
 const SYN: u16 = 2;
@@ -596,4 +598,19 @@ fn single_bytes_go_back_and_forth() {
             assert_eq!(link.read(to), [i as u8]);
         }
     }
+}
+
+#[test]
+fn the_priorities_of_a_rule_are_drop_precedences_of_its_data() {
+    let mut link = Link::established(settings("casablanca", ProfileName::Linux), linux());
+    link.write(CLIENT, &[7; 40 * 1448]);
+    link.run_for(Duration::secs(1));
+    let class = |packet: &[u8]| parse(packet).map(|tcp| (tcp.payload_len, tcp.addressing));
+    let sent: Vec<_> = link.passed.iter().filter_map(|p| class(&p.2).ok()).collect();
+    let data = sent.iter().filter(|p| p.0 > 0).map(|p| p.1.traffic_class);
+    let low = data.clone().filter(|&class| class == HIGH_DROP_PRECEDENCE).count();
+    let high = data.clone().filter(|&class| class == LOW_DROP_PRECEDENCE).count();
+    assert_eq!((low, high, data.count()), (20, 20, 40));
+    // ACKs have none.
+    assert!(sent.iter().filter(|p| p.0 == 0).all(|p| p.1.traffic_class == 0));
 }

@@ -26,7 +26,9 @@ use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
 use lasthop::units::{Duration, Time};
 use lasthop_wire::path_mtu::{TooLarge, clamp_mss, too_large};
-use lasthop_wire::{Encapsulation, HIGH_DROP_PRECEDENCE, NotTcp, mark_congestion_experienced, parse};
+use lasthop_wire::{
+    Encapsulation, HIGH_DROP_PRECEDENCE, NotTcp, mark_congestion_experienced, parse,
+};
 
 use crate::flows::{Flows, Seen};
 use crate::stand::{Sent, Stand};
@@ -296,9 +298,8 @@ impl Chain {
             true => &mut self.before_relay,
             false => &mut self.flows,
         };
-        let mut segment = flows
-            .segment(&seen, &tcp)
-            .map_err(|_| "larger than a segment of its connection")?;
+        let mut segment =
+            flows.segment(&seen, &tcp).map_err(|_| "larger than a segment of its connection")?;
         let mss = flows.mss(segment.flow, direction);
         let (present, options) = tcp.segment_options(segment.ack, mss);
         segment.flags = segment.flags.with(present);

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use lasthop::agent::{
-    Action, Agent, Context, Destination, LinkChange, LinkEvent, NodeView, Rewrite, Subscriptions, Verdict,
+    Action, Agent, Context, Destination, LinkChange, LinkEvent, NodeView, Rewrite, Subscriptions,
+    Verdict,
 };
 use lasthop::schemes::catalogue::AnyAgent;
 use lasthop::segment::{Direction, Flags, FlowId, Notice, Options, Payload, Segment};

@@ -181,10 +181,7 @@ fn end_settings(network: &Network, own: OwnEnds, seed: u64) -> EndSettings {
         false => (sender, receiver),
         true => (receiver, sender),
     };
-    EndSettings {
-        server: own.server.then_some(server),
-        mobile: own.mobile.then_some(mobile),
-    }
+    EndSettings { server: own.server.then_some(server), mobile: own.mobile.then_some(mobile) }
 }
 
 /// The ends that are lasthop's own: those asked for, or those that the scheme changes, if it is to

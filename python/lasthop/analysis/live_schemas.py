@@ -65,6 +65,10 @@ def link() -> Schema:
             "outer_network": or_null(object_of({"missing": or_null(TEXT)}, outer)),
             "links": list_of(object_of(hop)),
             "agents": list_of(object_of(agent)),
+            "relays": list_of(
+                object_of({"scheme": TEXT, "counters": counters}), "one for each connection"
+            ),
+            "notices_taken": COUNT,
             "lateness_us": object_of({**late, "n": COUNT}),
             "untouched": counters,
             "series": object_of(series, about="each 100 ms"),

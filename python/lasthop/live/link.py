@@ -207,6 +207,11 @@ def _impaired(row: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
+def _counters(part: dict[str, Any]) -> str:
+    counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in part["counters"].items())
+    return counters or "no counters"
+
+
 def _impairments(row: Mapping[str, Any]) -> str:
     counts = ", ".join(f"{n} {what}" for what, n in _impaired(row).items() if n)
     return f"{row['from']}>{row['to']}: {counts}"
@@ -232,12 +237,14 @@ def summary(data: Mapping[str, Any]) -> str:
         )
     lines.extend(_impairments(row) for row in data["links"] if any(_impaired(row).values()))
     for agent in data["agents"]:
-        counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
-        lines.append(f"agent {agent['scheme']}: {counters or 'no counters'}")
+        lines.append(f"agent {agent['scheme']}: {_counters(agent)}")
         if agent["notices"]:
             lines.append(
-                f"{agent['notices']} notices were not sent: a kernel would take them for ACKs"
+                f"notices: {agent['notices']} sent, {data['notices_taken']} arrived at own ends"
             )
+    lines.extend(f"relay {relay['scheme']}: {_counters(relay)}" for relay in data["relays"][:5])
+    if len(data["relays"]) > 5:
+        lines.append(f"relays of {len(data['relays']) - 5} more connections")
     if data["untouched"]:
         reasons = ", ".join(f"{n} {why}" for why, n in data["untouched"].items())
         lines.append(f"not shown to agents: {reasons}")

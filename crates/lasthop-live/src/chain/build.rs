@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lasthop::agent::Subscriptions;
-use lasthop::framing::AnyFraming;
 use lasthop::air::config::{DrawIndex, LossConfig, RandomStart, RateConfig, TraceStart};
+use lasthop::framing::AnyFraming;
 use lasthop::link::Link;
 use lasthop::link::config::LinkConfig;
 use lasthop::link::drive::Drive;
@@ -137,9 +137,8 @@ impl Parts {
         {
             return Err(ChainError::AgentBeforeRelay(choice.label.clone()));
         }
-        let has_oracle = |flow: &&Flow| {
-            scheme.is_some_and(|choice| choice.sender(&flow.profile).needs.oracle)
-        };
+        let has_oracle =
+            |flow: &&Flow| scheme.is_some_and(|choice| choice.sender(&flow.profile).needs.oracle);
         let oracle = network.flows.first().filter(has_oracle);
         let oracle = oracle.map(|flow| Oracle::new(flow, direction_of(flow, server), hops.len()));
         Ok(Parts { hops, stations, last, relay, oracle })
@@ -164,9 +163,7 @@ pub fn draw_by_frame(network: &mut Network) {
 
 /// Refuses what only a simulation has.
 fn check(network: &Network) -> Result<(), ChainError> {
-    let errors = |f: &Flow| {
-        f.loss != LossConfig::None || f.ack_loss != LossConfig::None
-    };
+    let errors = |f: &Flow| f.loss != LossConfig::None || f.ack_loss != LossConfig::None;
     let most = MTU as u32;
     let simulated = [
         (
@@ -243,11 +240,7 @@ fn agents(
 }
 
 /// How a link cuts the data of the first flow: on the radio link, or the mobile's.
-fn framing(
-    network: &Network,
-    choice: Option<&SchemeChoice>,
-    l: usize,
-) -> Option<AnyFraming> {
+fn framing(network: &Network, choice: Option<&SchemeChoice>, l: usize) -> Option<AnyFraming> {
     let framing = choice?.scheme.framing()?;
     let flow = network.flows.first()?;
     let role = |n: NodeId| network.nodes.get(usize::from(n)).map(|node| node.role);

@@ -6,10 +6,10 @@ use lasthop::segment::{Direction, Notice, Options, Segment};
 use lasthop::units::Time;
 use lasthop_endpoint::ConnectionId;
 
+use super::Chain;
 use super::frames::Frame;
 use super::packet::{Bytes, End, Packet, Release, Told};
 use super::view::View;
-use super::Chain;
 use crate::split::{Relays, Side};
 use crate::stand::{Sent, Shown, Stand};
 

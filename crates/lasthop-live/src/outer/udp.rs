@@ -12,9 +12,9 @@ use lasthop::units::{Duration, Time};
 use lasthop_wire::datagram::{Datagram, Unreachable, datagram, unreachable};
 
 use super::outside::Outside;
+use crate::device::{Device, MTU, Sent};
 use lasthop::segment::Notice;
 use lasthop_endpoint::ConnectionId;
-use crate::device::{Device, MTU, Sent};
 
 /// Sockets at a time; the one that was idle longest is closed for a new one.
 pub(super) const MOST: usize = 256;
