@@ -137,3 +137,30 @@ def validate() -> Schema:
             **ABOUT,
         }
     )
+
+
+def validate_all() -> Schema:
+    """The document of `lasthop validate --all`."""
+    segment = object_of({"offset": COUNT, "bytes": COUNT, "t_s": POSITIVE})
+    parted = {"segment": COUNT, "real": or_null(segment), "simulated": or_null(segment)}
+    row = {
+        **dict.fromkeys(("scheme", "ends"), TEXT),
+        "n": COUNT,
+        **dict.fromkeys(("real_s", "simulated_s"), list_of(POSITIVE, "seconds, by seed")),
+        "ratio": {**or_null(POSITIVE), "description": "goodput, real / simulated"},
+        "ci95": INTERVAL,
+        "verdict": TEXT,
+        "parted": list_of(
+            or_null(object_of(parted, about="the first different data segment")), "by seed"
+        ),
+        "failed": list_of(object_of({"seed": COUNT, "error": TEXT})),
+    }
+    return object_of(
+        {
+            "schema_version": THIS_VERSION,
+            "lasthop": TEXT,
+            "assumed": ASSUMED,
+            "rows": list_of(object_of(row), "by scheme"),
+            **ABOUT,
+        }
+    )

@@ -495,6 +495,7 @@ _OUTPUTS = {
     "link": live_schemas.link,
     "gateway": live_schemas.gateway,
     "validate": live_schemas.validate,
+    "validate-all": live_schemas.validate_all,
     "evaluate": _evaluate,
     "schemes": _schemes,
     "doctor": _doctor,

@@ -10,7 +10,8 @@ from lasthop.cli.options import Options
 # As `lasthop.analysis.schemas.NAMES`, which imports numpy.
 NAMES = (
     *("run", "compare", "sweep", "check", "baseline", "reproduce", "inspect", "replay", "link"),
-    *("gateway", "validate", "evaluate", "schemes", "doctor", "new", "trace", "fit", "advise"),
+    *("gateway", "validate", "validate-all", "evaluate", "schemes", "doctor", "new", "trace"),
+    *("fit", "advise"),
     "scenario",
 )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from pathlib import Path
 from typing import Any
 
 from lasthop.cli import options as common
@@ -22,6 +25,8 @@ def add_parser(commands: Any) -> None:
             " 1. See docs/validation.md."
         ),
         **common.examples(
+            "lasthop validate --rate 10Mbps --rtt 44ms --loss 2% --all --seeds 3 --size 500kB"
+            " --out validation",
             "lasthop validate --rate 10Mbps --rtt 40ms --loss 1% --senders reno --schemes none"
             " --seeds 3 --size 200kB",
         ),
@@ -37,8 +42,17 @@ def add_parser(commands: Any) -> None:
     validate.add_argument(
         "--schemes",
         metavar="S1,S2,…",
-        default="none,snoop",
-        help="schemes with an agent, or none (default %(default)s)",
+        help="schemes with an agent, or none (default none,snoop); with --all any schemes (default"
+        " all of the catalogue)",
+    )
+    validate.add_argument(
+        "--all",
+        action="store_true",
+        help="a row for each scheme, with lasthop's own TCP at the ends that need it, instead of"
+        " the kernel's senders",
+    )
+    validate.add_argument(
+        "--out", metavar="DIR", help="with --all: write validation.html and validation.json there"
     )
     validate.add_argument(
         "--seeds", type=int, metavar="N", default=12, help="use seeds 1 to N (default %(default)s)"
@@ -73,13 +87,17 @@ def validate(options: Options, words: list[str]) -> int:
             return status
         raise InputError(f"{reason} (see `lasthop doctor`)")
     size = _bytes(options.size, "--size")
+    if options.all:
+        return _validate_all(options, words, size)
+    if options.out is not None:
+        raise InputError("--out: only with --all")
     buffer = options.send_buffer
     use = validation.SocketUse(
         None if buffer is None else _bytes(buffer, "--send-buffer"),
         None if options.writes == "all" else _bytes(options.writes, "--writes"),
     )
     senders = common.split_list(options.senders, "--senders")
-    schemes = common.split_list(options.schemes, "--schemes")
+    schemes = common.split_list(options.schemes or "none,snoop", "--schemes")
     runs = validation.runs(len(senders), len(schemes), options.seeds)
     with Progress("transfers", runs) as progress:
         cells = list(
@@ -100,6 +118,40 @@ def validate(options: Options, words: list[str]) -> int:
     elif not options.quiet:
         print(validation.table(cells))
     return 1 if any(cell.failed for cell in cells) else 0
+
+
+def _validate_all(options: Options, words: list[str], size: int) -> int:
+    """`lasthop validate --all`."""
+    from lasthop.live import catalogue, catalogue_page
+
+    names = catalogue.schemes()
+    if options.schemes is not None:
+        names = common.split_list(options.schemes, "--schemes")
+    with Progress("transfers", len(names) * options.seeds) as progress:
+        rows = list(
+            catalogue.validate(
+                options.file,
+                names=names,
+                seeds=options.seeds,
+                size=size,
+                settings=common.settings(options),
+                last_hop=common.last_hop(options),
+                progress=progress.step,
+            )
+        )
+    if options.out is not None:
+        folder = Path(options.out)
+        folder.mkdir(parents=True, exist_ok=True)
+        command = shlex.join(["lasthop", *words[1:]])
+        page = catalogue_page.render(rows, seeds=options.seeds, size=size, command=command)
+        (folder / "validation.html").write_text(page, encoding="utf-8")
+        document = json.dumps(catalogue.document(rows), indent=2)
+        (folder / "validation.json").write_text(document + "\n", encoding="utf-8")
+    if options.json:
+        common.print_document(catalogue.document(rows), options, words)
+    elif not options.quiet:
+        print(catalogue.table(rows))
+    return 1 if any(row.failed for row in rows) else 0
 
 
 def _bytes(text: str, option: str) -> int:
