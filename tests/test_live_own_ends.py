@@ -24,7 +24,7 @@ LOSSY = ("--rate", "20Mbps", "--rtt", "4ms", "--loss", "1%")
 #: The second one has the same kernels, which meet the link by endpoints only.
 ENDS = ["own,kernel", pytest.param("own", marks=pytest.mark.more("test_conversations_of_programs"))]
 
-# One run of all of these in some ten does not end within a minute; the cause is not known.
+
 pytestmark = [pytest.mark.skipif(REASON is not None, reason=str(REASON)), pytest.mark.long]
 
 #: What the mobile finds, whatever the ends are.

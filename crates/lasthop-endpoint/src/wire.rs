@@ -7,7 +7,7 @@ use etherparse::TcpHeader;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop_wire::options::{OptionBytes, TcpOption};
 use lasthop_wire::render::TTL;
-use lasthop_wire::{Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, Numbering, assemble};
+use lasthop_wire::{Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, Numbering, Patch, assemble, patch};
 
 use crate::isn::Secrets;
 use crate::stream_data::Unacknowledged;
@@ -176,6 +176,11 @@ impl Wire {
             traffic_class: precedence | ecn,
             flow_label: 0,
         };
-        self.outgoing.push_back(assemble(&addressing, tcp, payload));
+        let mut packet = assemble(&addressing, tcp, payload);
+        if flags.has(Flags::ELN) {
+            // Cannot fail: the packet is TCP.
+            patch(&mut packet, Patch { eln: true, ..Patch::default() }).unwrap_or_default();
+        }
+        self.outgoing.push_back(packet);
     }
 }

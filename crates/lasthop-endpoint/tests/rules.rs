@@ -4,6 +4,7 @@ mod common;
 
 use common::{CLIENT, Faults, Link, SECRETS, SERVER, address, linux, settings};
 use etherparse::TcpHeader;
+use lasthop::segment::Flags;
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{End, Endpoint, KeepAlive, TcpState};
@@ -613,4 +614,22 @@ fn the_priorities_of_a_rule_are_drop_precedences_of_its_data() {
     assert_eq!((low, high, data.count()), (20, 20, 40));
     // ACKs have none.
     assert!(sent.iter().filter(|p| p.0 == 0).all(|p| p.1.traffic_class == 0));
+}
+
+#[test]
+fn an_acknowledgment_says_that_the_loss_was_explicitly_notified() {
+    // Casablanca's receiver takes the loss of a segment of high priority for the radio's.
+    let casablanca = || settings("casablanca", ProfileName::Linux);
+    let mut link = Link::established(casablanca(), casablanca());
+    // The third segment of the data, after two packets of the handshake.
+    link.drops = |from, number| from == CLIENT && number == 5;
+    link.write(CLIENT, &[7; 10 * 1448]);
+    link.run_for(Duration::millis(100));
+    let acks = link.sent_by(SERVER);
+    let notified = acks.iter().filter_map(|p| parse(p).ok());
+    let notified = notified.filter(|tcp| tcp.flags().has(Flags::ELN)).count();
+    assert!(notified >= 3, "{notified} of {}", acks.len());
+    let client = link.ends[CLIENT].as_ref().unwrap();
+    assert_eq!(client.sender_counters().reductions, 0);
+    assert_eq!(client.acknowledged(), 10 * 1448);
 }

@@ -1,5 +1,6 @@
 //! Parses TCP packets over IPv4 and IPv6, including options and extension headers.
 
+use crate::patch::ELN_BIT;
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpSlice};
@@ -23,7 +24,7 @@ pub struct TcpPacket<'a> {
     pub seq: u32,
     /// Acknowledgment number field.
     pub ack: u32,
-    /// The nine flag bits in wire representation: FIN is 1, NS is 256.
+    /// The nine flag bits in wire representation (FIN is 1, NS is 256), and [`ELN_BIT`].
     pub flag_bits: u16,
     /// Window field, before scaling.
     pub window: u16,
@@ -124,7 +125,7 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
         tcp_at,
         seq: tcp.sequence_number(),
         ack: tcp.acknowledgment_number(),
-        flag_bits: u16::from(*offset & 1) << 8 | u16::from(*flags),
+        flag_bits: (u16::from(*offset) << 8 | u16::from(*flags)) & (0x1ff | ELN_BIT),
         window: tcp.window_size(),
         option_bytes,
         payload: segment.get(header.len()..).unwrap_or_default(),
@@ -240,13 +241,14 @@ fn socket(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
-const FLAG_BITS: [(u16, Flags); 6] = [
+const FLAG_BITS: [(u16, Flags); 7] = [
     (1, Flags::FIN),
     (2, Flags::SYN),
     (4, Flags::RST),
     (16, Flags::ACK),
     (64, Flags::ECE),
     (128, Flags::CWR),
+    (ELN_BIT, Flags::ELN),
 ];
 
 impl<'a> TcpPacket<'a> {
