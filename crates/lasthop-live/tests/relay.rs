@@ -216,3 +216,15 @@ fn m_tcp_learns_that_the_link_is_down() {
     let of = |name| counters.iter().find(|c| c.0 == name).unwrap().1;
     assert!(of("disconnections") > 0, "{counters:?}");
 }
+
+#[test]
+fn rnf_learns_of_the_rate_while_the_connection_is_opened() {
+    let mut bench = Bench::new("rnf", "rate = '20 Mbps', rtt = '40 ms'");
+    let (from, to) = (address(2, 5000, false), address(1, 80, false));
+    let id = bench.mobile.connect(bench.now, from, to).unwrap();
+    // Before any data, and before the first period of its controller, a second, has ended.
+    bench.run_for(Duration::millis(200));
+    assert_eq!(bench.mobile.get(id).unwrap().state(), TcpState::Established);
+    let counters = bench.relayed().remove(0);
+    assert!(counters.contains(&("rate_notices", 1)), "{counters:?}");
+}

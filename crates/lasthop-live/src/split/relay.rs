@@ -3,7 +3,7 @@
 //! A relay controls one direction of the data; the other one is copied. What it asks of the inbound
 //! end concerns that end's receiver, and of the outbound end its sender.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use lasthop::leg::{Capabilities, LegEvent, Relay, Side as Leg, SplitConnection};
 use lasthop::schemes::catalogue::SchemeChoice;
@@ -16,6 +16,9 @@ use super::{Side, Split, mirrored};
 /// Connections whose counters are kept for the report.
 const REPORTED: usize = 100;
 
+/// Notices that are kept for connections whose relay has not begun; the oldest are forgotten.
+const EARLY: usize = 64;
+
 /// The relays of a node.
 pub struct Relays {
     choice: SchemeChoice,
@@ -24,6 +27,8 @@ pub struct Relays {
     /// By the connection of the inbound end.
     active: HashMap<ConnectionId, Active>,
     timers: BTreeSet<(Time, ConnectionId)>,
+    /// Notices about connections that are being opened.
+    early: VecDeque<(ConnectionId, Notice)>,
     ended: Vec<Vec<(&'static str, u64)>>,
 }
 
@@ -39,8 +44,8 @@ struct Active {
 impl Relays {
     /// Relays of a scheme for data that arrive on the side `inbound`.
     pub fn new(choice: SchemeChoice, inbound: Side) -> Relays {
-        let (active, timers, ended) = Default::default();
-        Relays { choice, inbound, active, timers, ended }
+        let (active, timers, early, ended) = Default::default();
+        Relays { choice, inbound, active, timers, early, ended }
     }
 
     /// Counters of the relay of each connection, by name; of the first hundred that have ended, and
@@ -89,7 +94,14 @@ impl Split {
         let active = Active { relay, wake: Time::NEVER, received: 0, is_closed: false };
         relays.remove(key);
         relays.active.insert(key, active);
+        let (of_this, others) = std::mem::take(&mut relays.early)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|early| early.0 == key);
+        relays.early = others;
         self.relay_event(now, key, LegEvent::Open);
+        for (_, notice) in of_this {
+            self.relay_event(now, key, LegEvent::Notice(notice));
+        }
     }
 
     /// Ends the relay of a connection that neither side has any more.
@@ -138,8 +150,15 @@ impl Split {
         id: ConnectionId,
         notice: &Notice,
     ) {
-        if let Some(key) = self.outbound(side, id) {
-            self.relay_event(now, key, LegEvent::Notice(*notice));
+        let Some(key) = self.outbound(side, id) else { return };
+        match &mut self.relays {
+            Some(relays) if !relays.active.contains_key(&key) => {
+                relays.early.push_back((key, *notice));
+                if relays.early.len() > EARLY {
+                    relays.early.pop_front();
+                }
+            }
+            _ => self.relay_event(now, key, LegEvent::Notice(*notice)),
         }
     }
 
