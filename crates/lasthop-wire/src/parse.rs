@@ -1,6 +1,5 @@
 //! Parses TCP packets over IPv4 and IPv6, including options and extension headers.
 
-use crate::patch::ELN_BIT;
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpSlice};
@@ -10,6 +9,11 @@ use thiserror::Error;
 use crate::addressing::Addressing;
 use crate::options::{EXPERIMENTAL, NAMED_ID, Options, REPORT_ID, TcpOption, options};
 use crate::snack::read_snack;
+
+/// The highest of the three reserved bits of the TCP header, in the 16-bit word that begins with
+/// the data offset. Set on an ACK, it is an explicit loss notification. The other two bits give the
+/// kind of a notice.
+pub const ELN_BIT: u16 = 0x0800;
 
 /// A TCP packet with complete headers. The capture may have truncated the payload.
 #[derive(Clone, Debug, PartialEq)]

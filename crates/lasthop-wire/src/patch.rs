@@ -1,6 +1,6 @@
 //! In-place edits of TCP header fields.
 
-use crate::parse::{NotTcp, parse};
+use crate::parse::{ELN_BIT, NotTcp, parse};
 
 /// Header fields to change, in wire representation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,11 +12,6 @@ pub struct Patch {
     /// Set the explicit loss notification bit ([`ELN_BIT`]).
     pub eln: bool,
 }
-
-/// The highest of the three reserved bits of the TCP header, in the 16-bit word that begins with
-/// the data offset. Set on an ACK, it is an explicit loss notification. The other two bits give the
-/// kind of a notice.
-pub const ELN_BIT: u16 = 0x0800;
 
 /// Changes TCP fields of an IP packet and updates the checksum incrementally (RFC 1624). A packet
 /// with an invalid checksum therefore still has an invalid one, and a truncated packet can be

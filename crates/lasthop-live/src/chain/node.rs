@@ -1,5 +1,5 @@
 //! What happens to a frame at a node: an agent sees it, or a relay ends its connection. And the
-//! notices of agents, which travel as frames.
+//! notices of agents, which the links carry as frames.
 
 use lasthop::agent::Destination;
 use lasthop::segment::{Direction, Notice, Options, Segment};

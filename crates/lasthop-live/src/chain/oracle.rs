@@ -1,4 +1,4 @@
-//! The oracle: gives senders whose rule asks for it (`Needs::oracle`) information that a sender on a
+//! The oracle: gives senders whose rule asks for it (`Needs::oracle`) information that one on a
 //! real path cannot have. Here the links are ours, so that it exists as in the simulator.
 //!
 //! Once per round trip of the empty path each connection with data gets three notices, without

@@ -11,34 +11,31 @@ use lasthop::segment::Notice;
 use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{ConnectionId, Endpoint, Host};
 
-use super::{Side, Split, mirrored};
+use super::side::{Side, mirrored};
 
 /// Connections whose counters are kept for the report.
 const REPORTED: usize = 100;
 
-/// Notices that are kept for connections whose relay has not begun; the oldest are forgotten.
-const EARLY: usize = 64;
-
 /// The relays of a node.
 pub struct Relays {
-    choice: SchemeChoice,
+    pub(super) choice: SchemeChoice,
     /// The side on which the data arrive.
-    inbound: Side,
+    pub(super) inbound: Side,
     /// By the connection of the inbound end.
-    active: HashMap<ConnectionId, Active>,
+    pub(super) active: HashMap<ConnectionId, Active>,
     timers: BTreeSet<(Time, ConnectionId)>,
     /// Notices about connections that are being opened.
-    early: VecDeque<(ConnectionId, Notice)>,
+    pub(super) early: VecDeque<(ConnectionId, Notice)>,
     ended: Vec<Vec<(&'static str, u64)>>,
 }
 
 /// The relay of one connection.
-struct Active {
-    relay: Box<dyn Relay>,
-    wake: Time,
-    /// What the relay has been told of the inbound end: bytes, and that there are no more.
-    received: u64,
-    is_closed: bool,
+pub(super) struct Active {
+    pub relay: Box<dyn Relay>,
+    pub wake: Time,
+    /// What the relay has been learned of the inbound end: bytes, and that there are no more.
+    pub received: u64,
+    pub is_closed: bool,
 }
 
 impl Relays {
@@ -71,135 +68,41 @@ impl Relays {
     }
 
     /// The connection of the inbound end, given that of either one.
-    fn key(&self, side: Side, id: ConnectionId) -> ConnectionId {
+    pub(super) fn key(&self, side: Side, id: ConnectionId) -> ConnectionId {
         if side == self.inbound { id } else { mirrored(id) }
     }
 
-    fn remove(&mut self, key: ConnectionId) {
+    pub(super) fn remove(&mut self, key: ConnectionId) {
         let Some(active) = self.active.remove(&key) else { return };
         self.timers.remove(&(active.wake, key));
         if self.ended.len() < REPORTED {
             self.ended.push(active.relay.counters());
         }
     }
-}
 
-#[allow(clippy::multiple_inherent_impl, reason = "what concerns relays is a file apart")]
-impl Split {
-    /// Both ends of a connection exist: its relay begins.
-    pub(super) fn begin_relay(&mut self, now: Time, side: Side, id: ConnectionId) {
-        let Some(relays) = &mut self.relays else { return };
-        let key = relays.key(side, id);
-        let Some(relay) = relays.choice.scheme.relay() else { return };
-        let active = Active { relay, wake: Time::NEVER, received: 0, is_closed: false };
-        relays.remove(key);
-        relays.active.insert(key, active);
-        let (of_this, others) = std::mem::take(&mut relays.early)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|early| early.0 == key);
-        relays.early = others;
-        self.relay_event(now, key, LegEvent::Open);
-        for (_, notice) in of_this {
-            self.relay_event(now, key, LegEvent::Notice(notice));
-        }
-    }
-
-    /// Ends the relay of a connection that neither side has any more.
-    pub(super) fn end_relay(&mut self, side: Side, id: ConnectionId) {
-        let Some(relays) = &mut self.relays else { return };
-        let (host, other) = match side {
-            Side::Server => (&self.server, &self.mobile),
-            Side::Mobile => (&self.mobile, &self.server),
-        };
-        if host.get(id).is_none() && other.get(mirrored(id)).is_none() {
-            relays.remove(relays.key(side, id));
-        }
-    }
-
-    /// Something may have arrived on a side. False if there is no relay in this direction.
-    pub(super) fn relay_arrived(&mut self, now: Time, from: Side, id: ConnectionId) -> bool {
-        let Some(relays) = &mut self.relays else { return false };
-        if relays.inbound != from {
-            return false;
-        }
-        let Some(active) = relays.active.get_mut(&id) else { return false };
-        let host = if from == Side::Server { &self.server } else { &self.mobile };
-        let Some(endpoint) = host.get(id) else { return true };
-        let (received, is_closed) = (endpoint.received(), endpoint.peer_has_closed());
-        if (received, is_closed) != (active.received, active.is_closed) {
-            (active.received, active.is_closed) = (received, is_closed);
-            let event = if is_closed { LegEvent::HalfClosed } else { LegEvent::Readable };
-            self.relay_event(now, id, event);
-        }
-        true
-    }
-
-    /// An ACK has arrived on a side.
-    pub(super) fn relay_acknowledged(&mut self, now: Time, side: Side, id: ConnectionId) {
-        let Some(key) = self.outbound(side, id) else { return };
-        let host = if side == Side::Server { &self.server } else { &self.mobile };
-        let Some(offset) = host.get(id).map(Endpoint::acknowledged_offset) else { return };
-        self.relay_event(now, key, LegEvent::Acknowledged(offset));
-    }
-
-    /// A notice has arrived on a side.
-    pub(super) fn relay_notice(
+    /// Passes an event to the relay of a connection, which may act on its inbound and its outbound
+    /// end.
+    pub(super) fn event(
         &mut self,
         now: Time,
-        side: Side,
-        id: ConnectionId,
-        notice: &Notice,
+        key: ConnectionId,
+        event: LegEvent,
+        [inbound, outbound]: [&mut Host; 2],
+        block: &mut [u8],
     ) {
-        let Some(key) = self.outbound(side, id) else { return };
-        match &mut self.relays {
-            Some(relays) if !relays.active.contains_key(&key) => {
-                relays.early.push_back((key, *notice));
-                if relays.early.len() > EARLY {
-                    relays.early.pop_front();
-                }
-            }
-            _ => self.relay_event(now, key, LegEvent::Notice(*notice)),
-        }
-    }
-
-    /// The end on a side was reset, or has given up.
-    pub(super) fn relay_reset(&mut self, now: Time, side: Side, id: ConnectionId) {
-        let Some(relays) = &self.relays else { return };
-        let leg = if side == relays.inbound { Leg::Inbound } else { Leg::Outbound };
-        let key = relays.key(side, id);
-        self.relay_event(now, key, LegEvent::Reset(leg));
-    }
-
-    /// The time that a relay has asked for has come.
-    pub(super) fn relay_timer(&mut self, now: Time, key: ConnectionId) {
-        self.relay_event(now, key, LegEvent::Timer);
-    }
-
-    /// The connection of the inbound end, if this is the outbound one.
-    fn outbound(&self, side: Side, id: ConnectionId) -> Option<ConnectionId> {
-        self.relays.as_ref().filter(|relays| relays.inbound != side).map(|_| mirrored(id))
-    }
-
-    fn relay_event(&mut self, now: Time, key: ConnectionId, event: LegEvent) {
-        let Some(relays) = &mut self.relays else { return };
-        let Some(active) = relays.active.get_mut(&key) else { return };
-        let (inbound, outbound) = match relays.inbound {
-            Side::Server => (&mut self.server, &mut self.mobile),
-            Side::Mobile => (&mut self.mobile, &mut self.server),
-        };
-        let block = &mut self.block;
-        let mut legs = Legs { now, inbound, outbound, key, block, wake: None };
+        let Some(active) = self.active.get_mut(&key) else { return };
+        let mut legs = TwoEnds { now, inbound, outbound, key, block, wake: None };
         active.relay.on_event(now, event, &mut legs);
         if let Some(at) = legs.wake {
-            relays.timers.remove(&(active.wake, key));
+            self.timers.remove(&(active.wake, key));
             active.wake = at.max(now);
-            relays.timers.insert((active.wake, key));
+            self.timers.insert((active.wake, key));
         }
     }
 }
 
 /// The two ends as a relay sees them.
-struct Legs<'a> {
+struct TwoEnds<'a> {
     now: Time,
     inbound: &'a mut Host,
     outbound: &'a mut Host,
@@ -210,7 +113,7 @@ struct Legs<'a> {
     wake: Option<Time>,
 }
 
-impl Legs<'_> {
+impl TwoEnds<'_> {
     fn outbound(&self) -> Option<&Endpoint> {
         self.outbound.get(mirrored(self.key))
     }
@@ -226,7 +129,7 @@ impl Legs<'_> {
     }
 }
 
-impl SplitConnection for Legs<'_> {
+impl SplitConnection for TwoEnds<'_> {
     fn capabilities(&self) -> Capabilities {
         Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
     }
