@@ -17,6 +17,10 @@ const OPENING: usize = 4096;
 const BLOCK: usize = 64 << 10;
 
 /// The two ends of each connection at a node, and what joins them. No I/O and no clock.
+#[allow(
+    clippy::field_scoped_visibility_modifiers,
+    reason = "the relays of connections are a file apart"
+)]
 pub struct Split {
     pub(super) server: Host,
     pub(super) mobile: Host,

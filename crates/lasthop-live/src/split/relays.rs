@@ -17,6 +17,10 @@ use super::side::{Side, mirrored};
 const REPORTED: usize = 100;
 
 /// The relays of a node.
+#[allow(
+    clippy::field_scoped_visibility_modifiers,
+    reason = "the relays of connections are a file apart"
+)]
 pub struct Relays {
     pub(super) choice: SchemeChoice,
     /// The side on which the data arrive.
