@@ -98,10 +98,12 @@ impl Case {
             down: LossConfig::None,
             up: LossConfig::None,
             outages: vec![],
+            mcs: None,
         };
         vec![Cell {
             name: "wlan".into(),
             mac: Mac::named(MacName::Dot11b),
+            wifi: None,
             stations: vec![station(1), station(2)],
         }]
     }

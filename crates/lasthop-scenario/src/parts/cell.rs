@@ -21,6 +21,7 @@ use lasthop_channel::link::cell::config::{CellConfig, Place, StationConfig};
 use lasthop_channel::link::cell::mac::{
     Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName,
 };
+use lasthop_channel::link::cell::wifi::{Wifi, WifiKeys};
 use lasthop_channel::link::impairment::Impairments;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
@@ -46,6 +47,9 @@ pub struct CellSpec {
     /// Medium access control.
     #[serde(flatten)]
     pub mac: MacKeys,
+    /// PHY and aggregation of 802.11n, 802.11ac and 802.11ax.
+    #[serde(flatten)]
+    pub wifi: WifiKeys,
     /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
     /// packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
@@ -105,6 +109,10 @@ pub struct StationSpec {
     /// Bytes added to each frame that it sends, besides those of the MAC. Default: 0 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Size>,
+    /// MCS of data to and from it ("802.11n" and its successors): a station that is far away has a
+    /// low one. Default: that of the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcs: Option<u32>,
     /// Spans in which the station neither receives nor is received.
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
@@ -115,6 +123,25 @@ impl CellSpec {
     /// Its name in messages.
     pub fn label(&self, i: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("cell {}", i + 1))
+    }
+
+    /// Settings of 802.11n and its successors; `None` for other cells.
+    fn wifi(&self) -> Option<Wifi> {
+        self.wifi.wifi(self.mac.mac.unwrap_or_default())
+    }
+
+    /// All values of the MAC. Those of 802.11n and its successors depend on the access category, and
+    /// the data rate is that of the fastest station.
+    fn all_mac(&self) -> Mac {
+        let mut mac = self.mac.mac();
+        let Some(wifi) = self.wifi() else { return mac };
+        let (_, cw_min, cw_max, _) = wifi.access_category.parameters();
+        mac.cw_min = self.mac.cw_min.unwrap_or(cw_min);
+        mac.cw_max = self.mac.cw_max.unwrap_or(cw_max.max(mac.cw_min));
+        mac.difs = mac.sifs + mac.slot * u64::from(wifi.aifsn);
+        let fastest = self.station.iter().filter_map(|s| s.mcs).chain([wifi.mcs]).max();
+        mac.data_rate = wifi.phy(fastest.unwrap_or(wifi.mcs)).rate();
+        mac
     }
 
     /// The access point, if it has one.
@@ -133,7 +160,8 @@ pub fn check(cells: &[CellSpec], tree: &Tree<'_>) -> Checked {
             return Err(tree.error(&at.at("name"), kind));
         }
         check_members(cell, &at, tree)?;
-        check_mac(&cell.mac, &at, tree)?;
+        check_wifi(cell, &at, tree)?;
+        check_mac(&cell.mac, &cell.all_mac(), &at, tree)?;
         check_air(&cell.queue, &cell.loss, &cell.down, &cell.up, &at, tree)?;
         check_stations(cell, &at, tree)?;
     }
@@ -204,12 +232,11 @@ fn check_air(
 }
 
 /// The keys of the MAC, in the order in which a file's first mistake is reported.
-fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
-    let mac = keys.mac();
-    check_times(&mac, at, tree)?;
-    check_attempts(&mac, at, tree)?;
-    check_access(&mac, at, tree)?;
-    check_window(&mac, keys.cw_max.is_some(), at, tree)?;
+fn check_mac(keys: &MacKeys, mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
+    check_times(mac, at, tree)?;
+    check_attempts(mac, at, tree)?;
+    check_access(mac, at, tree)?;
+    check_window(mac, keys.cw_max.is_some(), at, tree)?;
     if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
         let message = format!(
             "with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}",
@@ -219,6 +246,44 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
     }
     bytes_within(keys.overhead, 0..=MAX_PACKET, "overhead", at, tree)?;
     bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
+}
+
+/// The keys of 802.11n and its successors: only in their cells, and with values that the standard
+/// has.
+fn check_wifi(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    let conflict = |key: &str, message: &str| Err(tree.conflict(&at.at(key), message.to_string()));
+    let Some(wifi) = cell.wifi() else {
+        let message = "goes with mac = \"802.11n\", \"802.11ac\" or \"802.11ax\"";
+        if let Some(s) = cell.station.iter().position(|s| s.mcs.is_some()) {
+            return Err(tree.conflict(&at.at("station").at(s).at("mcs"), message.to_string()));
+        }
+        return cell.wifi.first().map_or(Ok(()), |key| conflict(key, message));
+    };
+    let keys = &cell.mac;
+    if keys.data_rate.is_some() {
+        return conflict("data_rate", "follows from width, streams, mcs and guard_interval");
+    }
+    if keys.preamble.is_some() {
+        return conflict("preamble", "is that of the standard");
+    }
+    if keys.difs.is_some() {
+        return conflict("difs", "write aifsn, the slots that follow sifs");
+    }
+    if keys.link_acks == Some(false) {
+        return conflict("link_acks", "every frame is acknowledged");
+    }
+    if keys.access == Some(Access::CsmaCa) {
+        return conflict("access", "\"csma-ca\" goes with mac = \"csma-lan\"");
+    }
+    if keys.after_collision == Some(AfterCollision::Ns2) {
+        return conflict("after_collision", "\"ns-2\" goes with mac = \"802.11b\"");
+    }
+    wifi.check().map_err(|(key, message)| tree.wrong(&at.at(key), message))?;
+    for (s, mcs) in cell.station.iter().enumerate().filter_map(|(s, t)| Some((s, t.mcs?))) {
+        let at = at.at("station").at(s).at("mcs");
+        wifi.phy(mcs).check().map_err(|(_, message)| tree.wrong(&at, message))?;
+    }
+    Ok(())
 }
 
 /// Rates, and the times before, between and after frames.
@@ -325,7 +390,14 @@ fn check_window(mac: &Mac, sets_max: bool, at: &Path, tree: &Tree<'_>) -> Checke
 
 /// Fills in the defaults of a cell; true if the queue was one of them.
 pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
-    cell.mac = cell.mac.mac().keys();
+    let mac = cell.all_mac().keys();
+    cell.mac = match cell.wifi() {
+        None => mac,
+        Some(wifi) => {
+            cell.wifi = wifi.keys();
+            MacKeys { data_rate: None, preamble: None, difs: None, ..mac }
+        }
+    };
     cell.loss.get_or_insert(LossConfig::None);
     let open = cell.queue.is_none();
     cell.queue.get_or_insert(QueueConfig::drop_tail(QueueLimit::Packets(packets)).into());
@@ -335,7 +407,8 @@ pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
 /// Adds a filled cell to the network.
 pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
     let stations = spec.members.iter().map(|name| station(network, spec, name)).collect();
-    network.cells.push(CellConfig { name: spec.label(i), mac: spec.mac.mac(), stations });
+    let (name, mac, wifi) = (spec.label(i), spec.all_mac(), spec.wifi());
+    network.cells.push(CellConfig { name, mac, wifi, stations });
 }
 
 /// Adds a one-way link for a pair of members.
@@ -385,6 +458,7 @@ fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
         down: loss(&own.down, general(&cell.down, receives)),
         up: loss(&own.up, general(&cell.up, is_station)),
         outages: own.outage.clone().unwrap_or_default(),
+        mcs: own.mcs,
     }
 }
 

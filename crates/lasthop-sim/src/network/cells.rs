@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use lasthop::framing::AnyFraming;
 use lasthop::link::Link;
 use lasthop::link::cell::config::CellConfig;
-use lasthop::link::cell::{Cell, Freight};
+use lasthop::link::cell::{AnyCell, Freight};
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Handle, Segment};
 use lasthop::units::{Duration, Time};
@@ -37,7 +37,7 @@ pub mod drop_reason {
 )]
 pub struct CellHost {
     /// The medium and its stations.
-    pub cell: Cell,
+    pub cell: AnyCell,
     pub(crate) source: Source,
     /// Its lane in the event queue.
     pub(crate) lane: Lane,
@@ -63,7 +63,7 @@ impl CellHost {
                 .iter()
                 .map(|s| network.nodes[usize::from(s.node)].name.clone())
                 .collect();
-            let cell = Cell::new(config, &names, seed, mss)?;
+            let cell = AnyCell::new(config, &names, seed, mss)?;
             let arrivals = source + network.cells.len() as Source;
             Ok(CellHost {
                 cell,

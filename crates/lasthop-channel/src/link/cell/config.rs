@@ -1,6 +1,7 @@
 //! Configuration of a cell.
 
 use super::mac::Mac;
+use super::wifi::Wifi;
 use crate::air::config::{LossConfig, OutageConfig};
 use crate::queue::QueueConfig;
 use lasthop_core::segment::NodeId;
@@ -12,6 +13,8 @@ pub struct CellConfig {
     pub name: String,
     /// Medium access control.
     pub mac: Mac,
+    /// Aggregation and PHY, of 802.11n, 802.11ac and 802.11ax.
+    pub wifi: Option<Wifi>,
     /// The members, an access point among them.
     pub stations: Vec<StationConfig>,
 }
@@ -31,6 +34,9 @@ pub struct StationConfig {
     pub up: LossConfig,
     /// Spans in which the station neither receives nor is received.
     pub outages: Vec<OutageConfig>,
+    /// MCS of data that it sends and of data to it, if it differs from that of the cell (802.11n
+    /// and its successors). Between the access point and a station the station's holds.
+    pub mcs: Option<u32>,
 }
 
 /// Position of a one-way link in a cell.

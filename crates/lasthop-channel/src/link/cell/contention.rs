@@ -319,6 +319,16 @@ impl Contention {
         }
     }
 
+    /// Something else than a station takes the medium at `now`; the stations subtract the slots that
+    /// have passed.
+    pub(super) fn occupy(&mut self, now: Time) {
+        self.taken = true;
+        let (wait, exchange) = (self.wait, self.exchange);
+        let number = self.start.number + 1;
+        // No station has waited since `NEVER`: the slots of each are counted.
+        self.start = Start { number, at: now, wait, exchange, since: Time::NEVER, slots: 0 };
+    }
+
     /// Station `i` has a frame and senses the medium, now or after its pause. True if it will be
     /// the next to start.
     fn look(&mut self, i: usize, now: Time) -> bool {

@@ -168,6 +168,7 @@ impl Head {
             received,
             arrives,
             arrived,
+            held: false,
             delivered,
             collided,
             crashed: self.crashed,

@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::phy::{Generation, LEGACY_PREAMBLE};
 use lasthop_core::units::{Duration, Rate, Size};
 
 /// The named kinds of cells.
@@ -20,12 +21,31 @@ pub enum MacName {
     /// sent once.
     #[serde(rename = "csma-lan")]
     CsmaLan,
+    /// 802.11n (HT): EDCA, aggregation and block acknowledgements at 5 GHz.
+    #[serde(rename = "802.11n")]
+    Dot11n,
+    /// 802.11ac (VHT), likewise.
+    #[serde(rename = "802.11ac")]
+    Dot11ac,
+    /// 802.11ax (HE, to one station at a time), likewise.
+    #[serde(rename = "802.11ax")]
+    Dot11ax,
 }
 
 impl MacName {
     /// True if one of the members is an access point.
     pub fn has_access_point(self) -> bool {
-        self == MacName::Dot11b
+        self != MacName::CsmaLan
+    }
+
+    /// Generation of the PHY, of the kinds that aggregate frames.
+    pub fn generation(self) -> Option<Generation> {
+        match self {
+            MacName::Dot11b | MacName::CsmaLan => None,
+            MacName::Dot11n => Some(Generation::Ht),
+            MacName::Dot11ac => Some(Generation::Vht),
+            MacName::Dot11ax => Some(Generation::He),
+        }
     }
 }
 
@@ -147,35 +167,43 @@ macro_rules! mac {
 }
 
 mac! {
-    /// Rate of data frames behind the preamble. Default: 11 Mbps ("csma-lan": 10 Mbps).
+    /// Rate of data frames behind the preamble. Default: 11 Mbps ("csma-lan": 10 Mbps). The rate
+    /// of "802.11n" and its successors follows from width, streams, mcs and guard_interval.
     data_rate: Rate,
-    /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps ("csma-lan": 10 Mbps).
+    /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps ("csma-lan": 10 Mbps). "802.11n" and its
+    /// successors: the highest of these rates, 6, 12 or 24 Mbps; a low MCS has a lower one. Default:
+    /// 24 Mbps.
     basic_rate: Rate,
     /// Preamble and header of the PHY before every frame: "long", "short" or a time. Default:
     /// "long" ("csma-lan": 19.2 us).
     preamble: Preamble,
-    /// MAC header, frame check sequence and LLC header, sent at the data rate. Default: 36 B.
+    /// MAC header, frame check sequence and LLC header, sent at the data rate. Default: 36 B
+    /// ("802.11n" and its successors: 38 B).
     overhead: Size,
     /// Maximum number of attempts per frame, the first one included; 1: no retransmission. Default:
     /// 7.
     attempts: u32,
-    /// Frames above this size (MAC header included) are preceded by RTS and CTS. Default: 2347 B,
-    /// larger than any frame.
+    /// Frames or aggregates above this size (MAC header included) are preceded by RTS and CTS.
+    /// Default: 2347 B, larger than any frame ("802.11n" and its successors: 7 MB).
     rts_threshold: Size,
     /// The receiver acknowledges each frame. Default: true ("csma-lan": false).
     link_acks: bool,
-    /// Slot. Default: 20 us.
+    /// Slot. Default: 20 us ("802.11n" and its successors: 9 us).
     slot: Duration,
-    /// Pause between a frame and its link ACK. Default: 10 us.
+    /// Pause between a frame and its link ACK. Default: 10 us ("802.11n" and its successors: 16
+    /// us).
     sifs: Duration,
-    /// Idle time before slots are counted. Default: 50 us.
+    /// Idle time before slots are counted. Default: 50 us. "802.11n" and its successors have sifs
+    /// and aifsn slots instead.
     difs: Duration,
     /// From the end of a frame to its arrival at its receiver's stack (propagation, processing), at
     /// most `difs`. Default: 0 s.
     delay: Duration,
-    /// Smallest contention window, in slots. Default: 31.
+    /// Smallest contention window, in slots. Default: 31 ("802.11n" and its successors: 15, with
+    /// access category "VI" 7, with "VO" 3).
     cw_min: u32,
-    /// Largest contention window, to which it doubles with each failed attempt. Default: 1023.
+    /// Largest contention window, to which it doubles with each failed attempt. Default: 1023
+    /// (access category "VI": 15, "VO": 7).
     cw_max: u32,
     /// A back-off is drawn from 0 to cw slots; if false, from 0 to cw - 1 (ns-2). Default: true.
     backoff_includes_cw: bool,
@@ -204,6 +232,27 @@ impl Mac {
                 basic_rate: Rate(10_000_000),
                 ..Mac::dot11b()
             },
+            MacName::Dot11n | MacName::Dot11ac | MacName::Dot11ax => Mac::ofdm(name),
+        }
+    }
+
+    /// 802.11n and its successors at 5 GHz (802.11-2020, table 17-21: slot, SIFS, windows). An MPDU
+    /// has a QoS header of 26 bytes, 8 bytes of LLC and SNAP and an FCS of 4 bytes. `difs` is the
+    /// AIFS of best effort, `data_rate` that of one stream at 20 MHz with MCS 7: the scenario
+    /// replaces both.
+    fn ofdm(name: MacName) -> Mac {
+        Mac {
+            mac: name,
+            data_rate: Rate(65_000_000),
+            basic_rate: Rate(24_000_000),
+            preamble: Preamble::Takes(LEGACY_PREAMBLE),
+            overhead: Size::Bytes(38),
+            rts_threshold: Size::Bytes(7_000_000),
+            slot: Duration::micros(9),
+            sifs: Duration::micros(16),
+            difs: Duration::micros(43),
+            cw_min: 15,
+            ..Mac::dot11b()
         }
     }
 
@@ -232,9 +281,9 @@ impl Mac {
 }
 
 /// Bytes of a link ACK and of a CTS (802.11, sections 7.2.1.2 and 7.2.1.3).
-const ACK_BYTES: u32 = 14;
+pub(super) const ACK_BYTES: u32 = 14;
 /// Bytes of an RTS (section 7.2.1.1).
-const RTS_BYTES: u32 = 20;
+pub(super) const RTS_BYTES: u32 = 20;
 /// EIFS assumes an ACK at the lowest rate (section 9.2.10).
 const LOWEST_RATE: Rate = Rate(1_000_000);
 /// ns-2 adds twice this, the longest propagation, to its ACK timeout.

@@ -18,13 +18,17 @@
 //!
 //! Source: IEEE 802.11-1999, section 9.2 (DCF); 802.11b-1999, section 18 (preambles and rates).
 
+pub mod aggregation;
 mod air;
+mod any;
 pub mod config;
 mod contention;
 mod exchange;
 mod head;
 pub mod mac;
+pub mod phy;
 mod report;
+pub mod wifi;
 
 use crate::queue::{AnyQueue, Frame, LinkFacts, Outcome, QueueDiscipline};
 use lasthop_core::framing::{Cut, Progress, Step};
@@ -37,6 +41,7 @@ use head::Head;
 use mac::{AfterCollision, Timing};
 use report::Exchanged;
 
+pub use any::AnyCell;
 pub use report::{Attempt, Delivery, End, Freight, Report};
 
 struct Station {
@@ -346,6 +351,7 @@ impl Cell {
             received: false,
             arrives: false,
             arrived: false,
+            held: false,
             delivered: false,
             collided: true,
             crashed: true,

@@ -40,9 +40,10 @@ use lasthop_core::units::{Duration, Time};
 ///     down: LossConfig::None,
 ///     up: LossConfig::None,
 ///     outages: vec![],
+///     mcs: None,
 /// };
 /// let mac = Mac::named(MacName::Dot11b);
-/// let config = CellConfig { name: "cell".into(), mac, stations: vec![station(0), station(1)] };
+/// let config = CellConfig { name: "cell".into(), mac, wifi: None, stations: vec![station(0), station(1)] };
 /// let names = ["ap".to_string(), "phone".to_string()];
 /// let mut cell = Cell::new(&config, &names, 1, 1000).unwrap();
 ///
@@ -73,6 +74,14 @@ pub enum Report {
     Started(Attempt),
     /// An attempt is over, at the end of its air time.
     Ended(Attempt, End),
+    /// A packet that was held in a reorder buffer goes up the stack. Its last attempt; only its
+    /// stations and its frame are set.
+    Released {
+        /// The packet.
+        attempt: Attempt,
+        /// The sender still has it, since no acknowledgement has arrived.
+        retained: bool,
+    },
 }
 
 /// The usual end of an attempt: a frame that is not fragmented arrives, and its sender knows.
@@ -93,6 +102,7 @@ impl Delivery {
             received: true,
             arrives: true,
             arrived: true,
+            held: false,
             delivered: true,
             collided: false,
             crashed: self.crashed,
@@ -125,6 +135,19 @@ pub struct Attempt {
     pub start: Time,
 }
 
+impl Attempt {
+    /// An attempt of an MPDU, for one of its packets.
+    pub(super) fn of_packet(
+        station: usize,
+        to: usize,
+        frame: Frame,
+        number: u32,
+        start: Time,
+    ) -> Attempt {
+        Attempt { station, to, frame, bytes: frame.bytes, number, start }
+    }
+}
+
 /// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
@@ -134,6 +157,8 @@ pub struct End {
     pub arrives: bool,
     /// It is complete there, with this attempt or an earlier one.
     pub arrived: bool,
+    /// It waits in the reorder buffer of the receiver; a report of its release follows.
+    pub held: bool,
     /// The sender considers it delivered: the link ACK has arrived, or there are none.
     pub delivered: bool,
     /// Another station sent at the same time.

@@ -45,6 +45,7 @@ fn station(node: u16) -> StationConfig {
         down: LossConfig::None,
         up: LossConfig::None,
         outages: vec![],
+        mcs: None,
     }
 }
 
@@ -57,7 +58,7 @@ fn mac() -> Mac {
 impl Bench {
     fn new(mac: Mac, stations: Vec<StationConfig>, seed: u64) -> Bench {
         let names: Vec<String> = (0..stations.len()).map(|i| format!("s{i}")).collect();
-        let config = CellConfig { name: "cell".into(), mac, stations };
+        let config = CellConfig { name: "cell".into(), mac, wifi: None, stations };
         let cell = Cell::new(&config, &names, seed, 1000).unwrap();
         Bench {
             cell,
@@ -111,6 +112,7 @@ fn a_frame_that_finds_the_medium_idle_goes_at_once_and_the_next_after_a_back_off
             received: true,
             arrives: true,
             arrived: true,
+            held: false,
             delivered: true,
             collided: false,
             crashed: false,
@@ -415,6 +417,7 @@ fn starts_are_announced_when_asked_for_and_change_nothing() {
                         starts.push(a);
                     }
                     Report::Ended(a, _) => ends.push(a),
+                    Report::Released { .. } => panic!("there is no reorder buffer"),
                 }
             }
         }

@@ -115,12 +115,10 @@ impl<P: Probe> Net<P> {
         match (end.arrives, end.last()) {
             (true, true) => Some((l, handle)),
             // The station retransmits its copy: the link ACK was lost.
-            (true, false) => {
-                self.probes.copy_retained(u64::from(segment.size));
-                Some((l, self.pool.copy(handle)))
-            }
+            (true, false) => Some((l, self.copy_from_station(handle))),
             (false, last) => {
-                if last {
+                // A frame in a reorder buffer is released later.
+                if last && !end.held {
                     if end.arrived {
                         self.probes.copy_released(u64::from(segment.size));
                     }
@@ -202,7 +200,20 @@ impl<P: Probe> Net<P> {
                 let (l, handle) = self.cell_attempt_ended(attempt, end)?;
                 self.frame_ended(c, l, handle)
             }
+            &Report::Released { ref attempt, retained } => {
+                let handle = attempt.frame.handle;
+                let l = self.hops[handle as usize] as usize;
+                let handle = if retained { self.copy_from_station(handle) } else { handle };
+                self.frame_ended(c, l, handle)
+            }
         }
+    }
+
+    /// The receiver's copy of a frame that its sender will retransmit, because it does not know that
+    /// the frame was received.
+    fn copy_from_station(&mut self, handle: Handle) -> Handle {
+        self.probes.copy_retained(u64::from(self.pool.get(handle).size));
+        self.pool.copy(handle)
     }
 
     /// A frame has been received: it arrives now, or after the cell's propagation delay.

@@ -21,6 +21,7 @@ pub fn station(node: u16) -> StationConfig {
         down: LossConfig::None,
         up: LossConfig::None,
         outages: vec![],
+        mcs: None,
     }
 }
 
@@ -63,7 +64,7 @@ pub fn wlan(
 ) -> Network {
     let wired = |a, b| Link { queue: packets(49), ..link(a, b, mbps(10.0), delay) };
     let members = (AP..=AP + stations).map(station).collect();
-    let cell = CellConfig { name: "wlan".into(), mac, stations: members };
+    let cell = CellConfig { name: "wlan".into(), mac, wifi: None, stations: members };
     with_cell([wired(0, AP), wired(AP, 0)], cell, flows, duration)
 }
 
@@ -153,7 +154,7 @@ fn any_station(conditions: Conditions) -> impl Strategy<Value = StationConfig> {
                 .into_iter()
                 .map(|(from, length, rule)| outage(from, length, rule))
                 .collect();
-            StationConfig { node: 0, queue, overhead, down, up, outages }
+            StationConfig { node: 0, queue, overhead, down, up, outages, mcs: None }
         })
 }
 
@@ -193,7 +194,7 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
                     }
                 };
                 let flows = flows.into_iter().enumerate().map(of_station).collect();
-                let cell = CellConfig { name: "wlan".into(), mac, stations };
+                let cell = CellConfig { name: "wlan".into(), mac, wifi: None, stations };
                 let mut net = with_cell(wired, cell, flows, ms(duration));
                 if conditions == Conditions::Passable {
                     net.duration = Duration::secs(1_000_000);

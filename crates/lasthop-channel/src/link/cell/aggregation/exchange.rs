@@ -1,0 +1,361 @@
+//! The ends of transmissions in a cell with aggregation: data, RTS, collisions, and what follows
+//! within a TXOP.
+
+use super::select::Content;
+use super::session::Session;
+use super::{AggregatingCell, Phase};
+use crate::link::cell::air::OnAir;
+use crate::link::cell::contention::Wait;
+use crate::link::cell::report::{Attempt, End, Freight, Report};
+use crate::queue::Outcome;
+use lasthop_core::agent::LinkEvent;
+use lasthop_core::framing::Step;
+use lasthop_core::units::{Duration, Time};
+
+/// How the attempts of a transmission have ended.
+#[derive(Clone, Copy)]
+struct Ending {
+    /// The originator has received the answer.
+    answered: bool,
+    collided: bool,
+    /// Time of the medium that they took together.
+    air_time: Duration,
+}
+
+impl AggregatingCell {
+    /// Ends the data of the only sender.
+    pub(super) fn end_data(
+        &mut self,
+        now: Time,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+    ) {
+        let &[i] = self.senders.as_slice() else { return };
+        let exchange = &self.stations[i].exchange;
+        let (s, content, answer) = (exchange.session, exchange.content, exchange.answer);
+        let to = self.stations[i].sessions[s].to;
+        let free = now + self.durations.sifs + answer;
+        let received = self.receive(now, (i, s, to), freight);
+        let answered = received && !self.loses_control((to, i), now + self.durations.sifs, free);
+        let air_time = self.use_medium(i, if received { free } else { now });
+        let gave_up =
+            self.end_mpdus((i, s), Ending { answered, collided: false, air_time }, reports);
+        let limit = self.attempts;
+        let session = &mut self.stations[i].sessions[s];
+        session.rts_failures = 0;
+        if content == Content::Request {
+            session.end_request(i, received, answered, limit, reports);
+        } else if answered || gave_up {
+            session.must_request = session.waits_in_vain();
+        }
+        session.trim();
+        self.after_data(now, (i, to), free, (received, answered));
+    }
+
+    /// Decides what the recipient receives: `received` says so of each MPDU. False if it receives
+    /// nothing.
+    fn receive(
+        &mut self,
+        now: Time,
+        (i, s, to): (usize, usize, usize),
+        freight: &impl Freight,
+    ) -> bool {
+        let AggregatingCell { stations, air, received, start, .. } = self;
+        let (session, exchange) = (&stations[i].sessions[s], &stations[i].exchange);
+        received.clear();
+        if exchange.content == Content::Request {
+            return !self.loses_control((i, to), self.start, now);
+        }
+        if !air.may_lose(i, to, false) {
+            received.resize(exchange.places.len(), true);
+            return true;
+        }
+        for &k in &exchange.places {
+            let mpdu = &session.window[k];
+            let frame = OnAir {
+                from: i,
+                to,
+                start: *start,
+                end: now,
+                bytes: mpdu.bytes,
+                control: false,
+                segment: freight.segment(mpdu.first.handle),
+            };
+            received.push(!air.lost(&frame));
+        }
+        received.contains(&true)
+    }
+
+    /// True if a control frame is lost.
+    fn loses_control(&mut self, (from, to): (usize, usize), start: Time, end: Time) -> bool {
+        let AggregatingCell { air, control, .. } = self;
+        let frame = OnAir { from, to, start, end, bytes: 32, control: true, segment: control };
+        air.may_lose(from, to, true) && air.lost(&frame)
+    }
+
+    /// Station `i` has used the medium up to `end`, since its last exchange in this TXOP or since it
+    /// won the medium.
+    fn use_medium(&mut self, i: usize, end: Time) -> Duration {
+        let used = self.air_time.busy(self.begun.max(self.air_time.until), end);
+        self.air_time.stations[i] = self.air_time.stations[i] + used;
+        self.stations[i].charge(used);
+        used
+    }
+
+    /// Ends the attempts of the MPDUs that station `i` has sent. True if one has been given up.
+    fn end_mpdus(
+        &mut self,
+        (i, s): (usize, usize),
+        how: Ending,
+        reports: &mut Vec<Report>,
+    ) -> bool {
+        let AggregatingCell { stations, received, attempts: limit, start, .. } = self;
+        let station = &mut stations[i];
+        let (session, places) = (&mut station.sessions[s], &station.exchange.places);
+        let total: u64 = places.iter().map(|&k| u64::from(session.window[k].bytes)).sum();
+        let (mut so_far, mut gave_up) = (0, false);
+        for (n, &k) in places.iter().enumerate() {
+            let is_head = session.is_head(k);
+            let mpdu = &mut session.window[k];
+            let before = how.air_time.0 * so_far / total;
+            so_far += u64::from(mpdu.bytes);
+            let arrives_now = received.get(n) == Some(&true) && !mpdu.received;
+            mpdu.received |= arrives_now;
+            let delivered = how.answered && mpdu.received;
+            let is_over = !delivered && mpdu.attempts >= *limit;
+            if !delivered {
+                mpdu.collided = how.collided;
+            }
+            let arrives = arrives_now && is_head;
+            let end = End {
+                received: received.get(n) == Some(&true),
+                arrives,
+                arrived: mpdu.received,
+                held: mpdu.received && !mpdu.passed && !arrives,
+                delivered,
+                collided: how.collided,
+                crashed: mpdu.collided,
+                step: match (delivered, is_over) {
+                    (true, _) => Step::Whole,
+                    (false, true) => Step::Over { begun: false },
+                    (false, false) => Step::More,
+                },
+                damaged_frames: (is_over && !mpdu.received && !how.collided)
+                    .then_some(LinkEvent::Damaged { header_readable: false }),
+                air_time: Duration(how.air_time.0 * so_far / total - before),
+            };
+            let (to, number) = (session.to, mpdu.attempts);
+            let attempt = |frame| Attempt::of_packet(i, to, frame, number, *start);
+            reports.push(Report::Ended(attempt(mpdu.first), end));
+            let end = End { air_time: Duration::ZERO, ..end };
+            reports.extend(mpdu.others.iter().map(|&f| Report::Ended(attempt(f), end)));
+            if delivered || is_over {
+                session.finish(k);
+            }
+            if arrives {
+                session.pass_head();
+                session.release(i, reports);
+            }
+            gave_up |= is_over;
+        }
+        gave_up
+    }
+
+    /// The medium after data: the TXOP goes on, or all wait.
+    fn after_data(
+        &mut self,
+        now: Time,
+        (i, to): (usize, usize),
+        free: Time,
+        (received, answered): (bool, bool),
+    ) {
+        let (sifs, aifs) = (self.durations.sifs, self.durations.aifs);
+        if answered && self.durations.txop_limit > Duration::ZERO {
+            (self.phase, self.start, self.end) = (Phase::Answer, now, free + sifs);
+            return;
+        }
+        self.contention.all_wait(Wait { busy_until: free, since: free + aifs });
+        if !received {
+            self.wait_unanswered(now, (i, to));
+        } else if !answered {
+            let since = free + self.durations.garbled;
+            self.contention.set_wait(i, Wait { busy_until: free, since });
+        } else if self.ns3 {
+            self.contention.set_wait(to, Wait { busy_until: now, since: free + aifs });
+        }
+        self.conclude(now, !answered);
+    }
+
+    /// The recipient has received nothing that it can answer.
+    fn wait_unanswered(&mut self, now: Time, (i, to): (usize, usize)) {
+        let wait = |since| Wait { busy_until: now, since };
+        self.contention.set_wait(to, wait(now + self.durations.garbled));
+        self.contention.set_wait(i, wait(now + self.durations.unanswered));
+    }
+
+    /// SIFS after an answer within a TXOP: the next exchange begins, or a CF-End frees the medium
+    /// (802.11-2020, 10.23.2.10).
+    pub(super) fn continue_txop(
+        &mut self,
+        now: Time,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let &[i] = self.senders.as_slice() else { return };
+        let left = self.durations.txop_limit.saturating_sub(now - self.begun);
+        if self.stations[i].has_work() {
+            let s = self.stations[i].next_session(self.scheduling, self.window);
+            if self.select(now, i, s, Some(left), outcomes) {
+                let data = self.stations[i].exchange.data;
+                // The first exchange has protected the TXOP.
+                self.stations[i].exchange.rts = None;
+                (self.phase, self.start, self.end) = (Phase::Data, now, now + data);
+                self.announce_starts(i, reports);
+                return;
+            }
+        }
+        let cf_end = self.durations.cf_end;
+        let free = if cf_end <= left {
+            self.use_medium(i, now + cf_end);
+            now + cf_end
+        } else {
+            self.air_time.until
+        };
+        self.contention.all_wait(Wait { busy_until: free, since: free + self.durations.aifs });
+        self.conclude(now, false);
+    }
+
+    /// Ends the RTS of the only sender: the data follow, or the RTS is sent again.
+    pub(super) fn end_rts(&mut self, now: Time, reports: &mut Vec<Report>) {
+        let &[i] = self.senders.as_slice() else { return };
+        let exchange = &self.stations[i].exchange;
+        let (s, data) = (exchange.session, exchange.data);
+        let session = &self.stations[i].sessions[s];
+        let (to, cts, sifs) = (session.to, self.durations.of(session.mcs).cts, self.durations.sifs);
+        let free = now + sifs + cts;
+        let received = !self.loses_control((i, to), self.start, now);
+        if received && !self.loses_control((to, i), now + sifs, free) {
+            (self.phase, self.start, self.end) = (Phase::Data, free + sifs, free + sifs + data);
+            self.announce_starts(i, reports);
+            return;
+        }
+        self.use_medium(i, if received { free } else { now });
+        self.fail_rts((i, s), false, reports);
+        let since = free + self.durations.aifs;
+        self.contention.all_wait(Wait { busy_until: free, since });
+        if received {
+            let since = free + self.durations.garbled;
+            self.contention.set_wait(i, Wait { busy_until: free, since });
+        } else {
+            self.wait_unanswered(now, (i, to));
+        }
+        self.conclude(now, true);
+    }
+
+    /// An RTS has not been answered. The attempts of the data have not taken place, unless that was
+    /// the last RTS: then the data are given up.
+    fn fail_rts(&mut self, (i, s): (usize, usize), collided: bool, reports: &mut Vec<Report>) {
+        let limit = self.attempts;
+        let station = &mut self.stations[i];
+        let session = &mut station.sessions[s];
+        session.rts_failures += 1;
+        if session.rts_failures < limit {
+            for &k in &station.exchange.places {
+                session.window[k].attempts -= 1;
+            }
+            return;
+        }
+        session.rts_failures = 0;
+        for &k in &station.exchange.places {
+            session.window[k].attempts = limit;
+        }
+        self.received.clear();
+        let ending = Ending { answered: false, collided, air_time: Duration::ZERO };
+        self.end_mpdus((i, s), ending, reports);
+        let session = &mut self.stations[i].sessions[s];
+        session.must_request = session.waits_in_vain();
+        session.trim();
+    }
+
+    /// Ends a collision: nothing is received.
+    #[inline(never)]
+    pub(super) fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
+        let wait = |since| Wait { busy_until: now, since };
+        self.contention.all_wait(wait(now + self.durations.garbled));
+        let longest = self.air_time.busy(self.start, now);
+        self.air_time.collisions = self.air_time.collisions + longest;
+        let senders = std::mem::take(&mut self.senders);
+        let mut charged = Duration::ZERO;
+        for &i in &senders {
+            let exchange = &self.stations[i].exchange;
+            let (s, first, rts) = (exchange.session, exchange.first(), exchange.rts.is_some());
+            let end = self.start + first;
+            let since = (end + self.durations.unanswered).max(now + self.durations.aifs);
+            self.contention.set_wait(i, wait(since));
+            self.stations[i].charge(first);
+            // In the accounts of the links, one of the longest transmissions counts the whole time.
+            let air_time = if first == longest && charged == Duration::ZERO {
+                longest
+            } else {
+                Duration::ZERO
+            };
+            charged = charged + air_time;
+            if rts {
+                self.fail_rts((i, s), true, reports);
+                continue;
+            }
+            let to = self.stations[i].sessions[s].to;
+            // The channel's chains and draws advance with every attempt, also with a collision.
+            self.receive(now, (i, s, to), freight);
+            self.received.clear();
+            let ending = Ending { answered: false, collided: true, air_time };
+            let gave_up = self.end_mpdus((i, s), ending, reports);
+            let (limit, content) = (self.attempts, self.stations[i].exchange.content);
+            let session = &mut self.stations[i].sessions[s];
+            if content == Content::Request {
+                session.end_request(i, false, false, limit, reports);
+            } else if gave_up {
+                session.must_request = session.waits_in_vain();
+            }
+            session.trim();
+        }
+        self.senders = senders;
+        self.conclude(now, true);
+    }
+}
+
+impl Session {
+    /// The recipient delivers what is at its head.
+    #[inline]
+    fn release(&mut self, station: usize, reports: &mut Vec<Report>) {
+        while let Some(mpdu) = self.deliverable() {
+            let released = |frame| Report::Released {
+                attempt: Attempt::of_packet(station, self.to, frame, mpdu.attempts, Time::ZERO),
+                retained: !mpdu.finished,
+            };
+            reports.extend(mpdu.frames().map(released));
+            self.pass_head();
+        }
+    }
+
+    /// Ends a BlockAckReq that the recipient has received or not.
+    fn end_request(
+        &mut self,
+        station: usize,
+        received: bool,
+        answered: bool,
+        limit: u32,
+        reports: &mut Vec<Report>,
+    ) {
+        if received {
+            self.release(station, reports);
+            while self.skip_head() {
+                self.release(station, reports);
+            }
+        }
+        self.requests += 1;
+        if answered || self.requests >= limit {
+            (self.must_request, self.requests) = (false, 0);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! A cell of 802.11n, 802.11ac or 802.11ax: EDCA, A-MPDU and A-MSDU, block acknowledgements.
+//!
+//! As in other cells, all stations receive all others, without propagation delay, and `contention`
+//! decides which station sends next. A station that has won the medium chooses its receiver and the
+//! MPDUs of the aggregate when it starts to send (`select`). At the end of the data it is decided
+//! which MPDUs the receiver has (`exchange`); the answer that follows is part of the wait before
+//! the next start. Each pair of stations has a session (`session`): sequence numbers, the window of
+//! the originator and the reorder buffer of the recipient, from which packets go up the stack in
+//! order. An MPDU that is not acknowledged is sent again, up to the number of attempts of the cell.
+//! After an MPDU has been given up, a BlockAckReq moves the recipient's window.
+//!
+//! Not modelled: two access categories in one station, multi-user transmissions, power save, and
+//! management frames other than beacons.
+//!
+//! Source: IEEE 802.11-2020, 10.23.2 (EDCA), 10.11 (A-MSDU), 10.12 (A-MPDU), 10.25 (block ack).
+
+mod durations;
+mod exchange;
+mod select;
+mod session;
+mod stations;
+#[cfg(test)]
+mod tests;
+
+use super::air::Air;
+use super::config::CellConfig;
+use super::contention::{Contention, Wait};
+use super::mac::{Access, Mac};
+use super::report::{Attempt, Freight, Report};
+use super::wifi::Scheduling;
+use crate::queue::{Frame, Outcome};
+use lasthop_core::segment::Segment;
+use lasthop_core::units::{Duration, Rate, Time};
+
+use durations::Durations;
+use stations::Station;
+
+/// What is being transmitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing.
+    Idle,
+    /// The RTS of the only sender.
+    Rts,
+    /// Data: of one sender, or in a collision the first frames of several.
+    Data,
+    /// The answer to an exchange, within a TXOP of the sender.
+    Answer,
+    /// A beacon.
+    Beacon,
+}
+
+/// Shares of time on the medium since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AirTime {
+    /// Exchanges of each station: RTS, CTS, data, answers, pauses between them, CF-End.
+    pub stations: Vec<Duration>,
+    /// Collisions.
+    pub collisions: Duration,
+    /// Beacons.
+    pub beacons: Duration,
+    /// Nobody sends: back-off, interframe spaces before it, ACK timeouts, no traffic.
+    pub idle: Duration,
+    /// End of the last of these spans.
+    pub until: Time,
+}
+
+impl AirTime {
+    /// Sum of all shares, which equals `until`.
+    pub fn sum(&self) -> Duration {
+        let busy = self.stations.iter().fold(Duration::ZERO, |sum, &d| sum + d);
+        busy + self.collisions + self.beacons + self.idle
+    }
+
+    /// The medium was idle up to `from` and is then busy up to `to`. Returns the busy time.
+    fn busy(&mut self, from: Time, to: Time) -> Duration {
+        self.idle = self.idle + (from - self.until);
+        self.until = to;
+        to - from
+    }
+}
+
+/// A cell with aggregation.
+pub struct AggregatingCell {
+    durations: Durations,
+    attempts: u32,
+    rts_threshold: u64,
+    ampdu: u64,
+    amsdu: u32,
+    /// MPDUs in the window of a session; without aggregates 1.
+    window: usize,
+    scheduling: Scheduling,
+    ns3: bool,
+    overhead: u32,
+    full_frame: u32,
+    air: Air,
+    contention: Contention,
+    stations: Vec<Station>,
+    phase: Phase,
+    senders: Vec<usize>,
+    /// Start and end of the current transmission; the next start.
+    start: Time,
+    end: Time,
+    /// Start of the exchange or TXOP.
+    begun: Time,
+    /// Time when the next start was decided.
+    settled: Time,
+    announces: u32,
+    beacon_interval: Duration,
+    next_beacon: Time,
+    air_time: AirTime,
+    /// Stands for the content of control frames.
+    control: Segment,
+    /// Which of the MPDUs that end now are received.
+    received: Vec<bool>,
+}
+
+impl AggregatingCell {
+    /// An idle cell; the arguments are those of [`Cell::new`](super::Cell::new). `None` if the
+    /// configuration has no settings of 802.11n or its successors.
+    ///
+    /// # Errors
+    ///
+    /// The message of the loss model that refuses its settings.
+    pub fn new(
+        config: &CellConfig,
+        names: &[String],
+        seed: u64,
+        mss: u32,
+    ) -> Result<Option<AggregatingCell>, String> {
+        let (Some(durations), Some(wifi)) = (Durations::new(config), &config.wifi) else {
+            return Ok(None);
+        };
+        let overhead = config.mac.overhead.bytes(1) as u32;
+        let full_frame = mss + 40 + overhead;
+        let names: Vec<String> = names.iter().map(|n| format!("{} {n}", config.name)).collect();
+        let mac = Mac { difs: durations.aifs, ..config.mac.clone() };
+        let (ampdu, amsdu) = (wifi.ampdu.bytes(1), wifi.amsdu.bytes(1) as u32);
+        let beacons = wifi.beacon_interval > Duration::ZERO;
+        Ok(Some(AggregatingCell {
+            attempts: mac.attempts.max(1),
+            rts_threshold: mac.rts_threshold.bytes(1),
+            ampdu,
+            amsdu: durations.most_amsdu(amsdu, ampdu),
+            window: if ampdu > 0 { wifi.block_ack_window as usize } else { 1 },
+            scheduling: wifi.scheduling,
+            ns3: mac.access == Access::Ns3,
+            overhead,
+            full_frame,
+            air: Air::new(config, &names, seed, mss)?,
+            contention: Contention::new(&mac, seed, &names),
+            stations: Station::all(config, wifi, &names, seed, full_frame),
+            phase: Phase::Idle,
+            senders: Vec::with_capacity(names.len()),
+            start: Time::NEVER,
+            end: Time::NEVER,
+            begun: Time::ZERO,
+            settled: Time::ZERO,
+            announces: u32::MAX,
+            beacon_interval: wifi.beacon_interval,
+            next_beacon: if beacons { Time::ZERO + wifi.beacon_interval } else { Time::NEVER },
+            air_time: AirTime { stations: vec![Duration::ZERO; names.len()], ..AirTime::default() },
+            control: Segment::default(),
+            received: Vec::new(),
+            durations,
+        }))
+    }
+
+    /// Requests a report at the start of each attempt from number `first` on.
+    pub fn announce(&mut self, first: u32) {
+        self.announces = self.announces.min(first);
+    }
+
+    /// Time of the next event (`NEVER` if there is none), and its trigger time.
+    #[inline]
+    pub fn next_event(&self) -> (Time, Time) {
+        match self.phase {
+            Phase::Idle if self.next_beacon < self.start => (self.next_beacon, self.settled),
+            Phase::Idle => (self.start, self.settled),
+            _ => (self.end, self.start),
+        }
+    }
+
+    /// Frames waiting and bytes waiting at a station, and whether a full-sized frame would be
+    /// refused.
+    pub fn queue(&self, station: usize) -> (u64, u64, bool) {
+        self.stations.get(station).map_or((0, 0, false), |s| s.queue(self.full_frame))
+    }
+
+    /// Shares of time on the medium.
+    pub fn air_time(&self) -> &AirTime {
+        &self.air_time
+    }
+
+    /// Capacity for one pair of stations if no other station sends, aggregates are as long as
+    /// allowed and each is answered by as many ACKs of 40 bytes (TCP): bit/s of full-sized frames.
+    pub fn rate_of_pair(&self) -> Rate {
+        let times = self.durations.of(self.stations.first().map_or(0, |s| s.mcs));
+        let subframe = |bytes: u32| u64::from(bytes).next_multiple_of(4) + durations::DELIMITER;
+        let limit = times.phy.most_bytes(self.durations.ppdu_limit).min(self.ampdu);
+        let packets = (limit / subframe(self.full_frame)).clamp(1, self.window as u64);
+        let exchange = |bytes: u32| {
+            let psdu = if packets > 1 { packets * subframe(bytes) } else { u64::from(bytes) };
+            let answer = if packets > 1 { times.block_ack } else { times.ack };
+            let access = self.durations.aifs + self.contention.mean_backoff();
+            access + times.phy.ppdu(psdu) + self.durations.sifs + answer
+        };
+        let cycle = exchange(self.full_frame) + exchange(self.overhead + 40);
+        Rate((packets as f64 * f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
+    }
+
+    /// Enqueues a frame at a station. True if the next event changes.
+    #[inline]
+    pub fn offer(
+        &mut self,
+        now: Time,
+        station: usize,
+        frame: Frame,
+        freight: &impl Freight,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        let to = freight.receiver(station, frame.handle);
+        let Some(s) = self.stations.get_mut(station) else { return false };
+        if !s.offer(now, to, frame, outcomes) || s.ready {
+            return false;
+        }
+        s.ready = true;
+        if self.contention.ready(station, now) {
+            self.settle(now);
+            return true;
+        }
+        false
+    }
+
+    /// Determines the next start, as far as known now.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        self.settled = now;
+        self.start = self.contention.next();
+    }
+
+    /// Processes the event of `next_event`; `reports` and `outcomes` must be empty.
+    pub fn fire(
+        &mut self,
+        now: Time,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        match self.phase {
+            Phase::Idle if self.next_beacon < self.start => self.begin_beacon(now),
+            Phase::Idle => self.begin(now, reports, outcomes),
+            Phase::Rts => self.end_rts(now, reports),
+            Phase::Data if self.senders.len() > 1 => self.collide(now, freight, reports),
+            Phase::Data => self.end_data(now, freight, reports),
+            Phase::Answer => self.continue_txop(now, reports, outcomes),
+            Phase::Beacon => {
+                let since = now + self.durations.aifs;
+                self.contention.all_wait(Wait { busy_until: now, since });
+                self.conclude(now, false);
+            }
+        }
+    }
+
+    /// The stations whose back-off has ended choose what to send, and start.
+    fn begin(&mut self, now: Time, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
+        self.senders.clear();
+        self.contention.begin(&mut self.senders);
+        (self.start, self.begun) = (now, now);
+        let mut longest = Duration::ZERO;
+        for k in 0..self.senders.len() {
+            let i = self.senders[k];
+            let s = self.stations[i].next_session(self.scheduling, self.window);
+            self.select(now, i, s, None, outcomes);
+            longest = longest.max(self.stations[i].exchange.first());
+            if self.stations[i].exchange.rts.is_none() {
+                self.announce_starts(i, reports);
+            }
+        }
+        self.end = now + longest;
+        let reserves = |&i: &usize| self.stations[i].exchange.rts.is_some();
+        let alone = self.senders.len() == 1;
+        self.phase =
+            if alone && self.senders.iter().all(reserves) { Phase::Rts } else { Phase::Data };
+    }
+
+    fn announce_starts(&self, i: usize, reports: &mut Vec<Report>) {
+        if self.announces == u32::MAX {
+            return;
+        }
+        let station = &self.stations[i];
+        let session = &station.sessions[station.exchange.session];
+        for &k in &station.exchange.places {
+            let mpdu = &session.window[k];
+            if mpdu.attempts >= self.announces {
+                let started = |frame| {
+                    Report::Started(Attempt::of_packet(
+                        i,
+                        session.to,
+                        frame,
+                        mpdu.attempts,
+                        self.start,
+                    ))
+                };
+                reports.extend(mpdu.frames().map(started));
+            }
+        }
+    }
+
+    fn begin_beacon(&mut self, now: Time) {
+        self.senders.clear();
+        self.contention.occupy(now);
+        (self.phase, self.start, self.end) = (Phase::Beacon, now, now + self.durations.beacon);
+        self.air_time.beacons = self.air_time.beacons + self.air_time.busy(now, self.end);
+        while self.next_beacon <= self.end {
+            self.next_beacon += self.beacon_interval;
+        }
+    }
+
+    /// The medium becomes free. `failed`: the senders have not been answered.
+    fn conclude(&mut self, now: Time, failed: bool) {
+        self.phase = Phase::Idle;
+        for k in 0..self.senders.len() {
+            let i = self.senders[k];
+            let station = &mut self.stations[i];
+            station.ready = station.has_work();
+            let retry = failed && station.has_retry();
+            self.contention.concluded(i, retry, station.ready);
+        }
+        self.contention.release();
+        self.settle(now);
+    }
+}

@@ -1,0 +1,235 @@
+//! What a station sends in an exchange: the MPDUs of an aggregate.
+//!
+//! Source: IEEE 802.11-2020, 10.12 (A-MPDU operation), 10.11 (A-MSDU operation), 10.23.2.9 (TXOP
+//! limits).
+
+use super::AggregatingCell;
+use super::durations::DELIMITER;
+use super::session::Mpdu;
+use crate::queue::Outcome;
+use lasthop_core::units::{Duration, Time};
+
+/// QoS header and frame check sequence, the part of an MPDU that an A-MSDU has once.
+const HEADER_BYTES: u32 = 30;
+/// Header of a packet in an A-MSDU (9.3.2.2.2).
+const SUBFRAME_HEADER: u32 = 14;
+
+/// What a station sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Nothing.
+    #[default]
+    None,
+    /// A BlockAckReq.
+    Request,
+    /// One MPDU, answered by an ACK.
+    Single,
+    /// An A-MPDU, answered by a block acknowledgement.
+    Aggregate,
+}
+
+/// An exchange of one station.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exchange {
+    /// Index of the session at the station.
+    pub session: usize,
+    pub content: Content,
+    /// Places of the MPDUs in the window of the session.
+    pub places: Vec<usize>,
+    /// Duration of the data, of the answer, and of the RTS before, if there is one.
+    pub data: Duration,
+    pub answer: Duration,
+    pub rts: Option<Duration>,
+}
+
+impl Exchange {
+    /// Duration of the first transmission.
+    pub(super) fn first(&self) -> Duration {
+        self.rts.unwrap_or(self.data)
+    }
+}
+
+/// The length of an aggregate so far, and its limits.
+struct Room {
+    count: usize,
+    bytes: u64,
+    most_bytes: u64,
+}
+
+impl Room {
+    /// Adds an MPDU, if it fits.
+    fn add(&mut self, mpdu: u32) -> bool {
+        let bytes = self.bytes.next_multiple_of(4) + DELIMITER + u64::from(mpdu);
+        let fits = bytes <= self.most_bytes;
+        if fits {
+            (self.bytes, self.count) = (bytes, self.count + 1);
+        }
+        fits
+    }
+}
+
+impl AggregatingCell {
+    /// Chooses what station `i` sends in session `s`, within `limit` (answer included) if that is
+    /// not the first exchange after it has won the medium. Returns false if nothing fits.
+    pub(super) fn select(
+        &mut self,
+        now: Time,
+        i: usize,
+        s: usize,
+        limit: Option<Duration>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        let (sifs, txop) = (self.durations.sifs, self.durations.txop_limit);
+        let times = *self.durations.of(self.stations[i].sessions[s].mcs);
+        let must_request = self.stations[i].sessions[s].must_request;
+        let exchange = &mut self.stations[i].exchange;
+        exchange.places.clear();
+        (exchange.session, exchange.rts) = (s, None);
+        if must_request {
+            (exchange.content, exchange.data) = (Content::Request, times.request);
+            exchange.answer = times.block_ack;
+            let whole = times.request + sifs + times.block_ack;
+            return limit.is_none_or(|limit| whole <= limit);
+        }
+        let is_first = limit.is_none();
+        let limit = limit.or((txop > Duration::ZERO).then_some(txop));
+        let left =
+            |answer: Duration| limit.map_or(Duration::MAX, |l| l.saturating_sub(sifs + answer));
+        let single_limit = times.phy.most_bytes(left(times.ack).min(self.durations.ppdu_limit));
+        let most = times.phy.most_bytes(left(times.block_ack).min(self.durations.ppdu_limit));
+        let most_bytes = if self.window > 1 { most.min(self.ampdu) } else { 0 };
+        let mut room = Room { count: 0, bytes: 0, most_bytes };
+        self.add_retries(i, s, &mut room);
+        self.add_new(now, i, s, single_limit, is_first, &mut room, outcomes);
+        self.finish_selection(i, s, room.bytes, (single_limit, is_first))
+    }
+
+    /// Adds the MPDUs that have failed before.
+    fn add_retries(&mut self, i: usize, s: usize, room: &mut Room) {
+        let station = &mut self.stations[i];
+        let places = &mut station.exchange.places;
+        for k in station.sessions[s].unfinished() {
+            let fits = room.add(station.sessions[s].window[k].bytes);
+            if !fits && !places.is_empty() {
+                return;
+            }
+            places.push(k);
+            if !fits || room.count >= self.window {
+                return;
+            }
+        }
+    }
+
+    /// Adds new MPDUs, as far as the window and the limits have room.
+    #[allow(clippy::too_many_arguments, reason = "the limits of one selection")]
+    fn add_new(
+        &mut self,
+        now: Time,
+        i: usize,
+        s: usize,
+        single_limit: u64,
+        is_first: bool,
+        room: &mut Room,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let (window, amsdu) = (self.window, self.amsdu);
+        let station = &mut self.stations[i];
+        let (session, places) = (&mut station.sessions[s], &mut station.exchange.places);
+        while room.count < window
+            && (places.is_empty() || room.count == places.len())
+            && let Some(frame) = session.next_frame(window)
+        {
+            // The first MPDU must fit alone, others in the aggregate. What does not fit in a TXOP
+            // that is only limited is sent in one that has just begun.
+            let alone = self.durations.single(frame.bytes) <= single_limit || is_first;
+            let fits = room.add(frame.bytes);
+            if !fits && (!places.is_empty() || !alone) {
+                return;
+            }
+            let Some(first) = session.take_frame(now, outcomes) else { return };
+            let mut mpdu = Mpdu::new(first);
+            while amsdu > 0
+                && let Some(next) = session.next_frame(window)
+                && let Some(bytes) = mpdu.with(next.bytes, amsdu)
+            {
+                let grown = if fits {
+                    let whole = room.bytes + u64::from(bytes - mpdu.bytes);
+                    let grows = whole <= room.most_bytes;
+                    room.bytes = if grows { whole } else { room.bytes };
+                    grows
+                } else {
+                    self.durations.single(bytes) <= single_limit
+                };
+                if !grown {
+                    break;
+                }
+                mpdu.bytes = bytes;
+                mpdu.others.extend(session.take_frame(now, outcomes));
+            }
+            places.push(session.window.len());
+            session.window.push_back(mpdu);
+            if !fits {
+                return;
+            }
+        }
+    }
+
+    /// Completes the exchange with these MPDUs. Returns false if it does not fit.
+    fn finish_selection(
+        &mut self,
+        i: usize,
+        s: usize,
+        bytes: u64,
+        (single_limit, is_first): (u64, bool),
+    ) -> bool {
+        let station = &mut self.stations[i];
+        let (session, exchange) = (&mut station.sessions[s], &mut station.exchange);
+        let times = self.durations.of(session.mcs);
+        let psdu = match *exchange.places {
+            [] => return false,
+            [only] => {
+                (exchange.content, exchange.answer) = (Content::Single, times.ack);
+                let psdu = self.durations.single(session.window[only].bytes);
+                if psdu > single_limit && !is_first {
+                    return false;
+                }
+                psdu
+            }
+            _ => {
+                (exchange.content, exchange.answer) = (Content::Aggregate, times.block_ack);
+                bytes
+            }
+        };
+        exchange.data = times.phy.ppdu(psdu);
+        exchange.rts = (psdu > self.rts_threshold).then_some(times.rts);
+        for &k in &exchange.places {
+            session.window[k].attempts += 1;
+        }
+        true
+    }
+}
+
+impl Mpdu {
+    fn new(first: crate::queue::Frame) -> Mpdu {
+        Mpdu {
+            first,
+            others: Vec::new(),
+            bytes: first.bytes,
+            attempts: 0,
+            received: false,
+            passed: false,
+            finished: false,
+            collided: false,
+        }
+    }
+
+    /// Its length with another packet, if an A-MSDU of at most `most` bytes has room for it. All
+    /// packets but the last are padded to a multiple of 4 bytes.
+    fn with(&self, packet: u32, most: u32) -> Option<u32> {
+        let subframe = |frame: u32| SUBFRAME_HEADER + frame.saturating_sub(HEADER_BYTES);
+        let so_far =
+            if self.others.is_empty() { subframe(self.bytes) } else { self.bytes - HEADER_BYTES };
+        let whole = so_far.next_multiple_of(4) + subframe(packet);
+        (whole <= most).then_some(HEADER_BYTES + whole)
+    }
+}

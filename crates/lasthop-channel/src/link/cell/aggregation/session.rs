@@ -1,0 +1,207 @@
+//! A block acknowledgement session: the MPDUs from one station to another, with the originator's
+//! transmit window and the recipient's reorder buffer.
+//!
+//! Both ends are one record, since the cell decides what each of them receives. An MPDU is removed
+//! when the originator has finished it (acknowledged or given up) and the recipient has passed it
+//! (delivered to the stack, or skipped because it will not come).
+//!
+//! Source: IEEE 802.11-2020, 10.25.6 (HT-immediate block ack: 10.25.6.3 scoreboard, 10.25.6.6
+//! receive reordering buffer control, 10.25.6.7 originator's behaviour).
+
+use std::collections::VecDeque;
+
+use crate::queue::{AnyQueue, Frame, Outcome, QueueDiscipline};
+use lasthop_core::units::Time;
+
+/// One MPDU: one packet, or several in an A-MSDU.
+#[derive(Clone, Debug)]
+pub(super) struct Mpdu {
+    pub first: Frame,
+    /// The other packets of the A-MSDU.
+    pub others: Vec<Frame>,
+    /// Length, MAC header and frame check sequence included.
+    pub bytes: u32,
+    /// Attempts so far, the current one included.
+    pub attempts: u32,
+    /// The recipient has it.
+    pub received: bool,
+    /// The recipient has delivered it to its stack, or skipped it.
+    pub passed: bool,
+    /// The originator has it acknowledged, or has given it up.
+    pub finished: bool,
+    /// The last attempt that failed was a collision.
+    pub collided: bool,
+}
+
+impl Mpdu {
+    pub(super) fn frames(&self) -> impl Iterator<Item = Frame> + '_ {
+        std::iter::once(self.first).chain(self.others.iter().copied())
+    }
+}
+
+/// A session.
+pub(super) struct Session {
+    /// The recipient.
+    pub to: usize,
+    /// MCS of data in this direction.
+    pub mcs: usize,
+    pub queue: AnyQueue,
+    /// The frame that will be sent next; it counts towards no limit.
+    pub staged: Option<Frame>,
+    /// MPDUs that have a sequence number, in order.
+    pub window: VecDeque<Mpdu>,
+    /// Place in the window of the first MPDU that the originator has not finished.
+    pub start: usize,
+    /// Place of the first MPDU that the recipient has not passed.
+    pub head: usize,
+    /// The recipient must be told that MPDUs before `start` will not come (a BlockAckReq), and
+    /// how often that has been tried.
+    pub must_request: bool,
+    pub requests: u32,
+    /// RTS frames that have failed in sequence.
+    pub rts_failures: u32,
+    /// Air time that it may still use in its turn, nanoseconds.
+    pub deficit: i64,
+}
+
+impl Session {
+    pub(super) fn new(to: usize, mcs: usize, queue: AnyQueue) -> Session {
+        Session {
+            to,
+            mcs,
+            queue,
+            staged: None,
+            window: VecDeque::new(),
+            start: 0,
+            head: 0,
+            must_request: false,
+            requests: 0,
+            rts_failures: 0,
+            deficit: 0,
+        }
+    }
+
+    /// Frames and bytes that wait in its queue.
+    pub(super) fn load(&self) -> (u64, u64) {
+        let load = self.queue.load();
+        (load.packets, load.bytes)
+    }
+
+    /// True if a frame that arrives must wait behind another one.
+    #[inline]
+    pub(super) fn is_busy(&self) -> bool {
+        self.staged.is_some()
+    }
+
+    /// True if the queue has room for a frame that must wait.
+    pub(super) fn has_room(&self, bytes: u32) -> bool {
+        self.queue.has_room(bytes)
+    }
+
+    /// A frame arrives. True if it is the next one to be sent.
+    #[inline]
+    pub(super) fn offer(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
+        if self.staged.is_some() {
+            self.queue.enqueue(now, frame, outcomes);
+            return false;
+        }
+        if self.queue.pass(now, frame, outcomes) {
+            self.staged = Some(frame);
+        }
+        self.staged.is_some()
+    }
+
+    /// The new frame that is to be sent next, if the window has a place for it.
+    #[inline]
+    pub(super) fn next_frame(&self, places: usize) -> Option<&Frame> {
+        self.staged.as_ref().filter(|_| self.window.len() < self.start + places)
+    }
+
+    /// Takes that frame; the next one leaves the queue.
+    #[inline]
+    pub(super) fn take_frame(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        let frame = self.staged.take();
+        self.staged = self.queue.dequeue(now, outcomes);
+        frame
+    }
+
+    /// Places of the MPDUs that the originator has not finished.
+    #[inline]
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = usize> + '_ {
+        (self.start..self.window.len()).filter(|&k| !self.window[k].finished)
+    }
+
+    /// Arrival time of the frame that has waited longest and can be sent; `None` if there is
+    /// nothing to send.
+    pub(super) fn oldest(&self, places: usize) -> Option<Time> {
+        if self.must_request {
+            return Some(Time::ZERO);
+        }
+        let retry = self.window.get(self.start).map(|m| m.first.at);
+        retry.or_else(|| self.next_frame(places).map(|f| f.at))
+    }
+
+    /// True if there is something to send.
+    #[inline]
+    pub(super) fn has_work(&self) -> bool {
+        self.must_request || self.start < self.window.len() || self.staged.is_some()
+    }
+
+    /// The originator has finished the MPDU at this place.
+    #[inline]
+    pub(super) fn finish(&mut self, k: usize) {
+        self.window[k].finished = true;
+        while self.window.get(self.start).is_some_and(|m| m.finished) {
+            self.start += 1;
+        }
+    }
+
+    /// True if the recipient waits for the MPDU at this place.
+    #[inline]
+    pub(super) fn is_head(&self, k: usize) -> bool {
+        k == self.head
+    }
+
+    /// The recipient has passed the MPDU at its head.
+    #[inline]
+    pub(super) fn pass_head(&mut self) {
+        if let Some(m) = self.window.get_mut(self.head) {
+            m.passed = true;
+            self.head += 1;
+        }
+    }
+
+    /// The MPDU at the recipient's head, if it has been received and can be delivered.
+    #[inline]
+    pub(super) fn deliverable(&self) -> Option<&Mpdu> {
+        self.window.get(self.head).filter(|m| m.received)
+    }
+
+    /// True if the originator has given up an MPDU for which the recipient waits.
+    pub(super) fn waits_in_vain(&self) -> bool {
+        // All that it can deliver has been delivered.
+        self.head < self.start
+    }
+
+    /// After a BlockAckReq with the first unfinished MPDU as its start: true if the MPDU at the
+    /// head lies before that and is skipped.
+    pub(super) fn skip_head(&mut self) -> bool {
+        let skips =
+            self.head < self.start && self.window.get(self.head).is_some_and(|m| !m.received);
+        if skips {
+            self.pass_head();
+        }
+        skips
+    }
+
+    /// Removes the MPDUs with which both ends are done.
+    #[inline]
+    pub(super) fn trim(&mut self) {
+        let done = self.start.min(self.head);
+        if done > 0 {
+            self.window.drain(..done);
+            self.start -= done;
+            self.head -= done;
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The stations of a cell with aggregation: their sessions, and which of them is next.
+
+use super::select::Exchange;
+use super::session::Session;
+use crate::link::cell::config::{CellConfig, StationConfig};
+use crate::link::cell::wifi::{Scheduling, Wifi};
+use crate::queue::{Frame, LinkFacts, Outcome, QueueConfig};
+use lasthop_core::units::{Duration, QueueLimit, Rate, Time};
+
+/// Air time that a receiver gets in one turn, nanoseconds (mac80211's weight of 256, in
+/// microseconds).
+const QUANTUM: i64 = 256_000;
+/// No session yet.
+const NONE: u32 = u32::MAX;
+
+/// A station.
+pub(super) struct Station {
+    pub sessions: Vec<Session>,
+    /// Index of the session with each receiver.
+    pub by_receiver: Vec<u32>,
+    /// It takes part in the contention.
+    pub ready: bool,
+    /// What it sends or has sent last.
+    pub exchange: Exchange,
+    /// Its MCS, and those of the others.
+    pub mcs: usize,
+    pub own_mcs: Option<u32>,
+    pub all_mcs: std::sync::Arc<[Option<u32>]>,
+    /// The limit that holds for all its queues together.
+    pub shared_limit: Option<QueueLimit>,
+    pub make: MakeQueue,
+}
+
+/// What its queues are made from.
+pub(super) struct MakeQueue {
+    config: QueueConfig,
+    name: String,
+    seed: u64,
+    rate: Rate,
+    full_frame: u32,
+}
+
+impl Station {
+    pub(super) fn all(
+        config: &CellConfig,
+        wifi: &Wifi,
+        names: &[String],
+        seed: u64,
+        full_frame: u32,
+    ) -> Vec<Station> {
+        let all_mcs: std::sync::Arc<[Option<u32>]> =
+            config.stations.iter().map(|s| s.mcs).collect();
+        let station = |(station, name): (&StationConfig, &String)| {
+            let shares = wifi.scheduling == Scheduling::Fifo && station.queue.is_drop_tail();
+            let shared_limit = station.queue.limit.filter(|_| shares);
+            let own = QueueConfig { limit: None, ..station.queue.clone() };
+            Station {
+                sessions: Vec::new(),
+                by_receiver: Vec::new(),
+                ready: false,
+                exchange: Exchange::default(),
+                mcs: station.mcs.unwrap_or(wifi.mcs) as usize,
+                own_mcs: station.mcs,
+                all_mcs: std::sync::Arc::clone(&all_mcs),
+                shared_limit,
+                make: MakeQueue {
+                    config: if shares { own } else { station.queue.clone() },
+                    name: name.clone(),
+                    seed,
+                    rate: wifi.phy(wifi.mcs).rate(),
+                    full_frame,
+                },
+            }
+        };
+        config.stations.iter().zip(names).map(station).collect()
+    }
+
+    /// The session with a receiver.
+    fn session(&mut self, to: usize) -> usize {
+        if let Some(&s) = self.by_receiver.get(to).filter(|&&s| s != NONE) {
+            return s as usize;
+        }
+        self.open_session(to)
+    }
+
+    #[cold]
+    fn open_session(&mut self, to: usize) -> usize {
+        let s = self.sessions.len();
+        if self.by_receiver.len() <= to {
+            self.by_receiver.resize(to + 1, NONE);
+        }
+        self.by_receiver[to] = s as u32;
+        let MakeQueue { config, name, seed, rate, full_frame } = &self.make;
+        let name = format!("{name} to {to}");
+        let queue = config.build(&LinkFacts {
+            name: &name,
+            seed: *seed,
+            rate: *rate,
+            full_frame: *full_frame,
+        });
+        // The station's own MCS holds between it and the access point.
+        let theirs = self.all_mcs.get(to).copied().flatten();
+        let mcs = self.own_mcs.or(theirs).map_or(self.mcs, |m| m as usize);
+        self.sessions.push(Session::new(to, mcs, queue));
+        s
+    }
+
+    /// Frames and bytes that wait, and whether a full-sized frame would be refused.
+    pub(super) fn queue(&self, full_frame: u32) -> (u64, u64, bool) {
+        let (packets, bytes) = self.load();
+        let full = match self.shared_limit {
+            Some(_) => self.refuses(full_frame),
+            None => {
+                !self.sessions.is_empty() && self.sessions.iter().all(|s| !s.has_room(full_frame))
+            }
+        };
+        (packets, bytes, full && self.sessions.iter().any(Session::is_busy))
+    }
+
+    fn load(&self) -> (u64, u64) {
+        let loads = self.sessions.iter().map(Session::load);
+        loads.fold((0, 0), |sum, load| (sum.0 + load.0, sum.1 + load.1))
+    }
+
+    /// True if the shared limit has no room for a frame that must wait.
+    fn refuses(&self, bytes: u32) -> bool {
+        match self.shared_limit {
+            None => false,
+            Some(QueueLimit::Packets(n)) => self.load().0 >= n,
+            Some(QueueLimit::Bytes(n)) => self.load().1 + u64::from(bytes) > n,
+        }
+    }
+
+    /// A frame for a receiver arrives. True if it is the next one of its session.
+    #[inline]
+    pub(super) fn offer(
+        &mut self,
+        now: Time,
+        to: usize,
+        frame: Frame,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        let s = self.session(to);
+        if self.sessions[s].is_busy() && self.refuses(frame.bytes) {
+            frame.drop(crate::queue::drop_reason::FULL, outcomes);
+            return false;
+        }
+        self.sessions[s].offer(now, frame, outcomes)
+    }
+
+    /// True if it has something to send.
+    #[inline]
+    pub(super) fn has_work(&self) -> bool {
+        self.sessions.iter().any(Session::has_work)
+    }
+
+    /// True if it has to send again what it has sent last.
+    pub(super) fn has_retry(&self) -> bool {
+        let session = self.sessions.get(self.exchange.session);
+        session.is_some_and(|s| s.must_request || s.unfinished().next().is_some())
+    }
+
+    /// The session whose turn it is; there is one with something to send.
+    pub(super) fn next_session(&mut self, scheduling: Scheduling, window: usize) -> usize {
+        if self.sessions.len() == 1 {
+            return 0;
+        }
+        if scheduling == Scheduling::Airtime {
+            return self.next_by_airtime();
+        }
+        let times = self.sessions.iter().map(|s| s.oldest(window));
+        let waiting = times.enumerate().filter_map(|(s, at)| Some((at?, s)));
+        waiting.min().map_or(0, |(_, s)| s)
+    }
+
+    /// Deficit round-robin: the session of the last turn goes on as long as it has air time left.
+    fn next_by_airtime(&mut self) -> usize {
+        let n = self.sessions.len();
+        let mut s = self.exchange.session % n;
+        if !self.sessions.iter().any(Session::has_work) {
+            return 0;
+        }
+        loop {
+            let session = &mut self.sessions[s];
+            if session.has_work() {
+                if session.deficit > 0 {
+                    return s;
+                }
+                session.deficit += QUANTUM;
+            } else {
+                // A receiver without traffic collects no credit and pays no debt.
+                session.deficit = 0;
+            }
+            s = (s + 1) % n;
+        }
+    }
+
+    /// Charges air time to the session of the last exchange.
+    #[inline]
+    pub(super) fn charge(&mut self, time: Duration) {
+        if let Some(session) = self.sessions.get_mut(self.exchange.session) {
+            session.deficit -= time.0 as i64;
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Cells with aggregation against closed forms; the tests fill the queues of the stations.
+
+use super::*;
+use crate::air::config::LossConfig;
+use crate::air::loss::Scripted;
+use crate::link::cell::config::StationConfig;
+use crate::link::cell::mac::{AfterCollision, MacName};
+use crate::link::cell::phy::{Generation, Width};
+use crate::link::cell::report::End;
+use crate::link::cell::wifi::{AccessCategory, Wifi};
+use crate::queue::QueueConfig;
+use lasthop_core::framing::Step;
+use lasthop_core::segment::{Flags, Handle};
+use lasthop_core::units::{QueueLimit, Share, Size};
+
+/// All frames go to station 0, those of station 0 to station 1. All handles have the same segment.
+struct ToFirst(Segment);
+
+impl Freight for ToFirst {
+    fn segment(&self, _: Handle) -> &Segment {
+        &self.0
+    }
+    fn receiver(&self, station: usize, _: Handle) -> usize {
+        usize::from(station == 0)
+    }
+}
+
+fn station(node: u16) -> StationConfig {
+    StationConfig {
+        node,
+        queue: QueueConfig::drop_tail(QueueLimit::Packets(1_000)),
+        overhead: 0,
+        down: LossConfig::None,
+        up: LossConfig::None,
+        outages: vec![],
+        mcs: None,
+    }
+}
+
+fn wifi(generation: Generation) -> Wifi {
+    let wifi = Wifi::new(generation, AccessCategory::BestEffort);
+    Wifi { width: Width::Mhz20, beacon_interval: Duration::ZERO, ..wifi }
+}
+
+fn mac() -> Mac {
+    Mac::named(MacName::Dot11n)
+}
+
+struct Bench {
+    cell: AggregatingCell,
+    freight: ToFirst,
+    outcomes: Vec<Outcome>,
+    next: Handle,
+    bytes: u32,
+    /// Packets that have gone up the stack, with their sender, and all ends of attempts.
+    delivered: Vec<(usize, Handle)>,
+    ended: Vec<(Attempt, End)>,
+}
+
+impl Bench {
+    /// Frames have `bytes` bytes, MAC header included.
+    fn new(mac: Mac, wifi: Wifi, stations: Vec<StationConfig>, bytes: u32) -> Bench {
+        let names: Vec<String> = (0..stations.len()).map(|i| format!("s{i}")).collect();
+        let config = CellConfig { name: "cell".into(), mac, wifi: Some(wifi), stations };
+        let cell = AggregatingCell::new(&config, &names, 1, 1460).unwrap().unwrap();
+        Bench {
+            cell,
+            freight: ToFirst(Segment { len: 1472, size: 1500, ..Segment::default() }),
+            outcomes: vec![],
+            next: 0,
+            bytes,
+            delivered: vec![],
+            ended: vec![],
+        }
+    }
+
+    fn offer(&mut self, at: Time, station: usize) {
+        let (handle, bytes) = (self.next, self.bytes);
+        self.next += 1;
+        let frame = Frame { handle, bytes, flow: 0, flags: Flags::NONE, at };
+        self.cell.offer(at, station, frame, &self.freight, &mut self.outcomes);
+    }
+
+    /// Processes the next event; returns its time.
+    fn step(&mut self) -> Option<Time> {
+        let at = self.cell.next_event().0;
+        if at == Time::NEVER {
+            return None;
+        }
+        let mut reports = vec![];
+        self.cell.fire(at, &self.freight, &mut reports, &mut self.outcomes);
+        for report in reports {
+            match report {
+                Report::Started(_) => {}
+                Report::Ended(attempt, end) => {
+                    if end.arrives {
+                        self.delivered.push((attempt.station, attempt.frame.handle));
+                    }
+                    self.ended.push((attempt, end));
+                }
+                Report::Released { attempt, .. } => {
+                    self.delivered.push((attempt.station, attempt.frame.handle));
+                }
+            }
+        }
+        Some(at)
+    }
+
+    fn run(&mut self) {
+        while self.step().is_some() {}
+    }
+
+    /// Stations from `first` on always have `backlog` frames. Returns the throughput of packets of
+    /// `payload` bytes after a warm-up of 0.2 s, Mbit/s.
+    fn saturated(&mut self, first: usize, backlog: u64, payload: u32, seconds: u64) -> f64 {
+        let stations = self.cell.stations.len();
+        let fill = |b: &mut Bench, at: Time| {
+            for i in first..stations {
+                for _ in b.cell.queue(i).0..backlog {
+                    b.offer(at, i);
+                }
+            }
+        };
+        fill(self, Time::ZERO);
+        let warm = Time::ZERO + Duration::millis(200);
+        let end = warm + Duration::secs(seconds);
+        let mut before = 0;
+        while let Some(at) = self.step().filter(|&at| at < end) {
+            if at < warm {
+                before = self.delivered.len();
+            }
+            fill(self, at);
+        }
+        let packets = (self.delivered.len() - before) as f64;
+        assert_eq!(self.cell.air_time.sum(), self.cell.air_time.until - Time::ZERO);
+        packets * f64::from(payload) * 8.0 / seconds as f64 / 1e6
+    }
+}
+
+fn assert_within(value: f64, expected: f64, share: f64, of: &str) {
+    assert!((value / expected - 1.0).abs() < share, "{of}: {value} instead of {expected}");
+}
+
+/// Microseconds of the parts of an exchange at 65 Mbit/s: HT preamble and symbols, the answer at 24
+/// Mbit/s.
+fn ht_cycle(psdu: u64, answer: u64) -> f64 {
+    let symbols = (16 + 8 * psdu + 6).div_ceil(260);
+    let backoff = 7.5 * 9.0;
+    43.0 + backoff + 36.0 + 4.0 * symbols as f64 + 16.0 + answer as f64
+}
+
+#[test]
+fn one_sender_has_the_throughput_of_the_closed_form() {
+    let throughput = |wifi: Wifi| {
+        let mut b = Bench::new(mac(), wifi, vec![station(0), station(1)], 1538);
+        b.saturated(1, 200, 1472, 10)
+    };
+    let ht = wifi(Generation::Ht);
+    // 28 subframes of 1544 bytes fit into 5.484 ms.
+    let aggregated = 28.0 * 1472.0 * 8.0 / ht_cycle(28 * 1544 - 2, 32);
+    assert_within(throughput(ht.clone()), aggregated, 0.005, "A-MPDU");
+    let single = Wifi { ampdu: Size::Bytes(0), ..ht.clone() };
+    assert_within(throughput(single.clone()), 1472.0 * 8.0 / ht_cycle(1538, 28), 0.005, "single");
+    // Five packets of 1524 bytes, subframe header included, in an A-MSDU.
+    let amsdu = Wifi { amsdu: Size::Bytes(7935), ..single };
+    let closed = 5.0 * 1472.0 * 8.0 / ht_cycle(30 + 5 * 1524 - 2, 28);
+    assert_within(throughput(amsdu), closed, 0.005, "A-MSDU");
+    // Ten MPDUs of two packets.
+    let both = Wifi { ampdu: Size::Bytes(32_768), amsdu: Size::Bytes(3839), ..ht };
+    let closed = 20.0 * 1472.0 * 8.0 / ht_cycle(10 * 3080 - 2, 32);
+    assert_within(throughput(both), closed, 0.005, "A-MPDU of A-MSDUs");
+}
+
+#[test]
+fn vht_and_he_have_the_throughput_of_the_closed_form() {
+    for (generation, mcs, window) in [(Generation::Vht, 8, 64.0), (Generation::He, 11, 256.0)] {
+        let wifi = Wifi { width: Width::Mhz80, streams: 2, mcs, ..wifi(generation) };
+        let phy = wifi.phy(mcs);
+        let most = (phy.most_bytes(wifi.ppdu_limit) / 1544) as f64;
+        let count = f64::min(window, most);
+        let bitmap = if window > 64.0 { 48.0 } else { 32.0 };
+        let data = phy.ppdu(count as u64 * 1544 - 2).as_secs() * 1e6;
+        let answer = 20.0
+            + 4.0
+                * ((22.0 + 8.0 * (24.0 + if window > 64.0 { 32.0 } else { 8.0 })) / 96.0_f64)
+                    .ceil();
+        assert!(answer <= bitmap);
+        let closed = count * 1472.0 * 8.0 / (43.0 + 67.5 + data + 16.0 + answer);
+        let mut b = Bench::new(mac(), wifi, vec![station(0), station(1)], 1538);
+        assert_within(b.saturated(1, 600, 1472, 4), closed, 0.01, &format!("{generation:?}"));
+    }
+}
+
+/// Saturation throughput of `n` stations by Bianchi's model (IEEE JSAC 18(3), 2000), Mbit/s, with
+/// the durations of a success and of a collision in microseconds, the interframe space after it
+/// included. As in the standard, a station that draws a back-off of 0 sends before all others,
+/// whose counters are at least 1 (Tinnirello, Bianchi and Xiao, IEEE Trans. Veh. Technol. 59(3),
+/// 2010).
+fn bianchi(n: f64, bits: f64, success: f64, collision: f64) -> f64 {
+    let windows: Vec<f64> = (0..=6).map(|i| 16.0 * f64::powi(2.0, i)).collect();
+    let next = |i: usize| windows[(i + 1).min(6)];
+    // Attempts by stage at collision probability p; attempts per slot; the share of colliding
+    // stations whose next draw is 0.
+    let chain = |p: f64| {
+        let mut at = vec![1.0];
+        for i in 0..6 {
+            at.push(at[i] * p * (1.0 - 1.0 / next(i)));
+        }
+        at[6] /= 1.0 - p * (1.0 - 1.0 / windows[6]);
+        let attempts: f64 = at.iter().sum();
+        let slots: f64 = at.iter().zip(&windows).map(|(a, w)| a * w / 2.0).sum();
+        let zeros: f64 = at.iter().enumerate().map(|(i, a)| a / next(i)).sum();
+        (attempts / slots, zeros / attempts)
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..100 {
+        let tau: f64 = (low + high) / 2.0;
+        let (reached, _) = chain(1.0 - (1.0 - tau).powf(n - 1.0));
+        if reached > tau {
+            low = tau;
+        } else {
+            high = tau;
+        }
+    }
+    let tau: f64 = low;
+    let (_, zeros) = chain(1.0 - (1.0 - tau).powf(n - 1.0));
+    let any = 1.0 - (1.0 - tau).powf(n);
+    let one = n * tau * (1.0 - tau).powf(n - 1.0);
+    let successes = (one + (n * tau - one) * zeros) / (1.0 - 1.0 / windows[0]);
+    let time = 9.0 + successes * success + (any - one) * collision;
+    successes * bits / time
+}
+
+#[test]
+fn saturated_stations_have_the_throughput_of_bianchis_model() {
+    let mac = Mac { attempts: 1_000_000, after_collision: AfterCollision::Difs, ..mac() };
+    for (ampdu, packets, answer) in [(0, 1.0, 28.0), (8 * 1544, 8.0, 40.0)] {
+        let wifi = Wifi { mcs: 11, aifsn: 2, ampdu: Size::Bytes(ampdu), ..wifi(Generation::He) };
+        let psdu = if ampdu > 0 { 8 * 1544 - 2 } else { 1538 + 4 };
+        let data = wifi.phy(11).ppdu(psdu).as_secs() * 1e6;
+        for n in [5, 10, 25] {
+            let stations = (0..=n).map(station).collect();
+            let mut b = Bench::new(mac.clone(), wifi.clone(), stations, 1538);
+            let success = data + 16.0 + answer + 34.0;
+            let model = bianchi(f64::from(n), packets * 12_000.0, success, data + 34.0);
+            let measured = b.saturated(1, 20, 1500, 10);
+            assert_within(measured, model, 0.01, &format!("{n} stations, {packets} packets"));
+        }
+    }
+}
+
+#[test]
+fn a_lost_mpdu_delays_what_follows_it_and_is_sent_again() {
+    let lossy = StationConfig {
+        up: LossConfig::Scripted(Scripted {
+            data: vec!["1:3".into()],
+            acks: vec![],
+            damaged: false,
+        }),
+        ..station(1)
+    };
+    let mut b = Bench::new(mac(), wifi(Generation::Ht), vec![station(0), lossy], 1538);
+    // The first frame finds the medium idle and goes alone, the others as an aggregate.
+    for _ in 0..6 {
+        b.offer(Time::ZERO, 1);
+    }
+    b.run();
+    let order: Vec<Handle> = b.delivered.iter().map(|d| d.1).collect();
+    assert_eq!(order, [0, 1, 2, 3, 4, 5]);
+    let failed: Vec<(Handle, u32)> = b
+        .ended
+        .iter()
+        .filter(|(_, e)| e.step == Step::More)
+        .map(|(a, _)| (a.frame.handle, a.number))
+        .collect();
+    assert_eq!(failed.len(), 1);
+    assert!(b.ended.iter().any(|(_, e)| e.held));
+}
+
+#[test]
+fn no_packet_is_lost_before_the_retry_limit_and_the_order_is_kept() {
+    for (rate, attempts) in [(0.1, 7), (0.5, 3), (0.9, 2)] {
+        let lossy = |i| StationConfig {
+            up: LossConfig::uniform(Share(rate)),
+            queue: QueueConfig::UNLIMITED,
+            ..station(i)
+        };
+        let mac = Mac { attempts, ..mac() };
+        let stations = vec![station(0), lossy(1), lossy(2), lossy(3)];
+        let mut b = Bench::new(mac, wifi(Generation::Ht), stations, 1538);
+        for k in 0..3_000_u64 {
+            b.offer(Time::ZERO, 1 + (k % 3) as usize);
+        }
+        b.run();
+        let lost: Vec<_> = b.ended.iter().filter(|(_, e)| e.loses()).collect();
+        assert!(lost.iter().all(|(a, _)| a.number == attempts));
+        assert_eq!(lost.len() + b.delivered.len(), 3_000, "{rate}");
+        for i in 1..4 {
+            let of: Vec<_> = b.delivered.iter().filter(|d| d.0 == i).map(|d| d.1).collect();
+            assert!(of.is_sorted(), "{rate} {i}");
+        }
+    }
+}
+
+#[test]
+fn the_share_of_lost_packets_is_that_of_independent_attempts() {
+    let lossy = StationConfig {
+        up: LossConfig::uniform(Share(0.5)),
+        queue: QueueConfig::UNLIMITED,
+        ..station(1)
+    };
+    let mac = Mac { attempts: 3, ..mac() };
+    let mut b = Bench::new(mac, wifi(Generation::Ht), vec![station(0), lossy], 1538);
+    (0..20_000).for_each(|_| b.offer(Time::ZERO, 1));
+    b.run();
+    let lost = b.ended.iter().filter(|(_, e)| e.loses()).count();
+    assert_eq!(lost + b.delivered.len(), 20_000);
+    assert_within(lost as f64, 20_000.0 / 8.0, 0.06, "lost packets");
+    let attempts = b.ended.len() as f64;
+    assert_within(attempts, 20_000.0 * 1.75, 0.02, "attempts");
+}

@@ -1,0 +1,96 @@
+//! A cell of any kind.
+
+use super::aggregation::AggregatingCell;
+use super::config::CellConfig;
+use super::{Cell, Delivery, Freight, Report};
+use crate::queue::{Frame, Outcome};
+use lasthop_core::units::{Rate, Time};
+
+/// A cell of any kind; the methods are those of [`Cell`].
+#[allow(clippy::large_enum_variant, reason = "there are few cells, and the usual one is at hand")]
+pub enum AnyCell {
+    /// Frame by frame: 802.11b, or a LAN.
+    Plain(Cell),
+    /// With aggregation: 802.11n, 802.11ac, 802.11ax.
+    Aggregating(Box<AggregatingCell>),
+}
+
+macro_rules! either {
+    ($self:expr, $cell:ident => $call:expr) => {
+        match $self {
+            AnyCell::Plain($cell) => $call,
+            AnyCell::Aggregating($cell) => $call,
+        }
+    };
+}
+
+impl AnyCell {
+    /// An idle cell, see [`Cell::new`].
+    ///
+    /// # Errors
+    ///
+    /// The message of the loss model that refuses its settings.
+    pub fn new(
+        config: &CellConfig,
+        names: &[String],
+        seed: u64,
+        mss: u32,
+    ) -> Result<AnyCell, String> {
+        Ok(match AggregatingCell::new(config, names, seed, mss)? {
+            Some(cell) => AnyCell::Aggregating(Box::new(cell)),
+            None => AnyCell::Plain(Cell::new(config, names, seed, mss)?),
+        })
+    }
+
+    /// See [`Cell::announce`].
+    pub fn announce(&mut self, first: u32) {
+        either!(self, cell => cell.announce(first));
+    }
+
+    /// See [`Cell::next_event`].
+    #[inline]
+    pub fn next_event(&self) -> (Time, Time) {
+        either!(self, cell => cell.next_event())
+    }
+
+    /// See [`Cell::queue`].
+    pub fn queue(&self, station: usize) -> (u64, u64, bool) {
+        either!(self, cell => cell.queue(station))
+    }
+
+    /// See [`Cell::rate_of_pair`].
+    pub fn rate_of_pair(&self) -> Rate {
+        either!(self, cell => cell.rate_of_pair())
+    }
+
+    /// See [`Cell::offer`].
+    #[inline]
+    pub fn offer(
+        &mut self,
+        now: Time,
+        station: usize,
+        frame: Frame,
+        freight: &impl Freight,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        either!(self, cell => cell.offer(now, station, frame, freight, outcomes))
+    }
+
+    /// See [`Cell::fire`]. A cell with aggregation has reports only.
+    #[inline]
+    pub fn fire(
+        &mut self,
+        now: Time,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Option<Delivery> {
+        match self {
+            AnyCell::Plain(cell) => cell.fire(now, freight, reports, outcomes),
+            AnyCell::Aggregating(cell) => {
+                cell.fire(now, freight, reports, outcomes);
+                None
+            }
+        }
+    }
+}
