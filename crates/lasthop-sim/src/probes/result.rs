@@ -48,8 +48,36 @@ pub struct RunResult {
     /// Handovers that took place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handovers: Vec<HandoverResult>,
+    /// Air time in cells of 802.11n and its successors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<CellResult>,
     /// Confusion matrix of the schemes' classifiers; `null` where there is none.
     pub classifier: Option<Classifier>,
+}
+
+/// Air time in a cell of 802.11n, 802.11ac or 802.11ax over the whole simulated time. The shares
+/// add up to it, except for what is in progress at its end.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct CellResult {
+    /// Name of the cell.
+    pub name: String,
+    /// Exchanges of each station that won the medium alone.
+    pub stations: Vec<StationAirTime>,
+    /// Collisions, seconds.
+    pub collisions_s: f64,
+    /// Beacons, seconds.
+    pub beacons_s: f64,
+    /// Nobody sends, seconds: interframe spaces, back-off, timeouts, no traffic.
+    pub idle_s: f64,
+}
+
+/// Air time of a station.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct StationAirTime {
+    /// Name of the node.
+    pub station: String,
+    /// Its exchanges: RTS, CTS, data, answers and the pauses between them, seconds.
+    pub air_time_s: f64,
 }
 
 /// A handover that took place.

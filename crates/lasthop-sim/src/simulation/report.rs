@@ -1,13 +1,15 @@
 //! Assembles the result of a run.
 
+use lasthop::link::cell::config::{CellConfig, StationConfig};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::sender::SenderCounters;
-use lasthop::units::Time;
+use lasthop::units::{Duration, Time};
 use serde_json::Map;
 
 use crate::events::Observer;
 use crate::hosts::flow::FlowHost;
 use crate::hosts::handover::HandoverHost;
+use crate::network::cells::CellHost;
 use crate::probes::calls::CallStats;
 use crate::probes::ground_truth::{Confusion, GroundTruthCounts};
 use crate::probes::result::*;
@@ -36,6 +38,7 @@ impl<R: Observer> Simulation<R> {
             traffic_bits: self.net.probes.traffic(self.bytes_in_transit()),
             clicks: self.clicks(network),
             handovers: self.handover_results(network),
+            cells: self.cell_results(network),
             classifier: self.classifier(network),
         }
     }
@@ -217,6 +220,27 @@ impl<R: Observer> Simulation<R> {
             busy_s: share.map_or(link.busy().decimal_secs(), |used| used * seconds),
             queue_delay_s: link.stats.queue_delay.summary(),
         })
+    }
+
+    /// Air time in the cells that account for it.
+    fn cell_results(&self, network: &Network) -> Vec<CellResult> {
+        let cells = self.net.cells.iter().zip(&network.cells);
+        let of_cell = |(host, config): (&CellHost, &CellConfig)| {
+            let shares = host.cell.air_time(self.net.now)?;
+            let stations = config.stations.iter().zip(&shares.stations);
+            let air_time = |(s, time): (&StationConfig, &Duration)| StationAirTime {
+                station: network.nodes[usize::from(s.node)].name.clone(),
+                air_time_s: time.decimal_secs(),
+            };
+            Some(CellResult {
+                name: config.name.clone(),
+                stations: stations.map(air_time).collect(),
+                collisions_s: shares.collisions.decimal_secs(),
+                beacons_s: shares.beacons.decimal_secs(),
+                idle_s: shares.idle.decimal_secs(),
+            })
+        };
+        cells.filter_map(of_cell).collect()
     }
 
     fn agent_results(&self, network: &Network) -> Vec<AgentResult> {

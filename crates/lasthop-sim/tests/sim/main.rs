@@ -2,6 +2,7 @@
 
 mod support;
 
+mod aggregation;
 mod arq;
 mod arrivals;
 mod balakrishnan_eln;

@@ -1,6 +1,6 @@
 //! A cell of any kind.
 
-use super::aggregation::AggregatingCell;
+use super::aggregation::{AggregatingCell, AirTime};
 use super::config::CellConfig;
 use super::{Cell, Delivery, Freight, Report};
 use crate::queue::{Frame, Outcome};
@@ -61,6 +61,14 @@ impl AnyCell {
     /// See [`Cell::rate_of_pair`].
     pub fn rate_of_pair(&self) -> Rate {
         either!(self, cell => cell.rate_of_pair())
+    }
+
+    /// Shares of time on the medium up to `now`, in a cell with aggregation.
+    pub fn air_time(&self, now: Time) -> Option<AirTime> {
+        match self {
+            AnyCell::Plain(_) => None,
+            AnyCell::Aggregating(cell) => Some(cell.air_time(now)),
+        }
     }
 
     /// See [`Cell::offer`].

@@ -26,23 +26,27 @@ pub(super) struct CellModel {
 #[derive(Default)]
 pub(super) struct Station {
     /// Its frames, the one in service first.
-    frames: Vec<Frame>,
-    is_drop_tail: bool,
-    limit: Option<QueueLimit>,
+    pub frames: Vec<Frame>,
+    pub is_drop_tail: bool,
+    pub limit: Option<QueueLimit>,
 }
 
 #[derive(Clone, Copy)]
-struct Frame {
-    id: u64,
-    bytes: u64,
+pub(super) struct Frame {
+    pub id: u64,
+    pub bytes: u64,
+    /// Index of the receiving member.
+    pub to: u32,
     /// Its fragments, and the number of attempts allowed.
-    fragments: u32,
-    slots: u32,
-    attempts: u32,
-    failures: u32,
-    arrived: bool,
+    pub fragments: u32,
+    pub slots: u32,
+    pub attempts: u32,
+    pub failures: u32,
+    pub arrived: bool,
+    /// The receiver has it, perhaps in its reorder buffer, but an acknowledgement was lost.
+    pub received: bool,
     /// Time of the last failed attempt.
-    failed: Option<Time>,
+    pub failed: Option<Time>,
 }
 
 /// An attempt that has ended.
@@ -53,9 +57,9 @@ pub(super) struct Ended {
     reason: &'static str,
 }
 
-type Checked = Result<(), String>;
+pub(super) type Checked = Result<(), String>;
 
-fn ensure(ok: bool, text: impl FnOnce() -> String) -> Checked {
+pub(super) fn ensure(ok: bool, text: impl FnOnce() -> String) -> Checked {
     if ok { Ok(()) } else { Err(text()) }
 }
 
@@ -110,15 +114,18 @@ impl CellModel {
         station.frames.push(Frame {
             id: segment.id,
             bytes,
+            to: link.cell.map_or(0, |place| place.to),
             fragments,
             slots,
             attempts: 0,
             failures: 0,
             arrived: false,
+            received: false,
             failed: None,
         });
-        let least = most.saturating_sub(uncertain);
         let managed = !station.is_drop_tail;
+        // Packets that are in the window of a session have left the queue.
+        let least = if self.aggregates() { 0 } else { most.saturating_sub(uncertain) };
         ensure(managed || (least..=most).contains(&reported), || {
             format!("{reported} frames are reported as queued, expected {least} to {most}")
         })
@@ -166,12 +173,17 @@ impl CellModel {
         let settled = if now > self.at { self.settle() } else { Ok(()) };
         self.at = now;
         let station = &mut self.stations[from as usize];
-        while station.frames.first().is_some_and(|f| f.arrived && f.id != id) {
+        while self.config.wifi.is_none()
+            && station.frames.first().is_some_and(|f| f.arrived && f.id != id)
+        {
             station.frames.remove(0);
         }
         let Some(i) = station.frames.iter().position(|f| f.id == id) else {
             return Err("is sent by a station that does not have it".into());
         };
+        if self.config.wifi.is_some() {
+            return self.packet_ended(from, i, kind, reason, number, now);
+        }
         let in_turn = i == 0 || !station.is_drop_tail;
         if reason == drop_reason::CONTENTION {
             station.frames.remove(i);

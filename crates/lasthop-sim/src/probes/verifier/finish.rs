@@ -147,6 +147,10 @@ impl Verifier {
             }
             same(format!("link {l}: frames marked"), model.marked, link.marked_frames);
         }
+        let aggregating = self.cells.iter().filter(|c| c.aggregates());
+        for (cell, air_time) in aggregating.zip(&result.cells) {
+            violations.extend(cell.check_air_time(air_time, result.duration_s).err());
+        }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 

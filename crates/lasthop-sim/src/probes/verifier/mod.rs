@@ -10,6 +10,7 @@
 //! lie within its bounds. Of a trace whose phase depends on the seed, only the rate is known;
 //! frames on such a link are checked for order and place.
 
+mod aggregation;
 mod capacity;
 mod cells;
 mod connections;
@@ -341,7 +342,11 @@ impl Verifier {
             Kind::Enqueued => {
                 let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
                 link.offered += measured;
-                let cut = link.cut(segment, cell.attempts_allowed());
+                let cut = match cell.attempts_allowed() {
+                    // A cell with aggregation sends packets whole.
+                    allowed if cell.aggregates() => (1, allowed),
+                    allowed => link.cut(segment, allowed),
+                };
                 // Fragments that arrive cause no event before the frame is complete.
                 link.cell_attempts.1 += if cut.0 > 1 { u64::from(cut.1) } else { 0 };
                 verdict = cell.enqueued(place.from, &link.config, segment, cut, e.value as u64);

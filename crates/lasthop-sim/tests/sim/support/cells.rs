@@ -3,6 +3,8 @@
 use lasthop::air::config::{LossConfig, OutageRule};
 use lasthop::link::cell::config::{CellConfig, Place, StationConfig};
 use lasthop::link::cell::mac::{Access, AfterCollision, Mac, MacName, Preamble, PreambleName};
+use lasthop::link::cell::phy::{Generation, Width};
+use lasthop::link::cell::wifi::{AccessCategory, Scheduling, Wifi};
 use lasthop::scenario::network::{Flow, Link, Network, Role};
 use lasthop::units::{Duration, Rate, Size};
 use proptest::prelude::*;
@@ -160,17 +162,95 @@ fn any_station(conditions: Conditions) -> impl Strategy<Value = StationConfig> {
 
 /// Server, access point and one to three stations, with one to four flows, each up or down.
 pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
+    wlan_of(conditions, || any_mac().prop_map(|mac| (mac, None)))
+}
+
+/// The same with a cell of 802.11n, 802.11ac or 802.11ax.
+pub fn any_aggregating_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
+    wlan_of(conditions, move || any_wifi(conditions).prop_map(|(mac, wifi)| (mac, Some(wifi))))
+}
+
+fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
+    let generation = prop_oneof![
+        Just((Generation::Ht, MacName::Dot11n)),
+        Just((Generation::Vht, MacName::Dot11ac)),
+        Just((Generation::He, MacName::Dot11ax))
+    ];
+    let width = prop_oneof![Just(Width::Mhz20), Just(Width::Mhz40)];
+    let category = prop_oneof![
+        3 => Just(AccessCategory::BestEffort),
+        1 => Just(AccessCategory::Background),
+        1 => Just(AccessCategory::Video),
+        1 => Just(AccessCategory::Voice)
+    ];
+    let sizes = (
+        prop_oneof![Just(0u64), 1_000u64..70_000, Just(1_048_575)],
+        prop_oneof![2 => Just(0u64), 1 => 2_000u64..8_000],
+        prop_oneof![2 => Just(7_000_000u64), 1 => 0u64..20_000],
+    );
+    let limits = (1u32..65, 300u64..5_485, prop_oneof![2 => Just(0u64), 1 => 400u64..4_000]);
+    let after = prop_oneof![
+        2 => Just(AfterCollision::AckTimeout),
+        1 => Just(AfterCollision::Eifs),
+        1 => Just(AfterCollision::Difs)
+    ];
+    let access = prop_oneof![2 => Just(Access::Idle), 1 => Just(Access::Ns3)];
+    let shape = (generation, width, 0u32..8, 1u32..3, category);
+    (shape, sizes, limits, (after, access), (1u32..8, any::<[bool; 3]>())).prop_map(
+        move |(
+            ((generation, name), width, mcs, streams, category),
+            (ampdu, amsdu, rts_threshold),
+            (window, ppdu_limit, txop_limit),
+            (after_collision, access),
+            (attempts, b),
+        )| {
+            // A network without an end would have beacons without an end.
+            let beacons = b[0] && conditions == Conditions::Any;
+            let wifi = Wifi {
+                width,
+                streams,
+                mcs,
+                ampdu: Size::Bytes(ampdu),
+                amsdu: Size::Bytes(amsdu),
+                block_ack_window: window,
+                ppdu_limit: Duration::micros(ppdu_limit),
+                txop_limit: Duration::micros(txop_limit),
+                beacon_interval: Duration::micros(if beacons { 102_400 } else { 0 }),
+                scheduling: if b[1] { Scheduling::Airtime } else { Scheduling::Fifo },
+                ..Wifi::new(generation, category)
+            };
+            let (_, cw_min, cw_max, _) = category.parameters();
+            let mac = Mac {
+                data_rate: wifi.phy(mcs).rate(),
+                rts_threshold: Size::Bytes(rts_threshold),
+                attempts,
+                after_collision,
+                access,
+                cw_min,
+                cw_max,
+                backoff_includes_cw: b[2],
+                ..Mac::named(name)
+            };
+            (mac, wifi)
+        },
+    )
+}
+
+fn wlan_of<S>(conditions: Conditions, mac: impl Fn() -> S) -> impl Strategy<Value = Case>
+where
+    S: Strategy<Value = (Mac, Option<Wifi>)>,
+{
     (1u16..4).prop_flat_map(move |n| {
         let wired = [any_link(conditions), any_link(conditions)];
         let flows = prop::collection::vec((any_flow(conditions, AP + 1), 0..n), 1..5);
         (
             wired,
-            any_mac(),
+            mac(),
             prop::collection::vec(any_station(conditions), usize::from(n) + 1),
             flows,
             1000u64..6000,
         )
-            .prop_map(move |(mut wired, mac, mut stations, flows, duration)| {
+            .prop_map(move |(mut wired, (mac, wifi), mut stations, flows, duration)| {
                 for (l, (a, b)) in wired.iter_mut().zip([(0, AP), (AP, 0)]) {
                     (l.from, l.to, l.name) = (a, b, "wired".into());
                 }
@@ -194,7 +274,7 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
                     }
                 };
                 let flows = flows.into_iter().enumerate().map(of_station).collect();
-                let cell = CellConfig { name: "wlan".into(), mac, wifi: None, stations };
+                let cell = CellConfig { name: "wlan".into(), mac, wifi, stations };
                 let mut net = with_cell(wired, cell, flows, ms(duration));
                 if conditions == Conditions::Passable {
                     net.duration = Duration::secs(1_000_000);

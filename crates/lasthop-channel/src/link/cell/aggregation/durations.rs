@@ -35,6 +35,8 @@ pub(super) struct Durations {
     pub by_mcs: Vec<ByMcs>,
     pub generation: Generation,
     pub sifs: Duration,
+    /// Interframe space before a beacon.
+    pub pifs: Duration,
     /// Arbitration interframe space.
     pub aifs: Duration,
     /// Wait of a station that has received a damaged frame.
@@ -78,6 +80,7 @@ impl Durations {
             by_mcs: (0..=wifi.generation.largest_mcs()).map(by_mcs).collect(),
             generation: wifi.generation,
             sifs: mac.sifs,
+            pifs: mac.sifs + mac.slot,
             aifs,
             garbled,
             unanswered,

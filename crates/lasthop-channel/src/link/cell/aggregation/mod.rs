@@ -107,6 +107,9 @@ pub struct AggregatingCell {
     settled: Time,
     announces: u32,
     beacon_interval: Duration,
+    /// Target time of the next beacon (TBTT), and its time if no station sends before: later if
+    /// the medium is busy at the target time.
+    beacon_target: Time,
     next_beacon: Time,
     air_time: AirTime,
     /// Stands for the content of control frames.
@@ -137,6 +140,7 @@ impl AggregatingCell {
         let mac = Mac { difs: durations.aifs, ..config.mac.clone() };
         let (ampdu, amsdu) = (wifi.ampdu.bytes(1), wifi.amsdu.bytes(1) as u32);
         let beacons = wifi.beacon_interval > Duration::ZERO;
+        let first_beacon = if beacons { Time::ZERO + wifi.beacon_interval } else { Time::NEVER };
         Ok(Some(AggregatingCell {
             attempts: mac.attempts.max(1),
             rts_threshold: mac.rts_threshold.bytes(1),
@@ -158,7 +162,8 @@ impl AggregatingCell {
             settled: Time::ZERO,
             announces: u32::MAX,
             beacon_interval: wifi.beacon_interval,
-            next_beacon: if beacons { Time::ZERO + wifi.beacon_interval } else { Time::NEVER },
+            next_beacon: first_beacon,
+            beacon_target: first_beacon,
             air_time: AirTime { stations: vec![Duration::ZERO; names.len()], ..AirTime::default() },
             control: Segment::default(),
             received: Vec::new(),
@@ -187,9 +192,14 @@ impl AggregatingCell {
         self.stations.get(station).map_or((0, 0, false), |s| s.queue(self.full_frame))
     }
 
-    /// Shares of time on the medium.
-    pub fn air_time(&self) -> &AirTime {
-        &self.air_time
+    /// Shares of time on the medium up to `now`; an exchange whose answer is still to come counts
+    /// whole, a transmission that has not ended not at all.
+    pub fn air_time(&self, now: Time) -> AirTime {
+        let mut shares = self.air_time.clone();
+        if shares.until < now {
+            shares.busy(now, now);
+        }
+        shares
     }
 
     /// Capacity for one pair of stations if no other station sends, aggregates are as long as
@@ -237,6 +247,9 @@ impl AggregatingCell {
     fn settle(&mut self, now: Time) {
         self.settled = now;
         self.start = self.contention.next();
+        // A beacon has the shortest interframe space (PIFS, 802.11-2020, 10.3.2.3.4).
+        let pifs = self.durations.aifs.min(self.durations.pifs);
+        self.next_beacon = self.beacon_target.max(self.air_time.until + pifs);
     }
 
     /// Processes the event of `next_event`; `reports` and `outcomes` must be empty.
@@ -312,8 +325,8 @@ impl AggregatingCell {
         self.contention.occupy(now);
         (self.phase, self.start, self.end) = (Phase::Beacon, now, now + self.durations.beacon);
         self.air_time.beacons = self.air_time.beacons + self.air_time.busy(now, self.end);
-        while self.next_beacon <= self.end {
-            self.next_beacon += self.beacon_interval;
+        while self.beacon_target <= self.end {
+            self.beacon_target += self.beacon_interval;
         }
     }
 

@@ -110,6 +110,21 @@ impl Bench {
         while self.step().is_some() {}
     }
 
+    /// A packet arrives at station 1 in each interval, from an empty cell on. Returns the throughput
+    /// of packets of `payload` bytes, Mbit/s.
+    fn at_constant_rate(&mut self, interval: Duration, payload: u32, seconds: u64) -> f64 {
+        let end = Time::ZERO + Duration::secs(seconds);
+        let mut next = Time::ZERO;
+        while next < end {
+            while self.cell.next_event().0 < next {
+                self.step();
+            }
+            self.offer(next, 1);
+            next += interval;
+        }
+        self.delivered.len() as f64 * f64::from(payload) * 8.0 / seconds as f64 / 1e6
+    }
+
     /// Stations from `first` on always have `backlog` frames. Returns the throughput of packets of
     /// `payload` bytes after a warm-up of 0.2 s, Mbit/s.
     fn saturated(&mut self, first: usize, backlog: u64, payload: u32, seconds: u64) -> f64 {
@@ -132,7 +147,8 @@ impl Bench {
             fill(self, at);
         }
         let packets = (self.delivered.len() - before) as f64;
-        assert_eq!(self.cell.air_time.sum(), self.cell.air_time.until - Time::ZERO);
+        let shares = self.cell.air_time(self.cell.air_time.until);
+        assert_eq!(shares.sum(), shares.until - Time::ZERO);
         packets * f64::from(payload) * 8.0 / seconds as f64 / 1e6
     }
 }
@@ -169,6 +185,36 @@ fn one_sender_has_the_throughput_of_the_closed_form() {
     let both = Wifi { ampdu: Size::Bytes(32_768), amsdu: Size::Bytes(3839), ..ht };
     let closed = 20.0 * 1472.0 * 8.0 / ht_cycle(10 * 3080 - 2, 32);
     assert_within(throughput(both), closed, 0.005, "A-MPDU of A-MSDUs");
+}
+
+/// The intervals that ns-3's examples `wifi-aggregation` and `wifi-txop-aggregation` check in their
+/// own results (ns-3-dev, July 2026): 802.11n, MCS 7, 20 MHz, UDP packets of 1472 bytes, with beacons.
+#[test]
+fn throughputs_lie_in_the_intervals_of_ns3s_own_checks() {
+    let throughput = |ampdu: u64, amsdu: u64, txop_us: u64| {
+        let wifi = Wifi {
+            ampdu: Size::Bytes(ampdu),
+            amsdu: Size::Bytes(amsdu),
+            txop_limit: Duration::micros(txop_us),
+            ..Wifi::new(Generation::Ht, AccessCategory::BestEffort)
+        };
+        let mut b = Bench::new(mac(), wifi, vec![station(0), station(1)], 1538);
+        b.at_constant_rate(Duration::micros(100), 1472, 10)
+    };
+    let cases = [
+        (65_535, 0, 0, 59.0..=60.0),
+        (0, 0, 0, 30.0..=31.0),
+        (0, 7935, 0, 51.0..=52.0),
+        (32_768, 3839, 0, 58.0..=59.0),
+        (65_535, 0, 3520, 57.5..=58.5),
+        (0, 0, 3520, 38.0..=39.0),
+        (0, 7935, 3520, 52.0..=53.0),
+        (32_768, 3839, 3520, 58.0..=59.0),
+    ];
+    for (ampdu, amsdu, txop_us, expected) in cases {
+        let measured = throughput(ampdu, amsdu, txop_us);
+        assert!(expected.contains(&measured), "{ampdu} {amsdu} {txop_us}: {measured}");
+    }
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! Checks of a cell with aggregation: packets leave the reorder buffer in the order in which they
+//! entered the queue, none is lost before the last attempt, and the shares of air time add up.
+
+use lasthop::units::Time;
+
+use super::cells::{CellModel, Checked, ensure};
+use crate::events::Kind;
+use crate::network::cells::drop_reason;
+use crate::probes::result::CellResult;
+
+/// Longest transmission that may go on at the end of a run, seconds: an exchange with RTS, CTS,
+/// data and answer; a TXOP adds its own limit.
+const LONGEST_EXCHANGE: f64 = 6.5e-3;
+
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each kind of cell")]
+impl CellModel {
+    /// True if the cell aggregates packets.
+    pub(super) fn aggregates(&self) -> bool {
+        self.config.wifi.is_some()
+    }
+
+    /// Like [`CellModel::ended`], for frame `i` of the station in a cell with aggregation.
+    pub(super) fn packet_ended(
+        &mut self,
+        from: u32,
+        i: usize,
+        kind: Kind,
+        reason: &'static str,
+        number: f64,
+        now: Time,
+    ) -> Checked {
+        let station = &mut self.stations[from as usize];
+        let frame = &mut station.frames[i];
+        let (limit, had) = (frame.slots, frame.attempts);
+        let failed = frame.failed.take_if(|t| *t == now).is_some();
+        match kind {
+            Kind::AttemptFailed => {
+                self.attempts += 1;
+                frame.attempts = number as u32;
+                frame.failed = Some(now);
+                frame.received |= reason == drop_reason::LINK_ACK;
+                let (next, over) = (frame.attempts == had + 1, frame.attempts == limit);
+                if over && frame.arrived {
+                    station.frames.remove(i);
+                }
+                // After the last RTS the packets are given up without further attempts.
+                ensure(next || (over && had < limit), || {
+                    format!("attempt {number} of {limit} follows attempt {had}")
+                })
+            }
+            Kind::Arrived => {
+                // The attempt that the block acknowledgement confirms has no event.
+                self.attempts += u64::from(!frame.received);
+                let twice = frame.arrived;
+                frame.arrived = true;
+                let (to, received) = (frame.to, frame.received && frame.attempts < limit);
+                let earlier = station.frames[..i].iter().find(|f| f.to == to && !f.arrived);
+                let overtaken = earlier.filter(|_| station.is_drop_tail).map(|f| f.id);
+                if !received {
+                    station.frames.remove(i);
+                }
+                ensure(!twice, || "arrives twice".into())?;
+                overtaken.map_or(Ok(()), |id| {
+                    Err(format!("goes up the stack before packet {id}, which was sent earlier"))
+                })
+            }
+            _ => {
+                self.attempts += u64::from(!failed);
+                let attempts = if failed { had } else { had + 1 };
+                let received = frame.received;
+                station.frames.remove(i);
+                ensure(!received, || "is lost, but has been received".into())?;
+                ensure(attempts == limit, || {
+                    format!("is given up after attempt {attempts} of {limit}")
+                })
+            }
+        }
+    }
+
+    /// Checks the shares of air time of a run of `duration` seconds.
+    pub(super) fn check_air_time(&self, result: &CellResult, duration: f64) -> Checked {
+        let Some(wifi) = &self.config.wifi else { return Ok(()) };
+        let stations: f64 = result.stations.iter().map(|s| s.air_time_s).sum();
+        let sum = stations + result.collisions_s + result.beacons_s + result.idle_s;
+        let most = duration + LONGEST_EXCHANGE + wifi.txop_limit.as_secs();
+        ensure(sum > duration - 1e-9 && sum < most, || {
+            format!(
+                "the shares of air time in {} add up to {sum} s, but the run takes {duration} s",
+                result.name
+            )
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Cells with aggregation: 802.11n, 802.11ac, 802.11ax.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::support::cells::{AP, any_aggregating_wlan, wlan};
+use crate::support::random::{Case, Conditions, cases};
+use crate::support::{flow, json, ms, to_json, watch};
+use lasthop::air::config::LossConfig;
+use lasthop::link::cell::mac::{Mac, MacName};
+use lasthop::link::cell::phy::Generation;
+use lasthop::link::cell::wifi::{AccessCategory, Wifi};
+use lasthop::scenario::network::{App, Flow, Network};
+use lasthop::tcp::profile::ProfileName;
+use lasthop::units::{Rate, Share, Size};
+use lasthop_sim::Options;
+use lasthop_sim::events::AnyObserver;
+use lasthop_sim::simulation::Simulation;
+use lasthop_sim::verifier::Verifier;
+use proptest::prelude::*;
+
+/// Downloads of `stations` stations in a cell of 802.11n at 65 Mbit/s, behind a faster link, for 4
+/// s.
+fn downloads(stations: u16, loss: f64) -> Network {
+    let flow = |s: u16| Flow {
+        from: 0,
+        to: AP + 1 + s,
+        receive_window: Size::Segments(10_000.0),
+        ..flow("sack", ProfileName::Ns235, App::Bulk)
+    };
+    let flows = (0..stations).map(flow).collect();
+    let mut net = wlan(Mac::named(MacName::Dot11n), stations, ms(5), flows, ms(4_000));
+    net.links[0].rate = lasthop::air::config::RateConfig::Constant(Rate(1_000_000_000));
+    let cell = &mut net.cells[0];
+    cell.wifi = Some(Wifi::new(Generation::Ht, AccessCategory::BestEffort));
+    for station in &mut cell.stations {
+        (station.down, station.up) =
+            (LossConfig::uniform(Share(loss)), LossConfig::uniform(Share(loss)));
+    }
+    net
+}
+
+#[test]
+fn a_download_uses_most_of_the_rate_and_stations_share_it() {
+    let goodput = |net: &Network| {
+        let result = watch(net, 1).result;
+        result.flows.iter().map(|f| f.goodput_bps / 1e6).collect::<Vec<_>>()
+    };
+    let alone = goodput(&downloads(1, 0.0))[0];
+    assert!((35.0..60.0).contains(&alone), "{alone} Mbit/s of 65");
+    let lossy = goodput(&downloads(1, 0.1))[0];
+    assert!((25.0..alone).contains(&lossy), "{lossy} of {alone} Mbit/s");
+    let three: f64 = goodput(&downloads(3, 0.0)).iter().sum();
+    assert!((0.7 * alone..60.0).contains(&three), "{three} Mbit/s");
+}
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    /// The verifier finds no violations, every bit is accounted for, and observers do not change
+    /// the run.
+    #[test]
+    fn random_cells_with_aggregation_have_no_violations(
+        Case(network) in any_aggregating_wlan(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
+        let mut verifier = Verifier::new(&network);
+        let observer = AnyObserver::new(&mut verifier);
+        let mut simulation =
+            Simulation::new(&network, seed, observer, Options::default()).unwrap();
+        prop_assert!(simulation.run(&AtomicBool::new(false)));
+        let result = simulation.result(&network, seed);
+        let in_pool = simulation.in_transit() as u64;
+        drop(simulation);
+        let traffic = result.traffic_bits;
+        prop_assert_eq!(traffic.balance(), 0, "every bit is accounted for: {:?}", traffic);
+        verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
+        // Stations may hold packets that have arrived but are not acknowledged, in each window.
+        let in_transit = verifier.counts().in_transit;
+        let held = 64 * network.cells[0].stations.len() as u64;
+        prop_assert!(
+            (in_transit..=in_transit + held).contains(&in_pool),
+            "{} of {}",
+            in_transit,
+            in_pool
+        );
+        prop_assert_eq!(to_json(&result), json(&network, seed));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    /// Every transfer completes.
+    #[test]
+    fn transfers_complete_over_aggregates(
+        Case(network) in any_aggregating_wlan(Conditions::Passable),
+        seed in 0u64..1000,
+    ) {
+        let result =
+            lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();
+        for (flow, config) in result.flows.iter().zip(&network.flows) {
+            let App::Transfer { size } = config.app else { continue };
+            prop_assert_eq!(flow.delivered_bytes, size, "{:?}", flow);
+        }
+    }
+}
