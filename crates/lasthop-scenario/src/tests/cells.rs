@@ -98,7 +98,10 @@ fn each_station_has_its_own_air_and_queue() {
 fn a_filled_cell_loads_to_the_same_network() {
     let lan = "[[cell]]\nmembers = [\"a\", \"b\"]\nmac = \"csma-lan\"\nloss = \"2 \
                %\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"";
-    for text in [WLAN, lan] {
+    let aggregating = "[[cell]]\nmembers = [\"a\", \"b\"]\nmac = \"802.11ac\"\nmcs = 8\n\
+                       access_category = \"VI\"\nscheduling = \"airtime\"\n[[cell.station]]\n\
+                       name = \"b\"\nmcs = 1\n[[flow]]\nfrom = \"a\"\nto = \"b\"";
+    for text in [WLAN, lan, aggregating] {
         let first = loaded(text);
         let again = load(&first.filled, None, &Overrides::default(), &Memory)
             .unwrap_or_else(|e| panic!("{e}\n{}", first.filled));
@@ -107,6 +110,24 @@ fn a_filled_cell_loads_to_the_same_network() {
         assert_eq!(format!("{:?}", first.network.cells), format!("{:?}", again.network.cells));
         assert_eq!(again.network.assumed, Vec::<String>::new());
     }
+}
+
+#[test]
+fn the_access_category_and_the_mcs_give_the_values_of_a_wifi_cell() {
+    let n = loaded(
+        "[[cell]]\nmembers = [\"a\", \"b\"]\nmac = \"802.11ac\"\nwidth = \"80 MHz\"\nstreams = 2\n\
+         guard_interval = \"0.4 us\"\naccess_category = \"VO\"\ncw_max = 31\n[[cell.station]]\n\
+         name = \"b\"\nmcs = 9\n[[flow]]\nfrom = \"a\"\nto = \"b\"",
+    )
+    .network;
+    let cell: &Cell = &n.cells[0];
+    let wifi = cell.wifi.as_ref().unwrap();
+    assert_eq!((cell.mac.cw_min, cell.mac.cw_max, wifi.aifsn), (3, 31, 2));
+    assert_eq!(wifi.txop_limit, Duration::micros(1_504));
+    // SIFS and two slots; the rate of the fastest station.
+    assert_eq!((cell.mac.difs, cell.mac.data_rate.0 / 100_000), (Duration::micros(34), 8_666));
+    assert_eq!(cell.stations.iter().map(|s| s.mcs).collect::<Vec<_>>(), [None, Some(9)]);
+    assert!(cell.stations.iter().all(|s| s.up == LossConfig::None));
 }
 
 #[test]

@@ -55,6 +55,7 @@ impl<P: Probe> Net<P> {
             lanes.extend(timers.iter().map(|&source| (source, NO_LINK)));
         }
         self.scheduler = Scheduler::new(sources, &lanes);
+        self.schedule_cells();
     }
 
     /// Schedules the next arrival at the far end of a link.

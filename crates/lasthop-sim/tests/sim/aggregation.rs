@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::cells::{AP, any_aggregating_wlan, wlan};
 use crate::support::random::{Case, Conditions, cases};
-use crate::support::{flow, json, ms, to_json, watch};
+use crate::support::{flow, json, ms, packets, to_json, watch};
 use lasthop::air::config::LossConfig;
 use lasthop::link::cell::mac::{Mac, MacName};
 use lasthop::link::cell::phy::Generation;
@@ -25,14 +25,16 @@ fn downloads(stations: u16, loss: f64) -> Network {
         from: 0,
         to: AP + 1 + s,
         receive_window: Size::Segments(10_000.0),
-        ..flow("sack", ProfileName::Ns235, App::Bulk)
+        ..flow("cubic", ProfileName::Linux, App::Bulk)
     };
     let flows = (0..stations).map(flow).collect();
     let mut net = wlan(Mac::named(MacName::Dot11n), stations, ms(5), flows, ms(4_000));
+    net.links[0].queue = packets(1_000);
     net.links[0].rate = lasthop::air::config::RateConfig::Constant(Rate(1_000_000_000));
     let cell = &mut net.cells[0];
     cell.wifi = Some(Wifi::new(Generation::Ht, AccessCategory::BestEffort));
     for station in &mut cell.stations {
+        station.queue = packets(500);
         (station.down, station.up) =
             (LossConfig::uniform(Share(loss)), LossConfig::uniform(Share(loss)));
     }

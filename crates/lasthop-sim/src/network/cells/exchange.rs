@@ -36,6 +36,15 @@ impl<P: Probe> Net<P> {
         }
     }
 
+    /// Schedules the events of cells that do not wait for a frame, at the start of a run: beacons.
+    pub(crate) fn schedule_cells(&mut self) {
+        for c in 0..self.cells.len() {
+            if self.cells[c].cell.next_event().0 != Time::NEVER {
+                self.schedule_cell(c);
+            }
+        }
+    }
+
     /// Schedules the next event of a cell.
     #[inline(always)]
     fn schedule_cell(&mut self, c: usize) {

@@ -2,6 +2,7 @@
 
 use lasthop::units::Time;
 
+use super::cells::CellModel;
 use super::links::LinkModel;
 use super::{Place, Verifier};
 use crate::probes::result::RunResult;
@@ -154,11 +155,12 @@ impl Verifier {
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    /// Frames on a link of a cell whose propagation delay hides the end of their attempts.
+    /// Frames on a link of a cell whose last attempt may have ended without an event: they are in
+    /// propagation or in a reorder buffer.
     fn in_propagation(&self, l: usize) -> u64 {
-        let delay =
-            self.links[l].config.cell.map_or(0, |place| self.cells[place.cell as usize].delay().0);
-        if delay == 0 {
+        let hides = |cell: &CellModel| cell.delay().0 > 0 || cell.aggregates();
+        let place = self.links[l].config.cell;
+        if !place.is_some_and(|place| hides(&self.cells[place.cell as usize])) {
             0
         } else {
             self.packets.values().filter(|p| matches!(p.place, Place::Link(on) if on == l)).count()
