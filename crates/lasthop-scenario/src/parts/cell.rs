@@ -30,6 +30,8 @@ use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
 const MAX_MEMBERS: usize = 2_001;
 /// Contention windows of more slots take minutes.
 const MAX_WINDOW: u32 = 65_535;
+/// No aggregate is longer.
+const LONGEST_PSDU: u64 = 7_000_000;
 /// More attempts are not a limit.
 const MAX_ATTEMPTS: u32 = 1_000_000;
 
@@ -245,7 +247,8 @@ fn check_mac(keys: &MacKeys, mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
         return Err(tree.conflict(&at.at("preamble"), message));
     }
     bytes_within(keys.overhead, 0..=MAX_PACKET, "overhead", at, tree)?;
-    bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
+    let longest = if mac.mac.generation().is_some() { LONGEST_PSDU } else { MAX_PACKET };
+    bytes_within(keys.rts_threshold, 0..=longest, "rts_threshold", at, tree)
 }
 
 /// The keys of 802.11n and its successors: only in their cells, and with values that the standard
