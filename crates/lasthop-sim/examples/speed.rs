@@ -99,6 +99,7 @@ impl Case {
             up: LossConfig::None,
             outages: vec![],
             mcs: None,
+            snr_db: None,
         };
         vec![Cell {
             name: "wlan".into(),

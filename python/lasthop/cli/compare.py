@@ -32,6 +32,7 @@ def add_parser(commands: Any) -> None:
             "lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1%"
             " --schemes reno,mine.py:MyRule",
             "lasthop compare --rate 48Mbps --rtt 40ms --schemes cubic,bbr,reno --against cubic",
+            "lasthop compare --wifi 802.11ac --stations 5 --schemes cubic,bbr,snoop",
             "lasthop compare cell.toml --schemes reno,snoop --vary link.radio.loss.rate=0.1%,1%,3%"
             " --seeds 50 --out results",
             "lasthop compare --rate 2Mbps --rtt 40ms --schemes reno,snoop --vary"
@@ -40,6 +41,7 @@ def add_parser(commands: Any) -> None:
         ),
     )
     common.add_scenario(compare)
+    common.add_wifi(compare)
     common.add_flows(compare)
     compare.add_argument(
         "--schemes",
@@ -115,7 +117,7 @@ def compare(options: Options, words: list[str]) -> int:
     if options.no_figure and options.out is None:
         raise InputError("--no-figure needs --out DIR, the folder for the tables")
     result = batches.compare(
-        options.file,
+        common.scenario_file(options),
         schemes=common.schemes(options.schemes, "--schemes"),
         also=common.schemes(options.also, "--also") or (),
         seeds=options.seeds,

@@ -33,6 +33,7 @@ def add_parser(commands: Any) -> None:
         ),
     )
     common.add_scenario(inspect, "; or a folder written by compare --out")
+    common.add_wifi(inspect)
     common.add_flows(inspect)
     inspect.add_argument(
         "--scheme",
@@ -86,7 +87,7 @@ def inspect(options: Options, words: list[str]) -> int:
     schemes = _schemes(options)
     try:
         result = runs.inspect(
-            options.file,
+            common.scenario_file(options),
             schemes=schemes,
             seed=options.seed,
             flow=options.flow,

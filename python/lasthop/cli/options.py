@@ -77,6 +77,36 @@ def add_last_hop(parser: Any) -> None:
         hop.add_argument(f"--{name}", metavar=metavar, help=text)
 
 
+def add_wifi(parser: Any) -> None:
+    """Add `--wifi` and what goes with it."""
+    group = parser.add_argument_group("Wi-Fi", "downloads over an access point, without a file")
+    group.add_argument("--wifi", metavar="KIND", help="802.11n, 802.11ac or 802.11ax")
+    group.add_argument(
+        "--stations", type=int, metavar="N", help="number of stations (5; lecture-hall: 20)"
+    )
+    group.add_argument(
+        "--place",
+        metavar="PLACE",
+        help=(
+            "flat (stations in the room and behind one or two walls; default), lecture-hall, or"
+            " crowded (two other networks in the channel)"
+        ),
+    )
+
+
+def scenario_file(options: Options) -> Any:
+    """The scenario FILE, or the scenario of `--wifi` as a dictionary."""
+    if options.wifi is None:
+        if options.stations is not None or options.place is not None:
+            raise InputError("--stations and --place go with --wifi")
+        return options.file
+    if options.file is not None or last_hop(options):
+        raise InputError("give a scenario FILE, a last hop or --wifi, not several of them")
+    from lasthop.scenarios import wifi
+
+    return wifi.scenario(options.wifi, options.stations, options.place or "flat")
+
+
 def add_flows(parser: Any) -> None:
     """Add the options about flows."""
     group = parser.add_argument_group("flows", "change the flows of the scenario")

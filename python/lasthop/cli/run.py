@@ -25,6 +25,7 @@ def add_parser(commands: Any) -> None:
         ),
     )
     common.add_scenario(run)
+    common.add_wifi(run)
     common.add_flows(run)
     run.add_argument(
         "--scheme",
@@ -72,7 +73,7 @@ def run(options: Options, words: list[str]) -> int:
             _explain(options, scheme)
             return 0
         source = scenario_source.source(
-            options.file,
+            common.scenario_file(options),
             settings=common.settings(options),
             last_hop=common.last_hop(options),
             flows=common.flows(options),
@@ -100,7 +101,7 @@ def _explain(options: Options, scheme: Scheme | None) -> None:
     from lasthop.tables import run_text
 
     explained = runs.explain(
-        options.file,
+        common.scenario_file(options),
         scheme=scheme,
         settings=common.settings(options),
         last_hop=common.last_hop(options),

@@ -21,7 +21,7 @@ use lasthop_channel::link::cell::config::{CellConfig, Place, StationConfig};
 use lasthop_channel::link::cell::mac::{
     Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName,
 };
-use lasthop_channel::link::cell::wifi::{Wifi, WifiKeys};
+use lasthop_channel::link::cell::wifi::{RateRule, Wifi, WifiKeys};
 use lasthop_channel::link::impairment::Impairments;
 use lasthop_channel::queue::QueueConfig;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
@@ -52,6 +52,10 @@ pub struct CellSpec {
     /// PHY and aggregation of 802.11n, 802.11ac and 802.11ax.
     #[serde(flatten)]
     pub wifi: WifiKeys,
+    /// Signal-to-noise ratio of data, dB per subcarrier and stream, from which the errors of MPDUs
+    /// follow, beside those of `loss` ("802.11n" and its successors). Default: no errors by noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snr_db: Option<f64>,
     /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
     /// packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
@@ -115,6 +119,10 @@ pub struct StationSpec {
     /// low one. Default: that of the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcs: Option<u32>,
+    /// Signal-to-noise ratio of data to and from it, dB ("802.11n" and its successors). Default:
+    /// that of the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snr_db: Option<f64>,
     /// Spans in which the station neither receives nor is received.
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
@@ -141,7 +149,10 @@ impl CellSpec {
         mac.cw_min = self.mac.cw_min.unwrap_or(cw_min);
         mac.cw_max = self.mac.cw_max.unwrap_or(cw_max.max(mac.cw_min));
         mac.difs = mac.sifs + mac.slot * u64::from(wifi.aifsn);
-        let fastest = self.station.iter().filter_map(|s| s.mcs).chain([wifi.mcs]).max();
+        let fastest = match wifi.rate_rule {
+            RateRule::Ideal => Some(wifi.generation.largest_mcs()),
+            RateRule::Fixed => self.station.iter().filter_map(|s| s.mcs).chain([wifi.mcs]).max(),
+        };
         mac.data_rate = wifi.phy(fastest.unwrap_or(wifi.mcs)).rate();
         mac
     }
@@ -260,8 +271,13 @@ fn check_wifi(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         if let Some(s) = cell.station.iter().position(|s| s.mcs.is_some()) {
             return Err(tree.conflict(&at.at("station").at(s).at("mcs"), message.to_string()));
         }
-        return cell.wifi.first().map_or(Ok(()), |key| conflict(key, message));
+        if let Some(s) = cell.station.iter().position(|s| s.snr_db.is_some()) {
+            return Err(tree.conflict(&at.at("station").at(s).at("snr_db"), message.to_string()));
+        }
+        let first = cell.wifi.first().or(cell.snr_db.map(|_| "snr_db"));
+        return first.map_or(Ok(()), |key| conflict(key, message));
     };
+    check_snr(cell, &wifi, at, tree)?;
     let keys = &cell.mac;
     if keys.data_rate.is_some() {
         return conflict("data_rate", "follows from width, streams, mcs and guard_interval");
@@ -285,6 +301,25 @@ fn check_wifi(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     for (s, mcs) in cell.station.iter().enumerate().filter_map(|(s, t)| Some((s, t.mcs?))) {
         let at = at.at("station").at(s).at("mcs");
         wifi.phy(mcs).check().map_err(|(_, message)| tree.wrong(&at, message))?;
+    }
+    Ok(())
+}
+
+/// The signal-to-noise ratios, and the rate rule that needs them.
+fn check_snr(cell: &CellSpec, wifi: &Wifi, at: &Path, tree: &Tree<'_>) -> Checked {
+    let of_stations = cell.station.iter().enumerate();
+    let places = of_stations.map(|(s, t)| (t.snr_db, at.at("station").at(s).at("snr_db")));
+    for (snr, at) in places.chain([(cell.snr_db, at.at("snr_db"))]) {
+        if let Some(snr) = snr.filter(|snr| !(-20.0..=100.0).contains(snr)) {
+            return Err(tree.wrong(&at, format!("must lie between -20 and 100 dB, found {snr}")));
+        }
+    }
+    let has_own =
+        |name: &String| cell.station.iter().any(|s| s.name == *name && s.snr_db.is_some());
+    let all = cell.snr_db.is_some() || cell.members.iter().skip(1).all(has_own);
+    if wifi.rate_rule == RateRule::Ideal && !all {
+        let message = "\"ideal\" needs snr_db, of the cell or of each station".to_string();
+        return Err(tree.conflict(&at.at("rate_rule"), message));
     }
     Ok(())
 }
@@ -462,6 +497,7 @@ fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
         up: loss(&own.up, general(&cell.up, is_station)),
         outages: own.outage.clone().unwrap_or_default(),
         mcs: own.mcs,
+        snr_db: own.snr_db.or(cell.snr_db),
     }
 }
 

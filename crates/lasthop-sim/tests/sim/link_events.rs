@@ -6,7 +6,9 @@ use crate::support::cells::{dot11b, wlan};
 use crate::support::*;
 use lasthop::agent::{Agent, Context, Destination, LinkChange, LinkEvent, Subscriptions, Verdict};
 use lasthop::air::config::OutageRule;
-use lasthop::link::cell::mac::Mac;
+use lasthop::link::cell::mac::{Mac, MacName};
+use lasthop::link::cell::phy::Generation;
+use lasthop::link::cell::wifi::{AccessCategory, Wifi};
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
@@ -379,5 +381,49 @@ fn attempts_in_a_cell_are_reported() {
     let notices: Vec<_> =
         run.log.of(Kind::NoticeReceived).map(|e| (e.node, e.segment().ack)).collect();
     assert_eq!(notices, [(0, 8000)]);
+    assert_eq!(run.log.of(Kind::LostOnAir).filter(|e| e.number() == 9).count(), 1);
+}
+
+/// In a cell with aggregation, each MPDU has its attempts and its own end.
+#[test]
+fn attempts_of_mpdus_are_reported() {
+    let mac = Mac { attempts: 2, ..Mac::named(MacName::Dot11n) };
+    let mut network = wlan(mac, 1, ms(10), vec![rfc("newreno", 20)], Duration::secs(20));
+    network.cells[0].wifi = Some(Wifi::new(Generation::Ht, AccessCategory::BestEffort));
+    network.cells[0].stations[1].down = lose(&["5:1", "9:1", "9:2"], &[]);
+    let bench = subscribe(&mut network, &[Role::BaseStation], Some(Destination::Sender));
+    let run = watch(&network, 1);
+    let events = bench.events.lock().unwrap();
+    let of = |number: u64| {
+        events.iter().filter(|h| h.3 == (number - 1) * 1000).map(|h| h.2).collect::<Vec<_>>()
+    };
+    let (started, failed) = (
+        |attempt| LinkEvent::AttemptStarted { attempt },
+        |attempt| LinkEvent::AttemptFailed { attempt },
+    );
+    assert_eq!(
+        of(5),
+        [
+            LinkEvent::Dequeued,
+            started(1),
+            failed(1),
+            started(2),
+            LinkEvent::Delivered { attempts: 2 }
+        ]
+    );
+    assert_eq!(
+        of(9),
+        [
+            LinkEvent::Dequeued,
+            started(1),
+            failed(1),
+            started(2),
+            failed(2),
+            LinkEvent::Discarded,
+            LinkEvent::Dequeued,
+            started(1),
+            LinkEvent::Delivered { attempts: 1 }
+        ]
+    );
     assert_eq!(run.log.of(Kind::LostOnAir).filter(|e| e.number() == 9).count(), 1);
 }

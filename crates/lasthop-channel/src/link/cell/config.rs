@@ -37,6 +37,9 @@ pub struct StationConfig {
     /// MCS of data that it sends and of data to it, if it differs from that of the cell (802.11n
     /// and its successors). Between the access point and a station the station's holds.
     pub mcs: Option<u32>,
+    /// Signal-to-noise ratio of data that it sends and of data to it, dB per subcarrier and stream;
+    /// between the access point and a station the station's holds. `None`: no errors by noise.
+    pub snr_db: Option<f64>,
 }
 
 /// Position of a one-way link in a cell.

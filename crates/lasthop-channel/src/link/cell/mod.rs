@@ -23,6 +23,7 @@ mod air;
 mod any;
 pub mod config;
 mod contention;
+pub mod error_rate;
 mod exchange;
 mod head;
 pub mod mac;

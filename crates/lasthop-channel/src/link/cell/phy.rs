@@ -42,7 +42,7 @@ pub enum Width {
 
 /// Coded bits per subcarrier, and the coding rate as a fraction, of each MCS (802.11-2020, tables
 /// 19-27 and 21-29; 802.11ax-2021, table 27-54).
-const SCHEMES: [(u64, u64, u64); 12] = [
+pub(super) const SCHEMES: [(u64, u64, u64); 12] = [
     (1, 1, 2),
     (2, 1, 2),
     (2, 3, 4),

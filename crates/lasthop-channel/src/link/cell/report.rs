@@ -41,6 +41,7 @@ use lasthop_core::units::{Duration, Time};
 ///     up: LossConfig::None,
 ///     outages: vec![],
 ///     mcs: None,
+///     snr_db: None,
 /// };
 /// let mac = Mac::named(MacName::Dot11b);
 /// let config = CellConfig { name: "cell".into(), mac, wifi: None, stations: vec![station(0), station(1)] };

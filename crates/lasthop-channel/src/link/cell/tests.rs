@@ -46,6 +46,7 @@ fn station(node: u16) -> StationConfig {
         up: LossConfig::None,
         outages: vec![],
         mcs: None,
+        snr_db: None,
     }
 }
 

@@ -52,6 +52,18 @@ pub enum Scheduling {
     Airtime,
 }
 
+/// How stations choose the MCS of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateRule {
+    /// It is that of the file.
+    #[default]
+    Fixed,
+    /// The fastest MCS with which at most 1 % of full-sized packets have errors at the SNR of the
+    /// station. It goes with `snr_db`.
+    Ideal,
+}
+
 macro_rules! wifi {
     ($($(#[$doc:meta])* $field:ident: $t:ty,)*) => {
         /// The settings of 802.11n, 802.11ac and 802.11ax.
@@ -133,6 +145,8 @@ wifi! {
     beacon_interval: Duration,
     /// Which receiver a station sends to next. Default: "fifo".
     scheduling: Scheduling,
+    /// How stations choose the MCS: "fixed", or "ideal" by `snr_db`. Default: "fixed".
+    rate_rule: RateRule,
 }
 
 impl Wifi {
@@ -159,6 +173,7 @@ impl Wifi {
             ppdu_limit: LONGEST_PPDU,
             beacon_interval: Duration::micros(102_400),
             scheduling: Scheduling::Fifo,
+            rate_rule: RateRule::Fixed,
         }
     }
 

@@ -24,6 +24,7 @@ pub fn station(node: u16) -> StationConfig {
         up: LossConfig::None,
         outages: vec![],
         mcs: None,
+        snr_db: None,
     }
 }
 
@@ -156,7 +157,7 @@ fn any_station(conditions: Conditions) -> impl Strategy<Value = StationConfig> {
                 .into_iter()
                 .map(|(from, length, rule)| outage(from, length, rule))
                 .collect();
-            StationConfig { node: 0, queue, overhead, down, up, outages, mcs: None }
+            StationConfig { node: 0, queue, overhead, down, up, outages, mcs: None, snr_db: None }
         })
 }
 
@@ -167,7 +168,15 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
 
 /// The same with a cell of 802.11n, 802.11ac or 802.11ax.
 pub fn any_aggregating_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
-    wlan_of(conditions, move || any_wifi(conditions).prop_map(|(mac, wifi)| (mac, Some(wifi))))
+    let noise = prop::option::weighted(0.3, 5.0..30.0);
+    let cases =
+        wlan_of(conditions, move || any_wifi(conditions).prop_map(|(mac, wifi)| (mac, Some(wifi))));
+    (cases, noise).prop_map(move |(Case(mut net), noise)| {
+        if conditions == Conditions::Any {
+            net.cells[0].stations[1].snr_db = noise;
+        }
+        Case(net)
+    })
 }
 
 fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {

@@ -61,12 +61,14 @@ impl AggregatingCell {
         freight: &impl Freight,
     ) -> bool {
         let AggregatingCell { stations, air, received, start, .. } = self;
-        let (session, exchange) = (&stations[i].sessions[s], &stations[i].exchange);
+        let station = &mut stations[i];
+        let (session, exchange) = (&mut station.sessions[s], &station.exchange);
         received.clear();
         if exchange.content == Content::Request {
             return !self.loses_control((i, to), self.start, now);
         }
-        if !air.may_lose(i, to, false) {
+        let may_lose = air.may_lose(i, to, false);
+        if !may_lose && session.noise.is_none() {
             received.resize(exchange.places.len(), true);
             return true;
         }
@@ -81,7 +83,9 @@ impl AggregatingCell {
                 control: false,
                 segment: freight.segment(mpdu.first.handle),
             };
-            received.push(!air.lost(&frame));
+            let lost = may_lose && air.lost(&frame);
+            let hit = session.noise.as_mut().is_some_and(|n| n.hits(mpdu.bytes));
+            received.push(!lost && !hit);
         }
         received.contains(&true)
     }

@@ -205,7 +205,8 @@ impl AggregatingCell {
     /// Capacity for one pair of stations if no other station sends, aggregates are as long as
     /// allowed and each is answered by as many ACKs of 40 bytes (TCP): bit/s of full-sized frames.
     pub fn rate_of_pair(&self) -> Rate {
-        let times = self.durations.of(self.stations.first().map_or(0, |s| s.mcs));
+        let mcs = self.stations.first().map_or(0, |s| s.radios.between(0, 1).0);
+        let times = self.durations.of(mcs as usize);
         let subframe = |bytes: u32| u64::from(bytes).next_multiple_of(4) + durations::DELIMITER;
         let limit = times.phy.most_bytes(self.durations.ppdu_limit).min(self.ampdu);
         let packets = (limit / subframe(self.full_frame)).clamp(1, self.window as u64);

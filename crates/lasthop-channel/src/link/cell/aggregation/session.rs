@@ -10,7 +10,9 @@
 
 use std::collections::VecDeque;
 
+use crate::link::cell::error_rate;
 use crate::queue::{AnyQueue, Frame, Outcome, QueueDiscipline};
+use lasthop_core::random::Stream;
 use lasthop_core::units::Time;
 
 /// One MPDU: one packet, or several in an A-MSDU.
@@ -39,12 +41,38 @@ impl Mpdu {
     }
 }
 
+/// Errors of MPDUs by noise.
+pub(super) struct Noise {
+    /// Logarithm of the probability that a bit has no error.
+    log_success: f64,
+    stream: Stream,
+    /// Number of draws so far, one for each attempt of an MPDU.
+    draws: u64,
+}
+
+impl Noise {
+    /// Noise at an SNR of `snr_db` dB; `name` addresses the draws.
+    pub(super) fn new(mcs: u32, snr_db: f64, seed: u64, name: &str) -> Noise {
+        let stream = Stream::new(seed, &format!("noise {name}"));
+        Noise { log_success: error_rate::log_success(mcs, snr_db), stream, draws: 0 }
+    }
+
+    /// True if an MPDU of `bytes` bytes has errors.
+    pub(super) fn hits(&mut self, bytes: u32) -> bool {
+        let draw = self.stream.uniform(self.draws);
+        self.draws += 1;
+        draw >= error_rate::success(self.log_success, bytes)
+    }
+}
+
 /// A session.
 pub(super) struct Session {
     /// The recipient.
     pub to: usize,
     /// MCS of data in this direction.
     pub mcs: usize,
+    /// Errors by noise.
+    pub noise: Option<Noise>,
     pub queue: AnyQueue,
     /// The frame that will be sent next; it counts towards no limit.
     pub staged: Option<Frame>,
@@ -65,10 +93,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(to: usize, mcs: usize, queue: AnyQueue) -> Session {
+    pub(super) fn new(to: usize, mcs: usize, noise: Option<Noise>, queue: AnyQueue) -> Session {
         Session {
             to,
             mcs,
+            noise,
             queue,
             staged: None,
             window: VecDeque::new(),

@@ -1,9 +1,12 @@
 //! The stations of a cell with aggregation: their sessions, and which of them is next.
 
+use std::sync::Arc;
+
 use super::select::Exchange;
-use super::session::Session;
+use super::session::{Noise, Session};
 use crate::link::cell::config::{CellConfig, StationConfig};
-use crate::link::cell::wifi::{Scheduling, Wifi};
+use crate::link::cell::error_rate::ideal_mcs;
+use crate::link::cell::wifi::{RateRule, Scheduling, Wifi};
 use crate::queue::{Frame, LinkFacts, Outcome, QueueConfig};
 use lasthop_core::units::{Duration, QueueLimit, Rate, Time};
 
@@ -22,13 +25,33 @@ pub(super) struct Station {
     pub ready: bool,
     /// What it sends or has sent last.
     pub exchange: Exchange,
-    /// Its MCS, and those of the others.
-    pub mcs: usize,
-    pub own_mcs: Option<u32>,
-    pub all_mcs: std::sync::Arc<[Option<u32>]>,
+    /// Its index, and the radios of all members.
+    pub index: usize,
+    pub radios: Arc<Radios>,
     /// The limit that holds for all its queues together.
     pub shared_limit: Option<QueueLimit>,
     pub make: MakeQueue,
+}
+
+/// The radios of the members.
+pub(super) struct Radios {
+    wifi: Wifi,
+    /// MCS and SNR of each member, where they are set.
+    members: Vec<(Option<u32>, Option<f64>)>,
+}
+
+impl Radios {
+    /// MCS and SNR of data between two members: those of the station, not of the access point.
+    pub(super) fn between(&self, a: usize, b: usize) -> (u32, Option<f64>) {
+        let of = |i: usize| self.members.get(i).copied().unwrap_or_default();
+        let (first, second) = if a == 0 { (of(b), of(a)) } else { (of(a), of(b)) };
+        let snr = first.1.or(second.1);
+        let mcs = match (self.wifi.rate_rule, snr) {
+            (RateRule::Ideal, Some(snr)) => ideal_mcs(&self.wifi, snr),
+            _ => first.0.or(second.0).unwrap_or(self.wifi.mcs),
+        };
+        (mcs, snr)
+    }
 }
 
 /// What its queues are made from.
@@ -48,9 +71,9 @@ impl Station {
         seed: u64,
         full_frame: u32,
     ) -> Vec<Station> {
-        let all_mcs: std::sync::Arc<[Option<u32>]> =
-            config.stations.iter().map(|s| s.mcs).collect();
-        let station = |(station, name): (&StationConfig, &String)| {
+        let members = config.stations.iter().map(|s| (s.mcs, s.snr_db)).collect();
+        let radios = Arc::new(Radios { wifi: wifi.clone(), members });
+        let station = |(index, (station, name)): (usize, (&StationConfig, &String))| {
             let shares = wifi.scheduling == Scheduling::Fifo && station.queue.is_drop_tail();
             let shared_limit = station.queue.limit.filter(|_| shares);
             let own = QueueConfig { limit: None, ..station.queue.clone() };
@@ -59,9 +82,8 @@ impl Station {
                 by_receiver: Vec::new(),
                 ready: false,
                 exchange: Exchange::default(),
-                mcs: station.mcs.unwrap_or(wifi.mcs) as usize,
-                own_mcs: station.mcs,
-                all_mcs: std::sync::Arc::clone(&all_mcs),
+                index,
+                radios: Arc::clone(&radios),
                 shared_limit,
                 make: MakeQueue {
                     config: if shares { own } else { station.queue.clone() },
@@ -72,7 +94,7 @@ impl Station {
                 },
             }
         };
-        config.stations.iter().zip(names).map(station).collect()
+        config.stations.iter().zip(names).enumerate().map(station).collect()
     }
 
     /// The session with a receiver.
@@ -98,10 +120,9 @@ impl Station {
             rate: *rate,
             full_frame: *full_frame,
         });
-        // The station's own MCS holds between it and the access point.
-        let theirs = self.all_mcs.get(to).copied().flatten();
-        let mcs = self.own_mcs.or(theirs).map_or(self.mcs, |m| m as usize);
-        self.sessions.push(Session::new(to, mcs, queue));
+        let (mcs, snr) = self.radios.between(self.index, to);
+        let noise = snr.map(|snr| Noise::new(mcs, snr, *seed, &name));
+        self.sessions.push(Session::new(to, mcs as usize, noise, queue));
         s
     }
 

@@ -4,10 +4,11 @@ use super::*;
 use crate::air::config::LossConfig;
 use crate::air::loss::Scripted;
 use crate::link::cell::config::StationConfig;
+use crate::link::cell::error_rate;
 use crate::link::cell::mac::{AfterCollision, MacName};
 use crate::link::cell::phy::{Generation, Width};
 use crate::link::cell::report::End;
-use crate::link::cell::wifi::{AccessCategory, Wifi};
+use crate::link::cell::wifi::{AccessCategory, RateRule, Wifi};
 use crate::queue::QueueConfig;
 use lasthop_core::framing::Step;
 use lasthop_core::segment::{Flags, Handle};
@@ -34,6 +35,7 @@ fn station(node: u16) -> StationConfig {
         up: LossConfig::None,
         outages: vec![],
         mcs: None,
+        snr_db: None,
     }
 }
 
@@ -364,4 +366,27 @@ fn the_share_of_lost_packets_is_that_of_independent_attempts() {
     assert_within(lost as f64, 20_000.0 / 8.0, 0.06, "lost packets");
     let attempts = b.ended.len() as f64;
     assert_within(attempts, 20_000.0 * 1.75, 0.02, "attempts");
+}
+
+#[test]
+fn noise_costs_what_its_packet_error_rate_says_and_the_ideal_rule_avoids_it() {
+    let at = |snr_db: f64, rate_rule| {
+        let noisy = StationConfig { snr_db: Some(snr_db), ..station(1) };
+        let wifi = Wifi { rate_rule, ..wifi(Generation::Ht) };
+        let mut b = Bench::new(mac(), wifi, vec![station(0), noisy], 1538);
+        let throughput = b.saturated(1, 200, 1472, 5);
+        let failed = b.ended.iter().filter(|(_, e)| !e.received).count() as f64;
+        (throughput, failed / b.ended.len() as f64)
+    };
+    for snr_db in [20.4, 20.8, 21.2] {
+        let expected = 1.0 - error_rate::success(error_rate::log_success(7, snr_db), 1538);
+        let (_, share) = at(snr_db, RateRule::Fixed);
+        assert!((share - expected).abs() < 0.02, "{snr_db} dB: {share} instead of {expected}");
+    }
+    let (clean, none) = at(40.0, RateRule::Fixed);
+    let (fixed, _) = at(15.0, RateRule::Fixed);
+    let (ideal, few) = at(15.0, RateRule::Ideal);
+    assert!(none == 0.0 && few < 0.02 && fixed < 0.1 * clean, "{none} {few} {fixed} {clean}");
+    // MCS 3.
+    assert_within(ideal, clean * 26.0 / 65.0, 0.01, "ideal");
 }
