@@ -30,7 +30,9 @@ def scenario(kind: str, stations: int | None = None, place: str = "flat") -> dic
     if place not in PLACES:
         raise InputError(f"--place {place}: choose from {', '.join(PLACES)}")
     hall = place == "lecture-hall"
-    count = quantities.whole_number(stations or (20 if hall else 5), "--stations", 1)
+    count = quantities.whole_number(
+        (20 if hall else 5) if stations is None else stations, "--stations", 1
+    )
     names = [f"sta{i + 1}" for i in range(count)]
     cell: dict[str, Any] = {
         "name": "wifi",

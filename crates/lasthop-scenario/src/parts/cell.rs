@@ -140,8 +140,8 @@ impl CellSpec {
         self.wifi.wifi(self.mac.mac.unwrap_or_default())
     }
 
-    /// All values of the MAC. Those of 802.11n and its successors depend on the access category, and
-    /// the data rate is that of the fastest station.
+    /// All values of the MAC. Those of 802.11n and its successors depend on the access category,
+    /// and the data rate is that of the fastest station.
     fn all_mac(&self) -> Mac {
         let mut mac = self.mac.mac();
         let Some(wifi) = self.wifi() else { return mac };

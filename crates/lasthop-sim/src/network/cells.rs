@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 
 use lasthop::framing::AnyFraming;
 use lasthop::link::Link;
+use lasthop::link::cell::Freight;
+use lasthop::link::cell::any::AnyCell;
 use lasthop::link::cell::config::CellConfig;
-use lasthop::link::cell::{AnyCell, Freight};
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Handle, Segment};
 use lasthop::units::{Duration, Time};

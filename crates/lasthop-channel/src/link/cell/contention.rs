@@ -319,8 +319,8 @@ impl Contention {
         }
     }
 
-    /// Something else than a station takes the medium at `now`; the stations subtract the slots that
-    /// have passed.
+    /// Something else than a station takes the medium at `now`; the stations subtract the slots
+    /// that have passed.
     pub(super) fn occupy(&mut self, now: Time) {
         self.taken = true;
         let (wait, exchange) = (self.wait, self.exchange);

@@ -10,8 +10,8 @@
 use super::phy::{Phy, SCHEMES};
 use super::wifi::Wifi;
 
-/// Of a code of rate k/n: k, the smallest distance, its step, and the numbers of bit errors on paths
-/// of these distances.
+/// Of a code of rate k/n: k, the smallest distance, its step, and the numbers of bit errors on
+/// paths of these distances.
 type Spectrum = (f64, i32, i32, &'static [f64]);
 
 const HALF: Spectrum = (

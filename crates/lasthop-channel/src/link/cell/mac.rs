@@ -171,8 +171,8 @@ mac! {
     /// of "802.11n" and its successors follows from width, streams, mcs and guard_interval.
     data_rate: Rate,
     /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps ("csma-lan": 10 Mbps). "802.11n" and its
-    /// successors: the highest of these rates, 6, 12 or 24 Mbps; a low MCS has a lower one. Default:
-    /// 24 Mbps.
+    /// successors: the highest of these rates, 6, 12 or 24 Mbps; a low MCS has a lower one.
+    /// Default: 24 Mbps.
     basic_rate: Rate,
     /// Preamble and header of the PHY before every frame: "long", "short" or a time. Default:
     /// "long" ("csma-lan": 19.2 us).

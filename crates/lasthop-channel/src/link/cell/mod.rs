@@ -20,7 +20,7 @@
 
 pub mod aggregation;
 mod air;
-mod any;
+pub mod any;
 pub mod config;
 mod contention;
 pub mod error_rate;
@@ -42,7 +42,6 @@ use head::Head;
 use mac::{AfterCollision, Timing};
 use report::Exchanged;
 
-pub use any::AnyCell;
 pub use report::{Attempt, Delivery, End, Freight, Report};
 
 struct Station {

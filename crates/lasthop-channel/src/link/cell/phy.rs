@@ -227,8 +227,8 @@ impl Phy {
         bits.saturating_sub(SERVICE_BITS + TAIL_BITS * self.encoders()) / 8
     }
 
-    /// Rate of the frames that answer data sent like this: the highest mandatory legacy rate that is
-    /// at most `basic` and the non-HT reference rate, which has the same modulation and coding
+    /// Rate of the frames that answer data sent like this: the highest mandatory legacy rate that
+    /// is at most `basic` and the non-HT reference rate, which has the same modulation and coding
     /// (802.11-2020, 10.6.6.5.2 and 10.6.11).
     pub fn control_rate(&self, basic: Rate) -> Rate {
         let reference = match self.mcs {

@@ -44,7 +44,8 @@ use lasthop_core::units::{Duration, Time};
 ///     snr_db: None,
 /// };
 /// let mac = Mac::named(MacName::Dot11b);
-/// let config = CellConfig { name: "cell".into(), mac, wifi: None, stations: vec![station(0), station(1)] };
+/// let stations = vec![station(0), station(1)];
+/// let config = CellConfig { name: "cell".into(), mac, wifi: None, stations };
 /// let names = ["ap".to_string(), "phone".to_string()];
 /// let mut cell = Cell::new(&config, &names, 1, 1000).unwrap();
 ///

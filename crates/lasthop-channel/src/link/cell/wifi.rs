@@ -47,8 +47,8 @@ pub enum Scheduling {
     /// receivers.
     #[default]
     Fifo,
-    /// Deficit round-robin by air time, as in mac80211: each receiver has a queue and a limit of
-    /// its own, and gets the same share of the medium.
+    /// Deficit round-robin by air time, as in mac80211: each receiver has a queue with its
+    /// limit, and gets the same share of the medium.
     Airtime,
 }
 

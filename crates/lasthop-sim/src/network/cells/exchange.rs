@@ -218,8 +218,8 @@ impl<P: Probe> Net<P> {
         }
     }
 
-    /// The receiver's copy of a frame that its sender will retransmit, because it does not know that
-    /// the frame was received.
+    /// The receiver's copy of a frame that its sender will retransmit, because it does not know
+    /// that the frame was received.
     fn copy_from_station(&mut self, handle: Handle) -> Handle {
         self.probes.copy_retained(u64::from(self.pool.get(handle).size));
         self.pool.copy(handle)

@@ -1,8 +1,8 @@
 //! The ends of transmissions in a cell with aggregation: data, RTS, collisions, and what follows
 //! within a TXOP.
 
-use super::select::Content;
 use super::session::Session;
+use super::transmission::Content;
 use super::{AggregatingCell, Phase};
 use crate::link::cell::air::OnAir;
 use crate::link::cell::contention::Wait;
@@ -97,8 +97,8 @@ impl AggregatingCell {
         air.may_lose(from, to, true) && air.lost(&frame)
     }
 
-    /// Station `i` has used the medium up to `end`, since its last exchange in this TXOP or since it
-    /// won the medium.
+    /// Station `i` has used the medium up to `end`, since its last exchange in this TXOP or since
+    /// it won the medium.
     fn use_medium(&mut self, i: usize, end: Time) -> Duration {
         let used = self.air_time.busy(self.begun.max(self.air_time.until), end);
         self.air_time.stations[i] = self.air_time.stations[i] + used;

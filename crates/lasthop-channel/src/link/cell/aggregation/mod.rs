@@ -21,6 +21,7 @@ mod session;
 mod stations;
 #[cfg(test)]
 mod tests;
+mod transmission;
 
 use super::air::Air;
 use super::config::CellConfig;

@@ -6,6 +6,7 @@
 use super::AggregatingCell;
 use super::durations::DELIMITER;
 use super::session::Mpdu;
+use super::transmission::Content;
 use crate::queue::Outcome;
 use lasthop_core::units::{Duration, Time};
 
@@ -13,41 +14,6 @@ use lasthop_core::units::{Duration, Time};
 const HEADER_BYTES: u32 = 30;
 /// Header of a packet in an A-MSDU (9.3.2.2.2).
 const SUBFRAME_HEADER: u32 = 14;
-
-/// What a station sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Content {
-    /// Nothing.
-    #[default]
-    None,
-    /// A BlockAckReq.
-    Request,
-    /// One MPDU, answered by an ACK.
-    Single,
-    /// An A-MPDU, answered by a block acknowledgement.
-    Aggregate,
-}
-
-/// An exchange of one station.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Exchange {
-    /// Index of the session at the station.
-    pub session: usize,
-    pub content: Content,
-    /// Places of the MPDUs in the window of the session.
-    pub places: Vec<usize>,
-    /// Duration of the data, of the answer, and of the RTS before, if there is one.
-    pub data: Duration,
-    pub answer: Duration,
-    pub rts: Option<Duration>,
-}
-
-impl Exchange {
-    /// Duration of the first transmission.
-    pub(super) fn first(&self) -> Duration {
-        self.rts.unwrap_or(self.data)
-    }
-}
 
 /// The length of an aggregate so far, and its limits.
 struct Room {

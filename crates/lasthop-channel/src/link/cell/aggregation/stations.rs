@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::select::Exchange;
 use super::session::{Noise, Session};
+use super::transmission::Exchange;
 use crate::link::cell::config::{CellConfig, StationConfig};
 use crate::link::cell::error_rate::ideal_mcs;
 use crate::link::cell::wifi::{RateRule, Scheduling, Wifi};

@@ -112,8 +112,8 @@ impl Bench {
         while self.step().is_some() {}
     }
 
-    /// A packet arrives at station 1 in each interval, from an empty cell on. Returns the throughput
-    /// of packets of `payload` bytes, Mbit/s.
+    /// A packet arrives at station 1 in each interval, from an empty cell on. Returns the
+    /// throughput of packets of `payload` bytes, Mbit/s.
     fn at_constant_rate(&mut self, interval: Duration, payload: u32, seconds: u64) -> f64 {
         let end = Time::ZERO + Duration::secs(seconds);
         let mut next = Time::ZERO;
@@ -190,7 +190,8 @@ fn one_sender_has_the_throughput_of_the_closed_form() {
 }
 
 /// The intervals that ns-3's examples `wifi-aggregation` and `wifi-txop-aggregation` check in their
-/// own results (ns-3-dev, July 2026): 802.11n, MCS 7, 20 MHz, UDP packets of 1472 bytes, with beacons.
+/// own results (ns-3-dev, July 2026): 802.11n, MCS 7, 20 MHz, UDP packets of 1472 bytes, with
+/// beacons.
 #[test]
 fn throughputs_lie_in_the_intervals_of_ns3s_own_checks() {
     let throughput = |ampdu: u64, amsdu: u64, txop_us: u64| {

@@ -1,0 +1,38 @@
+//! What a station sends when it has won the medium.
+
+use lasthop_core::units::Duration;
+
+/// What a station sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Nothing.
+    #[default]
+    None,
+    /// A BlockAckReq.
+    Request,
+    /// One MPDU, answered by an ACK.
+    Single,
+    /// An A-MPDU, answered by a block acknowledgement.
+    Aggregate,
+}
+
+/// An exchange of one station.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exchange {
+    /// Index of the session at the station.
+    pub session: usize,
+    pub content: Content,
+    /// Places of the MPDUs in the window of the session.
+    pub places: Vec<usize>,
+    /// Duration of the data, of the answer, and of the RTS before, if there is one.
+    pub data: Duration,
+    pub answer: Duration,
+    pub rts: Option<Duration>,
+}
+
+impl Exchange {
+    /// Duration of the first transmission.
+    pub(super) fn first(&self) -> Duration {
+        self.rts.unwrap_or(self.data)
+    }
+}
