@@ -21,7 +21,8 @@ def test_every_place_runs_and_its_air_time_adds_up(kind: str, place: str) -> Non
     described = {**wifi.scenario(kind, 3, place), "duration": "0.5 s"}
     result = runs.run(described, scheme="cubic").data
     downloads = [f for f in result["flows"] if f["to"].startswith("sta")]
-    assert len(downloads) == 3 and all(f["delivered_bytes"] > 0 for f in downloads)
+    assert len(downloads) == 3
+    assert all(f["delivered_bytes"] > 0 for f in downloads)
     (cell,) = result["cells"]
     shares = [s["air_time_s"] for s in cell["stations"]]
     total = sum(shares) + cell["collisions_s"] + cell["beacons_s"] + cell["idle_s"]
@@ -34,7 +35,7 @@ def test_stations_behind_walls_are_slower_and_get_the_same_air_time() -> None:
     flows = runs.run(described, scheme="cubic").data["flows"]
     rates = [f["goodput_bps"] for f in flows]
     assert rates[0] > rates[1] > rates[2]
-    # With equal air time the rates are nearly as those of the MCS: 263.3, 175.5 (?) and 87.8.
+    # With equal air time the rates are about as those of MCS 7 and 2, 292.5 and 87.75 Mbit/s.
     assert 1.5 < rates[0] / rates[2] < 5
 
 
