@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from lasthop.experiments.figure_result import FigureResult, Reproduction
     from lasthop.experiments.sweep import Runs
     from lasthop.experiments.sweep_result import SweepResult
-    from lasthop.reproduction.figures import Options
+    from lasthop.experiments.sweep_setup import Prepared
+    from lasthop.progress import SweepProgress
+    from lasthop.reproduction.figures import InComparison, Options
 
 #: Most processes of a sweep; more are taken for a mistake.
 MAX_JOBS = 10_000
@@ -80,7 +82,6 @@ def compare(
     last_hop, flows = with_options(last_hop, flows, options)
     if chart is not None or style or formats:
         extras.require("plots")
-    from lasthop import _native
     from lasthop.experiments import comparison, store
     from lasthop.plotting import styles
     from lasthop.reproduction import figures as engine
@@ -91,28 +92,38 @@ def compare(
         file, text, schemes, also, seeds, vary, settings, last_hop, flows
     )
     plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
-    if out is not None:
-        comparison.check_folder(Path(out), the_plan)
+    folder = Path(out) if out is not None else None
+    if folder is not None:
+        comparison.check_folder(folder, the_plan)
     modified = bool(schemes is not None or also or vary or settings or last_hop or flows)
     shown = engine.InComparison(described, the_plan, chart, modified, series=series)
-    with store.sole_writer(Path(out)) if out is not None else nullcontext():
-        result = comparison.compare(
-            the_plan,
-            version=_native.version(),
-            out=Path(out) if out is not None else None,
-            cancel=_native.CancelToken(),
-            observe=shown.observe,
-            names=shown.names,
-            report=_print_first(),
-        )
-        if not result.interrupted:
-            with tables_of(result, out):
-                shown.attach(result, _native.CancelToken())
-        if out is not None:
-            with tables_of(result, out):
+    with store.sole_writer(folder) if folder is not None else nullcontext():
+        result = _compared(the_plan, shown, folder)
+        if folder is not None:
+            with tables_of(result, folder):
                 given = "" if isinstance(file, Mapping) else str(file or "")
                 words = command or ["lasthop.compare", given]
-                result.write(out, words, figure=figure, style=style, formats=formats)
+                result.write(folder, words, figure=figure, style=style, formats=formats)
+    return result
+
+
+def _compared(the_plan: plan.Plan, shown: InComparison, folder: Path | None) -> Comparison:
+    """The runs of a comparison, with what the scenario file asks for, if all are done."""
+    from lasthop import _native
+    from lasthop.experiments import comparison
+
+    result = comparison.compare(
+        the_plan,
+        version=_native.version(),
+        out=folder,
+        cancel=_native.CancelToken(),
+        observe=shown.observe,
+        names=shown.names,
+        report=_print_first(),
+    )
+    if not result.interrupted:
+        with tables_of(result, folder):
+            shown.attach(result, _native.CancelToken())
     return result
 
 
@@ -204,13 +215,10 @@ def sweep(
     wrong input.
     """
     last_hop, flows = with_options(last_hop, flows, options)
-    import time
-
-    from lasthop.experiments import store, sweep_run, sweep_setup
+    from lasthop.experiments import store, sweep_setup
     from lasthop.experiments import sweep as sweeps
-    from lasthop.experiments.sweep_result import SweepResult, document
     from lasthop.progress import SweepProgress
-    from lasthop.scenarios import outputs, pipes
+    from lasthop.scenarios import outputs
 
     if progress not in ("auto", "json", "none"):
         raise InputError(f'progress must be "auto", "json" or "none", found {progress!r}')
@@ -236,23 +244,44 @@ def sweep(
     outputs.check(outputs.in_folder("--out", folder, sweeps.FILES), prepared.plan.inputs)
     shown = SweepProgress("none" if quiet else progress, quiet)
     with store.sole_writer(folder), _saved_runs(folder, runs):
-        start = time.monotonic()
-        sweep_run.take_over(folder, runs, shown.note)
-        sweeps.write_description(folder, prepared.sweep)
-        filled = pipes.kept_text(prepared.plan.filled, folder)
-        store.write_whole(folder / "scenario.toml", filled)
-        reused = runs.finished
-        complete = not runs.missing() or sweep_run.do_missing(
-            folder, runs, prepared, chunk_s, shown, jobs, dask
-        )
-        files = [f.name for f in sweeps.write_tables(folder, runs)] if complete else []
-        more = extras.not_written({"tables": "runs.parquet and table.parquet"})
-        if more and complete:
-            shown.note(more)
-        data = document(runs, reused, time.monotonic() - start)
+        result = _swept(folder, runs, prepared, chunk_s, shown, jobs, dask)
     for run, error in sorted(runs.failed.items())[:1]:
         case = prepared.sweep.cases[run[0]]
         print(f"lasthop: run {run[1]} of {case.label} failed: {error}", file=sys.stderr)
+    return result
+
+
+def _swept(
+    folder: Path,
+    runs: Runs,
+    prepared: Prepared,
+    chunk_s: float | None,
+    shown: SweepProgress,
+    jobs: int | None,
+    dask: str | None,
+) -> SweepResult:
+    """Do the missing runs of a sweep; write its description and, if all are done, its tables."""
+    import time
+
+    from lasthop.experiments import store, sweep_run
+    from lasthop.experiments import sweep as sweeps
+    from lasthop.experiments.sweep_result import SweepResult, document
+    from lasthop.scenarios import pipes
+
+    start = time.monotonic()
+    sweep_run.take_over(folder, runs, shown.note)
+    sweeps.write_description(folder, prepared.sweep)
+    filled = pipes.kept_text(prepared.plan.filled, folder)
+    store.write_whole(folder / "scenario.toml", filled)
+    reused = runs.finished
+    complete = not runs.missing() or sweep_run.do_missing(
+        folder, runs, prepared, chunk_s, shown, jobs, dask
+    )
+    files = [f.name for f in sweeps.write_tables(folder, runs)] if complete else []
+    more = extras.not_written({"tables": "runs.parquet and table.parquet"})
+    if more and complete:
+        shown.note(more)
+    data = document(runs, reused, time.monotonic() - start)
     return SweepResult(folder, data, not complete, files)
 
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from lasthop.analysis.verdict import Verdict
     from lasthop.experiments.chart_spec import Chart
-    from lasthop.experiments.figure_result import FigureResult
+    from lasthop.experiments.recorder import Recorder
+    from lasthop.scenarios import experiment
 
 # The files of a comparison in the folder of `--out`.
 FILES = [
@@ -50,6 +51,16 @@ FILES = [
 
 # Version of the JSON document, see `lasthop schema compare`.
 SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class JudgedFigure:
+    """The figure of a scenario file, the verdicts about its claims, and what its runs recorded."""
+
+    figure: experiment.Figure
+    verdicts: list[Verdict]
+    modified: bool
+    recorder: Recorder
 
 
 @dataclass(repr=False)
@@ -66,7 +77,7 @@ class Comparison:
     #: What `plot` and `write` draw; `None` for the figure of the file.
     chart: Chart | None = None
     #: The `[plot]` and the `[[claim]]` of the scenario file, if it has any.
-    figure: FigureResult | None = None
+    figure: JudgedFigure | None = None
 
     @cached_property
     def _table(self) -> dict[tuple[int, str], tuple[list[int], NDArray[np.float64]]]:

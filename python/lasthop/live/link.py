@@ -142,11 +142,18 @@ def link(
         own_sender=own_sender,
         own_ends=own_ends,
     )
-    data: dict[str, Any] = {"schema_version": 1, "scenario": scenario.title, **json.loads(text)}
+    return _report(json.loads(text), scenario, limit, chosen=congestion_control is not None)
+
+
+def _report(
+    measured: dict[str, Any], scenario: Any, limit: float | None, *, chosen: bool
+) -> dict[str, Any]:
+    """The report of a link from what it has measured; `limit` bounds the lateness, in seconds."""
+    data = {"schema_version": 1, "scenario": scenario.title, **measured}
     if limit is None:
         limit = max(BOUND_S, BOUND_SHARE * data["one_way_delay_s"])
     data["bound_us"] = limit * 1e6
-    data["ends"]["chosen"] = congestion_control is not None
+    data["ends"]["chosen"] = chosen
     data["invalid"] = _faults(data)
     data["valid"] = not data["invalid"]
     data["assumed"] = scenario.assumed

@@ -182,44 +182,71 @@ def validate(
     text = where.text if where is not None and where.origin is None else None
     if text is not None:
         file = None
+    given = _Given(file, text, settings, last_hop, size, socket_use, probe)
     for own in (True, False):
         for scheme in schemes:
             for sender in senders:
-                chosen = sender if scheme == "none" else f"{scheme}:sender={sender}"
-                load = partial(
-                    _load,
-                    file=file,
-                    text=text,
-                    settings=settings,
-                    last_hop=last_hop,
-                    size=size,
-                    scheme=chosen,
-                )
-                cwnd_source = TCP_INFO if probe is None else TCP_PROBE
-                plain = load(0)
-                cell = Cell(sender, scheme, own, [], [], [], [], cwnd_source, plain.assumed, [])
-                words = _words(file if text is None else STDIN, settings, last_hop)
-                program = f"{sys.executable} -I -m lasthop.live.transfer"
-                command = [*program.split(), "receive", str(PORT), str(size)]
-                if own:
-                    words += ["--scheme", chosen, "--own-sender", f"{PORT}:{size}"]
-                else:
-                    words += ["--scheme", scheme]
-                    send = f"send $LASTHOP_MOBILE {PORT} {size} {sender} {FOLDER} {INTERVAL}"
-                    send += f" {socket_use.words(size)}"
-                    words += ["--server", f"{program} {send}"]
-                    command.append(FOLDER)
-                segment = _segment(plain)
-                transfer = partial(
-                    _transfer,
-                    words=words,
-                    text=text,
-                    command=command,
-                    size=size,
-                    segment=segment,
-                    probe=probe,
-                )
-                yield _fill(cell, load, transfer, segment, seeds, progress)
+                yield _cell(given, sender, scheme, seeds, progress, own=own)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What all cells of a validation have in common."""
+
+    file: str | Path | None
+    text: str | None
+    settings: Sequence[tuple[str, str]]
+    last_hop: Mapping[str, str]
+    size: int
+    socket_use: SocketUse
+    probe: windows.TcpProbe | None
+
+
+def _cell(
+    given: _Given,
+    sender: str,
+    scheme: str,
+    seeds: int,
+    progress: Callable[[], None],
+    *,
+    own: bool,
+) -> Cell:
+    """The transfers with one sender and one scheme."""
+    size = given.size
+    chosen = sender if scheme == "none" else f"{scheme}:sender={sender}"
+    load = partial(
+        _load,
+        file=given.file,
+        text=given.text,
+        settings=given.settings,
+        last_hop=given.last_hop,
+        size=size,
+        scheme=chosen,
+    )
+    cwnd_source = TCP_INFO if given.probe is None else TCP_PROBE
+    plain = load(0)
+    cell = Cell(sender, scheme, own, [], [], [], [], cwnd_source, plain.assumed, [])
+    words = _words(given.file if given.text is None else STDIN, given.settings, given.last_hop)
+    program = f"{sys.executable} -I -m lasthop.live.transfer"
+    command = [*program.split(), "receive", str(PORT), str(size)]
+    if own:
+        words += ["--scheme", chosen, "--own-sender", f"{PORT}:{size}"]
+    else:
+        words += ["--scheme", scheme]
+        send = f"send $LASTHOP_MOBILE {PORT} {size} {sender} {FOLDER} {INTERVAL}"
+        words += ["--server", f"{program} {send} {given.socket_use.words(size)}"]
+        command.append(FOLDER)
+    segment = _segment(plain)
+    transfer = partial(
+        _transfer,
+        words=words,
+        text=given.text,
+        command=command,
+        size=size,
+        segment=segment,
+        probe=given.probe,
+    )
+    return _fill(cell, load, transfer, segment, seeds, progress)
 
 
 def runs(senders: int, schemes: int, seeds: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop.experiments import chart_spec
 from lasthop.experiments.comparison import Comparison
+from lasthop.experiments.figure_result import FigureResult
 from lasthop.plotting import charts, paper_figure, styles
 from lasthop.scenarios import outputs
 
@@ -40,7 +41,11 @@ def draw(
 def of_comparison(result: Comparison, ax: Any = None) -> Figure:
     """Draw the chosen chart, or the figure of the file."""
     if result.chart is None and result.figure is not None:
-        drawing = paper_figure.draw(result.figure, ax)
+        judged = result.figure
+        drawing = paper_figure.draw(
+            FigureResult(judged.figure, result, judged.verdicts, judged.modified, judged.recorder),
+            ax,
+        )
         if drawing is not None:
             return drawing
     return charts.draw(result, result.chart or chart_spec.Chart(), ax=ax)

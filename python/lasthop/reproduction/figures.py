@@ -14,7 +14,7 @@ from lasthop import quantities
 from lasthop.analysis import metrics
 from lasthop.experiments import chart_spec, description, observing, plan, pool
 from lasthop.experiments.chart_spec import Chart
-from lasthop.experiments.comparison import Comparison, compare
+from lasthop.experiments.comparison import Comparison, JudgedFigure, compare
 from lasthop.experiments.figure_result import FigureResult, inputs_of
 from lasthop.experiments.observing import Observe
 from lasthop.experiments.plan import Case, Loader, Plan, Scheme, Source
@@ -137,9 +137,7 @@ class InComparison:
             return
         self.recorder.add_samples(comparison.rows, cancel)
         verdicts = [claims.judge(c, comparison) for c in self.figure.claims]
-        comparison.figure = FigureResult(
-            self.figure, comparison, verdicts, self.modified, self.recorder
-        )
+        comparison.figure = JudgedFigure(self.figure, verdicts, self.modified, self.recorder)
 
 
 def _is_vectors(figure: Figure) -> bool:
