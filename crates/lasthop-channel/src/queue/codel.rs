@@ -10,7 +10,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::discipline::{Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::discipline::{
+    Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued,
+};
 use super::drop_reason;
 use super::fifo::Fifo;
 use crate::sample::Sample;
@@ -58,6 +60,17 @@ impl QueueSettings for Codel {
             ));
         }
         Ok(())
+    }
+
+    fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+        match reason {
+            drop_reason::CODEL => frame.is_first && !frame.is_marked_instead(self.ecn),
+            _ => reason == drop_reason::FULL && frame.is_arriving && frame.exceeds_limit,
+        }
+    }
+
+    fn may_mark(&self, reason: &str, _frame: &Queued) -> bool {
+        self.ecn && reason == drop_reason::CODEL
     }
 
     fn sample(s: &mut Sample<'_>) -> Self {

@@ -14,7 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::average::Average;
-use super::discipline::{Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::discipline::{
+    Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued,
+};
 use super::drop_reason;
 use super::fifo::{Fifo, counted, half, number};
 use crate::sample::Sample;
@@ -59,6 +61,10 @@ impl QueueSettings for CwMarking {
         } else {
             Err(("weight", "must be above 0: with 0 the average queue never changes".into()))
         }
+    }
+
+    fn may_mark(&self, reason: &str, frame: &Queued) -> bool {
+        reason == drop_reason::CW && frame.is_arriving
     }
 
     fn sample(s: &mut Sample<'_>) -> Self {

@@ -78,6 +78,33 @@ pub enum Outcome {
     },
 }
 
+/// A frame in a queue, as the verifier of a run sees it.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
+pub struct Queued {
+    /// Its flags.
+    pub flags: Flags,
+    /// It has just arrived.
+    pub is_arriving: bool,
+    /// It has waited longest.
+    pub is_first: bool,
+    /// The same among the frames of its flow.
+    pub is_first_of_flow: bool,
+    /// The queue exceeds its limit with the frame that has just arrived.
+    pub exceeds_limit: bool,
+    /// The limit is in bytes.
+    pub limit_in_bytes: bool,
+    /// Frames of low priority wait that have not just arrived.
+    pub low_priority_waits: bool,
+}
+
+impl Queued {
+    /// True for a frame that is marked where others are dropped.
+    pub(super) fn is_marked_instead(&self, ecn: bool) -> bool {
+        ecn && self.flags.has(Flags::ECT)
+    }
+}
+
 /// Load of the queue, excluding the frame being sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
@@ -214,6 +241,22 @@ pub trait QueueSettings: Sized {
     /// below the limit.
     fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
         None
+    }
+
+    /// True if the discipline may drop a frame for this reason. The verifier asks, which knows
+    /// nothing else of a discipline.
+    fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+        reason == FULL && frame.is_arriving && frame.exceeds_limit
+    }
+
+    /// True if the discipline may mark a frame of an ECN-capable transport for this reason.
+    fn may_mark(&self, _reason: &str, _frame: &Queued) -> bool {
+        false
+    }
+
+    /// True if this frame may be sent next.
+    fn may_send(&self, frame: &Queued) -> bool {
+        frame.is_first
     }
 
     /// Random settings that pass the checks, for tests with random networks.

@@ -102,6 +102,33 @@ macro_rules! disciplines {
                 }
             }
 
+            /// See [`QueueSettings::may_drop`].
+            pub fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+                match self {
+                    Discipline::Droptail => true,
+                    $(Discipline::[<$module:camel>](settings) => settings.may_drop(reason, frame),)*
+                    Discipline::Foreign(_) => true,
+                }
+            }
+
+            /// See [`QueueSettings::may_mark`].
+            pub fn may_mark(&self, reason: &str, frame: &Queued) -> bool {
+                match self {
+                    Discipline::Droptail => false,
+                    $(Discipline::[<$module:camel>](settings) => settings.may_mark(reason, frame),)*
+                    Discipline::Foreign(_) => true,
+                }
+            }
+
+            /// See [`QueueSettings::may_send`].
+            pub fn may_send(&self, frame: &Queued) -> bool {
+                match self {
+                    Discipline::Droptail => frame.is_first,
+                    $(Discipline::[<$module:camel>](settings) => settings.may_send(frame),)*
+                    Discipline::Foreign(_) => true,
+                }
+            }
+
             /// Every discipline except DropTail once, with random settings made from the same
             /// numbers.
             pub fn samples(sample: &Sample<'_>) -> Vec<Discipline> {

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::discipline::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::discipline::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued};
 use super::drop_reason;
 use super::fifo::{Fifo, excess};
 use crate::sample::Sample;
@@ -24,6 +24,12 @@ impl QueueSettings for DropHead {
 
     fn build(&self, limit: Option<QueueLimit>, _link: &LinkFacts<'_>) -> DropHeadQueue {
         DropHeadQueue::new(limit)
+    }
+
+    fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+        let is_arriving = reason == drop_reason::FULL;
+        let is_known = is_arriving || (reason == drop_reason::HEAD && frame.is_first);
+        is_known && frame.exceeds_limit && frame.is_arriving == is_arriving
     }
 
     fn sample(_sample: &mut Sample<'_>) -> Self {

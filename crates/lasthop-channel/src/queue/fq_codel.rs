@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codel::{Backlog, Codel, Law, State};
-use super::discipline::{Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::discipline::{
+    Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued,
+};
 use super::drop_reason;
 use super::fifo::excess;
 use crate::sample::Sample;
@@ -74,6 +76,23 @@ impl QueueSettings for FqCodel {
             return Err(("flows", format!("expected 1 to 65536 queues, found {}", self.flows)));
         }
         Ok(())
+    }
+
+    fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+        frame.is_first_of_flow
+            && match reason {
+                drop_reason::FATTEST => frame.exceeds_limit,
+                drop_reason::CODEL => !frame.is_marked_instead(self.ecn),
+                _ => false,
+            }
+    }
+
+    fn may_mark(&self, reason: &str, _frame: &Queued) -> bool {
+        self.ecn && reason == drop_reason::CODEL
+    }
+
+    fn may_send(&self, frame: &Queued) -> bool {
+        frame.is_first_of_flow
     }
 
     fn sample(s: &mut Sample<'_>) -> Self {

@@ -10,8 +10,8 @@
 //!
 //! A discipline is one file: its settings, which implement [`QueueSettings`], the queue, which
 //! implements [`QueueDiscipline`], its reasons for drops and marks, and tests. The list below names
-//! the files; from it the modules, [`Discipline`], [`AnyQueue`], the checks and [`drop_reason`] are
-//! made.
+//! the files; from it the modules, [`Discipline`], [`AnyQueue`], the checks, [`drop_reason`] and
+//! the rules of the verifier are made.
 
 #[macro_use]
 mod disciplines;
@@ -30,7 +30,8 @@ use fifo::{number, same_unit, text};
 use lasthop_core::units::{QueueLimit, Time};
 
 pub use discipline::{
-    Fault, ForeignQueue, Frame, LinkFacts, Load, MakeQueue, Outcome, QueueDiscipline, QueueSettings,
+    Fault, ForeignQueue, Frame, LinkFacts, Load, MakeQueue, Outcome, QueueDiscipline,
+    QueueSettings, Queued,
 };
 pub use drop_tail::DropTail;
 
@@ -43,6 +44,7 @@ disciplines! {
     cw_marking,
     two_priority,
     drop_head,
+    pie,
 }
 
 /// A queue: its limit and its discipline.

@@ -18,7 +18,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::average::Average;
-use super::discipline::{Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::discipline::{
+    Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued,
+};
 use super::drop_reason;
 use super::fifo::{Fifo, counted, number, same_unit, text};
 use crate::sample::Sample;
@@ -113,6 +115,19 @@ impl QueueSettings for Red {
                 ),
             )),
         }
+    }
+
+    fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+        frame.is_arriving
+            && match reason {
+                drop_reason::RED_EARLY => !frame.is_marked_instead(self.ecn),
+                drop_reason::RED_FORCED => true,
+                _ => reason == drop_reason::FULL && frame.exceeds_limit,
+            }
+    }
+
+    fn may_mark(&self, reason: &str, frame: &Queued) -> bool {
+        self.ecn && reason == drop_reason::RED_EARLY && frame.is_arriving
     }
 
     fn sample(s: &mut Sample<'_>) -> Self {

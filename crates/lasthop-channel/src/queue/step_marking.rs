@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::discipline::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::discipline::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued};
 use super::drop_reason;
 use super::fifo::{Fifo, counted, half, number};
 use crate::sample::Sample;
@@ -35,6 +35,10 @@ impl QueueSettings for StepMarking {
 
     fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
         self.threshold.map(|threshold| ("threshold", threshold))
+    }
+
+    fn may_mark(&self, reason: &str, frame: &Queued) -> bool {
+        reason == drop_reason::STEP && frame.is_arriving
     }
 
     fn sample(s: &mut Sample<'_>) -> Self {

@@ -13,7 +13,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::discipline::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings};
+use super::discipline::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued};
 use super::drop_reason;
 use super::fifo::Fifo;
 use crate::sample::Sample;
@@ -31,6 +31,20 @@ impl QueueSettings for TwoPriority {
 
     fn build(&self, limit: Option<QueueLimit>, _link: &LinkFacts<'_>) -> TwoPriorityQueue {
         TwoPriorityQueue::new(limit)
+    }
+
+    // With a limit in bytes, pushing out a few small frames of low priority may not make room for a
+    // large one.
+    fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+        frame.exceeds_limit
+            && match reason {
+                drop_reason::FULL if frame.low_priority_waits => frame.limit_in_bytes,
+                drop_reason::FULL => frame.is_arriving,
+                drop_reason::PUSHED_OUT => {
+                    frame.flags.has(Flags::LOW_PRIORITY) && !frame.is_arriving
+                }
+                _ => false,
+            }
     }
 
     fn sample(_sample: &mut Sample<'_>) -> Self {

@@ -2,7 +2,7 @@
 //! limit holds, no flow is reordered, the link is not idle while frames are queued, and only frames
 //! that the discipline may mark or drop are marked or dropped.
 
-use lasthop::queue::{Discipline, QueueConfig, drop_reason};
+use lasthop::queue::{QueueConfig, Queued};
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::{QueueLimit, Time};
 
@@ -24,12 +24,6 @@ struct Waiting {
     flow: (bool, u32),
     flags: Flags,
     at: Time,
-}
-
-impl Waiting {
-    fn has(&self, flag: Flags) -> bool {
-        self.flags.has(flag)
-    }
 }
 
 type Checked = Result<(), String>;
@@ -109,36 +103,25 @@ impl QueueModel {
         verdict
     }
 
+    /// What a discipline may know of a queued frame.
+    fn queued(&self, i: usize) -> Queued {
+        let w = &self.waiting[i];
+        let is_arriving = |w: &Waiting| self.last_enqueued == Some(w.id);
+        let is_low = |w: &Waiting| w.flags.has(Flags::LOW_PRIORITY) && !is_arriving(w);
+        Queued {
+            flags: w.flags,
+            is_arriving: is_arriving(w),
+            is_first: i == 0,
+            is_first_of_flow: self.is_first_of_flow(i),
+            exceeds_limit: self.over,
+            limit_in_bytes: matches!(self.config.limit, Some(QueueLimit::Bytes(_))),
+            low_priority_waits: self.waiting.iter().any(is_low),
+        }
+    }
+
     fn check_drop(&self, i: usize, reason: &str) -> Checked {
         let w = &self.waiting[i];
-        let is_last_enqueued = self.last_enqueued == Some(w.id);
-        let low = |w: &Waiting| w.has(Flags::LOW_PRIORITY);
-        let others_low = self.waiting.iter().any(|w| low(w) && self.last_enqueued != Some(w.id));
-        let spared = |ecn: bool| !(ecn && w.has(Flags::ECT));
-        let may = match (&self.config.discipline, reason) {
-            (Discipline::Foreign(_), _) => true,
-            // With a limit in bytes, pushing out a few small frames of low priority may not make
-            // room for a large one.
-            (Discipline::TwoPriority(_), drop_reason::FULL) if others_low => {
-                self.over && matches!(self.config.limit, Some(QueueLimit::Bytes(_)))
-            }
-            (Discipline::TwoPriority(_), drop_reason::PUSHED_OUT) => {
-                low(w) && !is_last_enqueued && self.over
-            }
-            (Discipline::DropHead(_), drop_reason::HEAD) => {
-                i == 0 && !is_last_enqueued && self.over
-            }
-            (Discipline::FqCodel(_), drop_reason::FATTEST) => self.over && self.is_first_of_flow(i),
-            (Discipline::FqCodel(fq), drop_reason::CODEL) => {
-                spared(fq.ecn) && self.is_first_of_flow(i)
-            }
-            (Discipline::FqCodel(_), _) => false,
-            (Discipline::Codel(codel), drop_reason::CODEL) => spared(codel.ecn) && i == 0,
-            (Discipline::Red(red), drop_reason::RED_EARLY) => spared(red.ecn) && is_last_enqueued,
-            (Discipline::Red(_), drop_reason::RED_FORCED) => is_last_enqueued,
-            (_, drop_reason::FULL) => is_last_enqueued && self.over,
-            _ => false,
-        };
+        let may = self.config.discipline.may_drop(reason, &self.queued(i));
         ensure(may, || {
             format!(
                 "is dropped with the reason \"{reason}\", which the discipline does not allow: \
@@ -151,19 +134,9 @@ impl QueueModel {
     /// The frame is marked; `segment` is its state afterwards.
     pub(super) fn marked(&mut self, segment: &Segment, reason: &str) -> Checked {
         let i = self.place(segment.id)?;
+        let may = self.config.discipline.may_mark(reason, &self.queued(i));
         let w = &mut self.waiting[i];
-        let may = match (&self.config.discipline, reason) {
-            (Discipline::Foreign(_), _) => true,
-            (Discipline::Red(red), drop_reason::RED_EARLY) => {
-                red.ecn && self.last_enqueued == Some(w.id)
-            }
-            (Discipline::Codel(codel), drop_reason::CODEL) => codel.ecn,
-            (Discipline::FqCodel(fq), drop_reason::CODEL) => fq.ecn,
-            (Discipline::StepMarking(_), drop_reason::STEP)
-            | (Discipline::CwMarking(_), drop_reason::CW) => self.last_enqueued == Some(w.id),
-            _ => false,
-        };
-        let capable = w.has(Flags::ECT);
+        let capable = w.flags.has(Flags::ECT);
         w.flags = w.flags.with(Flags::CE);
         ensure(may && capable, || {
             format!(
@@ -181,13 +154,9 @@ impl QueueModel {
         free_at: Option<Time>,
     ) -> Checked {
         let i = self.place(id)?;
+        let in_turn = self.config.discipline.may_send(&self.queued(i));
         let passes = self.last_enqueued.take() == Some(id) && self.waiting.len() == 1;
         let within = if passes { Ok(()) } else { self.settled() };
-        let in_turn = match self.config.discipline {
-            Discipline::Foreign(_) => true,
-            Discipline::FqCodel(_) => self.is_first_of_flow(i),
-            _ => i == 0,
-        };
         let w = self.waiting.remove(i);
         within?;
         ensure(in_turn, || "overtakes another frame of its flow".into())?;
