@@ -36,6 +36,7 @@ loss_models! {
     frame_errors,
     scripted,
     trace,
+    periodic,
 }
 
 impl From<Uniform> for LossConfig {
