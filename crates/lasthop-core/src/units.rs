@@ -148,6 +148,11 @@ impl Size {
             Size::Segments(n) => (n * f64::from(mss) + 0.5) as u64,
         }
     }
+
+    /// True if nothing has this size.
+    pub fn is_zero(self) -> bool {
+        matches!(self, Size::Bytes(0)) || matches!(self, Size::Segments(n) if n <= 0.0)
+    }
 }
 
 impl Add<Duration> for Time {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use lasthop::air::config::{OutageConfig, OutageRule};
 use lasthop::air::trace::Trace;
-use lasthop::scenario::network::{App, Flow, Link, Network};
+use lasthop::scenario::network::{Flow, Link, Network};
 
 use lasthop::scenario::{Loaded, Overrides, load};
 use lasthop::schemes::catalogue::SchemeChoice;
@@ -149,9 +149,8 @@ impl Scenario {
     #[getter]
     fn scheme<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let flows = &self.loaded.network.flows;
-        let first = || {
-            flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme)
-        };
+        let first =
+            || flows.iter().find(|f| !f.app.is_datagrams()).or(flows.first()).map(|f| &f.scheme);
         // The requested scheme, with the settings derived from the flows' paths.
         let requested = self
             .requested
@@ -182,7 +181,7 @@ impl Scenario {
 
     /// Name of each flow of the run with this seed, and whether it is a TCP flow.
     fn flows(&self, seed: u64) -> Vec<(String, bool)> {
-        let tcp = |f: &Flow| f.app.datagrams().is_none();
+        let tcp = |f: &Flow| !f.app.is_datagrams();
         let network = self.loaded.network.for_seed(seed);
         network.flows.iter().map(|f| (f.name.clone(), tcp(f))).collect()
     }
@@ -208,9 +207,7 @@ impl Scenario {
     fn has_users(&self) -> bool {
         let network = &self.loaded.network;
         !network.sessions.is_empty()
-            || network.flows.iter().any(|f| {
-                f.app.request().is_some() || matches!(f.app, App::Call { .. } | App::Ping { .. })
-            })
+            || network.flows.iter().any(|f| f.app.request().is_some() || f.app.quality().is_some())
     }
 
     /// Name, role and scheme of each `[[flow]]` entry with at least one flow; the scheme is empty
@@ -221,7 +218,7 @@ impl Scenario {
         for flow in &self.loaded.network.flows {
             if found.iter().all(|(name, _, _)| *name != flow.group) {
                 let role = json!(flow.role).as_str().unwrap_or_default().to_string();
-                let is_tcp = flow.app.datagrams().is_none();
+                let is_tcp = !flow.app.is_datagrams();
                 let scheme = if is_tcp { flow.scheme.label.clone() } else { String::new() };
                 found.push((flow.group.clone(), role, scheme));
             }

@@ -60,6 +60,11 @@ def _flow() -> Schema:
         "late_or_lost_share": or_null({**POSITIVE, "maximum": 1}),
         "mos": or_null(POSITIVE),
     }
+    frames = {
+        **dict.fromkeys(("sent", "late", "lost"), COUNT),
+        "deadline_s": POSITIVE,
+        "late_or_lost_share": or_null({**POSITIVE, "maximum": 1}),
+    }
     requests = {
         **dict.fromkeys(("sent", "repeated", "answered"), COUNT),
         "answered_per_s": POSITIVE,
@@ -79,6 +84,7 @@ def _flow() -> Schema:
         "gave_up": object_of({"at_s": POSITIVE, "unanswered": {"enum": ["syn", "data", "probe"]}}),
         "bounds": list_of(object_of(dict.fromkeys(("limited_by", "setting", "value"), TEXT))),
         "call": object_of(call),
+        "frames": object_of(frames),
         "requests": object_of(requests),
         "video": object_of(video),
     }

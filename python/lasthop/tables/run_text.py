@@ -149,19 +149,25 @@ def _gave_up(flow: Mapping[str, Any]) -> list[str]:
     return [f"  gave up         at {time(gave_up['at_s'])}, no answer to its {limit}"]
 
 
+def _late(found: Mapping[str, Any], what: str) -> str:
+    """How many packets or frames come after their deadline, or never."""
+    share = found["late_or_lost_share"]
+    return (
+        f"{'–' if share is None else f'{100 * share:.2f} %'} of {found['sent']} {what} late or lost"
+        f" (deadline {time(found['deadline_s'])})"
+    )
+
+
 def _experience(flow: Mapping[str, Any]) -> list[str]:
     """What a user of the flow feels."""
     lines = []
     if flow["app"] == "ping" and flow["empty_path_s"] is not None:
         lines.append(f"  RTT, empty path {time(flow['empty_path_s'])}")
     if call := flow.get("call"):
-        share = call["late_or_lost_share"]
         score = "–" if call["mos"] is None else f"{call['mos']:.2f}"
-        lines.append(
-            f"  call            {'–' if share is None else f'{100 * share:.2f} %'} of"
-            f" {call['sent']} packets late or lost (deadline {time(call['deadline_s'])}),"
-            f" mean opinion score {score}"
-        )
+        lines.append(f"  call            {_late(call, 'packets')}, mean opinion score {score}")
+    if frames := flow.get("frames"):
+        lines.append(f"  media           {_late(frames, 'frames')}")
     if video := flow.get("video"):
         ratio = video["rebuffer_ratio"]
         lines += [

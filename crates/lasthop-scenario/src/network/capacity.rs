@@ -22,7 +22,7 @@ pub struct FlowBound {
 
 /// The settings that bound a flow's throughput; none for datagrams.
 pub fn of_flow(flow: &Flow) -> Vec<FlowBound> {
-    if flow.app.datagrams().is_some() {
+    if flow.app.is_datagrams() {
         return Vec::new();
     }
     let scheme = &flow.scheme.scheme;
@@ -94,7 +94,7 @@ pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
     let path = capacity(network, flow)?;
     let size = match flow.app {
         App::Transfer { size } => size,
-        App::Ping { .. } => {
+        ref app if app.is_answered() && *app != App::External => {
             let back = Flow { from: flow.to, to: flow.from, ..flow.clone() };
             let frame = u64::from(flow.segment + flow.headers);
             let sending = [path.rate, capacity(network, &back)?.rate].map(|r| r.time_for(frame));

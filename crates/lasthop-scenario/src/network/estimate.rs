@@ -34,8 +34,7 @@ pub fn estimated_frames(network: &Network) -> f64 {
         .iter()
         .map(|f| {
             let there = path(network, f.from, f.to).into_iter().map(|l| (l, bits(f, l, f.segment)));
-            let is_answered =
-                f.app.datagrams().is_none() || matches!(f.app, App::Ping { .. } | App::External);
+            let is_answered = !f.app.is_datagrams() || f.app.is_answered();
             let back = if is_answered { path(network, f.to, f.from) } else { Vec::new() };
             there.chain(back.into_iter().map(|l| (l, bits(f, l, 0)))).collect()
         })
@@ -65,15 +64,11 @@ pub fn estimated_frames(network: &Network) -> f64 {
 fn wanted_frames(network: &Network, flow: &Flow, through: f64) -> f64 {
     let seconds = network.duration.as_secs();
     let frames = |bytes: f64| bytes / f64::from(flow.segment);
-    let duty = |on: Duration, off: Duration| on.as_secs() / (on + off).as_secs();
     through.min(match flow.app {
         // A factor for retransmissions.
         App::Transfer { size } => 2.0 * frames(size as f64).ceil(),
         App::Poisson { ref sizes, mean_gap } => {
             2.0 * seconds / mean_gap.as_secs() * frames(sizes.mean()).ceil()
-        }
-        App::Web { mean_size, mean_pause, .. } => {
-            (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil()
         }
         App::Requests { ref sizes, mean_think, .. } if mean_think > Duration::ZERO => {
             (seconds / mean_think.as_secs() + 1.0) * frames(sizes.mean()).ceil()
@@ -82,10 +77,6 @@ fn wanted_frames(network: &Network, flow: &Flow, through: f64) -> f64 {
             let highest = video.ladder.last().map_or(0.0, |rate| rate.0 as f64);
             frames(highest / 8.0 * (seconds + video.buffer.as_secs()))
         }
-        App::OnOff { mean_on, mean_off, rate: None } => through * duty(mean_on, mean_off),
-        App::OnOff { mean_on, mean_off, rate: Some(rate) } => {
-            frames(rate.0 as f64 / 8.0 * seconds * duty(mean_on, mean_off))
-        }
-        ref app => app.datagrams().map_or(through, |rate| frames(rate / 8.0 * seconds)),
+        ref app => app.segments(through, seconds, flow.segment),
     })
 }

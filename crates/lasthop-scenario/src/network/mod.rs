@@ -20,7 +20,6 @@ use lasthop_channel::air::config::{RandomStart, RateConfig, TraceStart};
 use lasthop_channel::air::delay::DelayProcess;
 use lasthop_core::segment::NodeId;
 pub use lasthop_core::traffic::App;
-use lasthop_core::traffic::AppState;
 use lasthop_core::units::Rate;
 use lasthop_tcp::profile::ClockKind;
 pub use types::{
@@ -31,7 +30,7 @@ impl Network {
     /// Warnings, one line each: the schemes that harm other flows, and where.
     pub fn warnings(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for flow in self.flows.iter().filter(|f| f.app.datagrams().is_none()) {
+        for flow in self.flows.iter().filter(|f| !f.app.is_datagrams()) {
             let part = flow.scheme.sender(&flow.profile);
             for entry in [flow.scheme.scheme.entry(), part.scheme.entry()].into_iter().flatten() {
                 let line = entry.unsafe_.map(|place| format!("{} is unsafe {place}", entry.name));
@@ -58,8 +57,8 @@ impl Network {
             // ns-2 reads a clock with coarse ticks, whose phase is drawn.
             let ticks = f.profile.clock == ClockKind::Ns2Ticks
                 && !f.profile.timestamps
-                && f.app.datagrams().is_none();
-            ticks || AppState::is_random(&f.app) || f.loss.is_random() || f.ack_loss.is_random()
+                && !f.app.is_datagrams();
+            ticks || f.app.is_random() || f.loss.is_random() || f.ack_loss.is_random()
         };
         !self.cells.is_empty()
             || self.links.iter().any(link)
@@ -154,13 +153,9 @@ impl Flow {
         if self.app == App::External {
             return "datagrams of a stack outside lasthop".into();
         }
-        if let Some(rate) = self.app.datagrams() {
-            let what = match self.app {
-                App::Cbr { .. } | App::Call { .. } => "datagrams at",
-                App::Ping { .. } => "datagrams that the receiver answers, at",
-                _ => "bursts of datagrams, in the mean",
-            };
-            return format!("{what} {}", Rate(rate as u64));
+        if self.app.is_datagrams() {
+            let rate = self.app.rate(self.segment);
+            return format!("{} {}", self.app.datagrams(), Rate(rate as u64));
         }
         let part = self.scheme.sender(&self.profile);
         let mut line = format!(

@@ -18,7 +18,7 @@ use lasthop_core::units::Duration;
 fn links(network: &Network) -> impl Iterator<Item = (usize, Duration)> + '_ {
     network.flows.iter().filter_map(|flow| {
         let most = flow.profile.processing_time;
-        if most == Duration::ZERO || flow.app.datagrams().is_some() {
+        if most == Duration::ZERO || flow.app.is_datagrams() {
             return None;
         }
         let link = *network.path(flow.to, flow.from).first()?;

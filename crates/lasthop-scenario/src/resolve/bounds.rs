@@ -23,7 +23,7 @@ const WINDOWS: u64 = 3;
 /// lists them as assumed.
 pub fn settle(network: &mut Network, file: &mut File, tree: &Tree<'_>) {
     let mut labels: Vec<String> = Vec::new();
-    for flow in network.flows.iter().filter(|f| f.app.datagrams().is_none()) {
+    for flow in network.flows.iter().filter(|f| !f.app.is_datagrams()) {
         if !labels.contains(&flow.scheme.label) && !flow.scheme.scheme.bounds().is_empty() {
             labels.push(flow.scheme.label.clone());
         }
@@ -133,7 +133,7 @@ fn note_receive_windows(network: &mut Network, file: &File, tree: &Tree<'_>) {
         return;
     }
     let binds = |f: &&Flow| {
-        f.app.datagrams().is_none()
+        !f.app.is_datagrams()
             && holds(network, f).is_none_or(|held| f.receive_window.bytes(f.segment) < held)
     };
     let Some(flow) = network.flows.iter().find(binds) else { return };

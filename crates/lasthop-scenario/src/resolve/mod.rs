@@ -290,7 +290,7 @@ fn first_flow(
 
 /// Checks that a scheme that works at a node with a role has such a node on the path.
 fn check_role(network: &Network, flow: &Flow) -> Result<(), ErrorKind> {
-    let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else {
+    let Some(role) = flow.scheme.scheme.role().filter(|_| !flow.app.is_datagrams()) else {
         return Ok(());
     };
     let relay_roles = flow.scheme.scheme.relay_roles();

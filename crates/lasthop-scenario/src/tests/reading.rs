@@ -6,6 +6,7 @@ use lasthop_channel::air::config::{
 };
 use lasthop_channel::air::loss::{MarkovChain, Mta};
 use lasthop_channel::link::arq::{ArqConfig, ArqKind};
+use lasthop_core::traffic::Web;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Share, Size};
 
 fn roles(network: &Network) -> Vec<(&str, Role)> {
@@ -377,7 +378,7 @@ fn everything_the_format_has() {
     assert_eq!(names, ["web 1", "web 2", "web 3", "flow 4", "flow 5", "flow 6"]);
     assert_eq!(
         n.flows[0].app,
-        App::Web { mean_size: 12_000, shape: 1.5, mean_pause: Duration::secs(5) }
+        App::Web(Web { mean_size: Size::Bytes(12_000), shape: 1.5, mean_pause: Duration::secs(5) })
     );
     assert_eq!((n.flows[0].profile.max_rto, n.flows[0].segment), (Duration::secs(30), 1448));
     let own = &n.flows[3];

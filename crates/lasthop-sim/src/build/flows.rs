@@ -9,7 +9,7 @@ use lasthop::tcp::profile::Profile;
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig};
 use lasthop::tcp::ticks::clock_phase;
-use lasthop::traffic::{App, AppState};
+use lasthop::traffic::{App, AppState, Quality};
 use lasthop::units::Time;
 
 use super::{Builder, RunError, no_role};
@@ -24,6 +24,7 @@ use crate::hosts::relay::{CAPABILITIES, RelayHost};
 use crate::network::paths::{Path, nodes_on_path};
 use crate::probes::UserStats;
 use crate::probes::calls::CallStats;
+use crate::probes::frames::FrameStats;
 use crate::probes::limits::FlowLimits;
 use crate::probes::requests::RequestStats;
 
@@ -47,19 +48,11 @@ impl<R: Observer> Builder<'_, R> {
         let source = self.add_source(Timer::App(f));
         let start = Time::ZERO + flow.start;
         let stop = flow.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
-        let call = match flow.app {
-            App::Call { interval, deadline, .. } => {
-                let copies = self.network.links.iter().any(|l| l.impairments.duplicate.is_some());
-                let call = CallStats::new(interval, deadline, (self.measure_from, self.end));
-                Some(call.with_duplicates(copies))
-            }
-            _ => None,
-        };
-        let requests = flow.app.request().map(|_| RequestStats::new(self.measure_from));
         let limits = FlowLimits::new(self.measure_from.max(start), stop);
-        self.net.probes.add_flow(limits, UserStats { call, requests });
+        let user = self.user_stats(flow);
+        self.net.probes.add_flow(limits, user);
         let app = AppState::new(&flow.app, flow.stop, flow.segment, self.seed, &flow.name);
-        let is_tcp = flow.app.datagrams().is_none();
+        let is_tcp = !flow.app.is_datagrams();
         let (node, packet) = match flow.app.request() {
             Some(bytes) => (flow.to, Some(request(flow, f, bytes))),
             None => (flow.from, (!is_tcp).then(|| datagram(flow, f))),
@@ -80,6 +73,27 @@ impl<R: Observer> Builder<'_, R> {
         }
         self.hosts.flows.push(host);
         Ok(())
+    }
+
+    /// What is measured of the user of a flow.
+    fn user_stats(&self, flow: &Flow) -> UserStats {
+        let measured = (self.measure_from, self.end);
+        let mut user = UserStats {
+            requests: flow.app.request().map(|_| RequestStats::new(self.measure_from)),
+            ..UserStats::default()
+        };
+        match flow.app.quality() {
+            Some(Quality::Call { interval, deadline }) => {
+                let copies = self.network.links.iter().any(|l| l.impairments.duplicate.is_some());
+                let call = CallStats::new(interval, deadline, measured);
+                user.call = Some(call.with_duplicates(copies));
+            }
+            Some(Quality::Frames { deadline }) => {
+                user.frames = Some(FrameStats::new(deadline, measured));
+            }
+            Some(Quality::RoundTrip) | None => {}
+        }
+        user
     }
 
     /// The two ends of an external stack.

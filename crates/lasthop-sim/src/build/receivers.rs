@@ -170,7 +170,7 @@ impl<R: Observer> Builder<'_, R> {
             Some("a relay reads what arrives")
         } else if connection.receiver().is_read_manually() {
             Some("its application does not read at once")
-        } else if matches!(app, App::Web { .. }) || app.request().is_some() || stops {
+        } else if app.waits_for_delivery() || stops {
             Some("its application acts on arrivals")
         } else if connection.receiver().has_rule() {
             Some("the receiver has a part of the scheme")

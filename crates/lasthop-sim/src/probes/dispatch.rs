@@ -305,6 +305,9 @@ impl<R: Observer> Probe for Probes<R> {
         if let Some(call) = &mut user.call {
             call.sent(now);
         }
+        if let Some(frames) = &mut user.frames {
+            frames.sent(now, segment.seq);
+        }
         self.read(now, Kind::DataSent, node, segment, "new", 0.0);
     }
 
@@ -320,6 +323,9 @@ impl<R: Observer> Probe for Probes<R> {
         let FlowProbes { stats, user, .. } = &mut self.flows[segment.flow as usize];
         if let Some(call) = &mut user.call {
             call.received(now, sent_at);
+        }
+        if let Some(frames) = &mut user.frames {
+            frames.received(now, sent_at, segment.seq);
         }
         if now >= self.measure_from {
             stats.delivered += u64::from(segment.len);

@@ -5,6 +5,7 @@ use lasthop::tcp::receiver::Discard;
 use lasthop::units::Time;
 
 use super::calls::CallStats;
+use super::frames::FrameStats;
 use super::requests::RequestStats;
 
 /// Measurements of a flow.
@@ -29,6 +30,8 @@ pub struct FlowStats {
 pub(crate) struct UserStats {
     /// Of a call.
     pub call: Option<CallStats>,
+    /// Of a medium with frames.
+    pub frames: Option<FrameStats>,
     /// Of a client.
     pub requests: Option<RequestStats>,
 }

@@ -9,6 +9,7 @@ pub mod capture;
 pub mod datagrams;
 mod dispatch;
 pub mod flow_stats;
+pub mod frames;
 pub mod gaps;
 pub mod ground_truth;
 pub mod ledger;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::probes::calls::CallResult;
+use crate::probes::frames::FrameResult;
 use crate::probes::ledger::Traffic;
 use crate::probes::limits::LimitShares;
 use crate::probes::requests::RequestResult;
@@ -383,6 +384,9 @@ pub struct FlowResult {
     /// For a call: its packets by whether they arrived in time, and the quality of speech.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallResult>,
+    /// For a medium with frames: its frames by whether they were complete in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<FrameResult>,
     /// For a client: its requests and the times of the responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestResult>,

@@ -11,6 +11,7 @@ use crate::hosts::flow::FlowHost;
 use crate::hosts::handover::HandoverHost;
 use crate::network::cells::CellHost;
 use crate::probes::calls::CallStats;
+use crate::probes::frames::FrameStats;
 use crate::probes::ground_truth::{Confusion, GroundTruthCounts};
 use crate::probes::result::*;
 use crate::simulation::Simulation;
@@ -127,6 +128,7 @@ impl<R: Observer> Simulation<R> {
             cwnd_reductions: counters.reductions,
             burst_segments: flow.first().and_then(|c| probes.burst(c)),
             call: probes.user(f).call.as_ref().map(CallStats::result),
+            frames: probes.user(f).frames.as_ref().map(FrameStats::result),
             requests: probes.user(f).requests.as_ref().map(|r| r.result(self.measured())),
             video: flow.playback(self.end).map(VideoResult::from),
             notices: self.notices(flow, &counters),
@@ -317,5 +319,5 @@ impl<R: Observer> Simulation<R> {
 }
 
 fn is_tcp(flow: &Flow) -> bool {
-    flow.app.datagrams().is_none()
+    !flow.app.is_datagrams()
 }

@@ -8,6 +8,7 @@ use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::scenario::network::Network;
 use lasthop::tcp::scoreboard::Marks;
+use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, Share};
 use lasthop_sim::Options;
 use lasthop_sim::events::{AnyObserver, Kind};
@@ -144,7 +145,7 @@ fn attempts_fail_independently_of_each_other() {
             let mut network = radio(4000, &[], arq(ArqKind::StopAndWait, attempts, 0));
             network.links[DOWN].loss = LossConfig::uniform(Share(0.2));
             network.flows[0].app =
-                lasthop::scenario::network::App::Cbr { rate: lasthop::units::Rate(400_000) };
+                lasthop::scenario::network::App::Cbr(Cbr { rate: lasthop::units::Rate(400_000) });
             let link = watch(&network, seed).result.links.remove(DOWN);
             (offered, lost, sent) = (
                 offered + link.offered_frames,

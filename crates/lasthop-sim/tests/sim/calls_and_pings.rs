@@ -1,11 +1,12 @@
-//! Calls and pings: late packets, round-trip times, on idle and loaded links.
+//! Calls, media and pings: late packets, late frames, round-trip times, on idle and loaded links.
 
 use std::sync::atomic::AtomicBool;
 
 use lasthop::air::config::OutageRule;
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::ProfileName;
-use lasthop::units::Duration;
+use lasthop::traffic::{Call, Media, Ping};
+use lasthop::units::{Duration, Rate};
 use lasthop_sim::RunResult;
 use lasthop_sim::verifier::Verifier;
 
@@ -25,12 +26,12 @@ fn run(network: &Network) -> RunResult {
 }
 
 fn ping() -> Flow {
-    let app = App::Ping { interval: ms(100), payload: 60 };
+    let app = App::Ping(Ping { every: ms(100) });
     Flow { segment: 60, ..flow("reno", ProfileName::Linux, app) }
 }
 
 fn call(deadline: Duration) -> Flow {
-    let app = App::Call { interval: ms(20), payload: 160, deadline };
+    let app = App::Call(Call { every: ms(20), deadline });
     Flow { segment: 160, ..flow("reno", ProfileName::Linux, app) }
 }
 
@@ -74,4 +75,26 @@ fn packets_of_a_call_are_late_or_lost() {
     let lost = of(ms(150), true);
     assert_eq!((lost.late, lost.lost), (0, 50));
     assert!(lost.mos.unwrap() < 3.3, "{lost:?}");
+}
+
+/// Frames of 3000 bytes on average are 3.125 packets, so every eighth has four. A packet takes 8 ms
+/// on the narrow link; the first one of a frame takes 50 ms and 0.8 ms in addition.
+#[test]
+fn frames_of_media_are_late_or_lost() {
+    let of = |deadline, loss: bool| {
+        let app = App::Media(Media { rate: Rate(600_000), every: ms(40), deadline });
+        let media = Flow { segment: 960, ..flow("reno", ProfileName::Linux, app) };
+        let mut network = last_hop(vec![media], Duration::secs(10));
+        if loss {
+            network.links[2].outages = vec![outage(5000, 1000, OutageRule::LostAtSending)];
+        }
+        run(&network).flows[0].frames.unwrap()
+    };
+    let good = of(ms(150), false);
+    assert_eq!((good.sent, good.late, good.lost), (247, 0, 0));
+    let late = of(ms(80), false);
+    assert_eq!((late.sent, late.late, late.lost), (248, 31, 0));
+    let lost = of(ms(150), true);
+    assert_eq!((lost.late, lost.lost), (0, 25));
+    assert!((lost.late_or_lost_share.unwrap() - 25.0 / 247.0).abs() < 1e-9);
 }

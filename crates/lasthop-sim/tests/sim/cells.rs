@@ -13,6 +13,7 @@ use lasthop::queue::codel::Codel;
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::ProfileName;
+use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
 use lasthop_sim::Options;
 use lasthop_sim::events::{AnyObserver, Kind};
@@ -162,7 +163,7 @@ fn a_station_out_of_reach_delays_the_others() {
     let others = |attempts| {
         let udp = |to, kbps: u64| Flow {
             to,
-            ..flow("reno", ProfileName::Ns235, App::Cbr { rate: Rate(1000 * kbps) })
+            ..flow("reno", ProfileName::Ns235, App::Cbr(Cbr { rate: Rate(1000 * kbps) }))
         };
         let mut net = named(wlan(
             Mac { attempts, ..dot11b() },
@@ -298,7 +299,7 @@ proptest! {
     fn transfers_complete(Case(network) in any_wlan(Conditions::Passable), seed in 0u64..1000) {
         let result = run(&network, seed);
         let flows = result.flows.iter().zip(&network.flows);
-        for (flow, config) in flows.filter(|(_, c)| !matches!(c.app, App::Cbr { .. })) {
+        for (flow, config) in flows.filter(|(_, c)| !matches!(c.app, App::Cbr(_))) {
             let App::Transfer { size } = config.app else { continue };
             prop_assert_eq!(flow.delivered_bytes, size, "{:?}", flow);
         }

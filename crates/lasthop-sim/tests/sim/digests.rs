@@ -12,6 +12,7 @@ use lasthop::air::loss::{BitErrors, Markov};
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Network};
 use lasthop::tcp::profile::ProfileName;
+use lasthop::traffic::{Cbr, OnOff, Web};
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
 
 const DIGESTS: [(&str, &str); 10] = [
@@ -100,8 +101,9 @@ fn scenario(n: usize) -> Network {
             net.links[DOWN].queue = packets(50);
         }
         7 => {
-            let web = App::Web { mean_size: 30_000, shape: 1.5, mean_pause: ms(500) };
-            let on_off = App::OnOff { mean_on: ms(700), mean_off: ms(900), rate: None };
+            let web =
+                App::Web(Web { mean_size: Size::Bytes(30_000), shape: 1.5, mean_pause: ms(500) });
+            let on_off = App::OnOff(OnOff { mean_on: ms(700), mean_off: ms(900), rate: None });
             let flows = [("flow 1", web), ("flow 2", on_off)].map(|(name, app)| {
                 let mut f = flow("newreno", ProfileName::Rfc, app);
                 f.name = name.into();
@@ -133,7 +135,7 @@ fn scenario(n: usize) -> Network {
             net.links[UP].delay.in_order = true;
         }
         _ => {
-            let mut cbr = flow("reno", ProfileName::Rfc, App::Cbr { rate: Rate(300_000) });
+            let mut cbr = flow("reno", ProfileName::Rfc, App::Cbr(Cbr { rate: Rate(300_000) }));
             cbr.name = "flow 2".into();
             net = last_hop(
                 vec![flow("reno", ProfileName::Rfc, App::Transfer { size: 2_000_000 }), cbr],

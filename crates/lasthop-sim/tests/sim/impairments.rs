@@ -6,6 +6,7 @@ use lasthop::air::token_bucket::TokenBucketConfig;
 use lasthop::link::impairment::Impairments;
 use lasthop::scenario::network::{App, Flow, Link, Network, Role};
 use lasthop::tcp::profile::ProfileName;
+use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, Rate, Share, Size};
 use lasthop_sim::events::Kind;
 
@@ -15,7 +16,7 @@ const BUCKET: Option<TokenBucketConfig> =
 
 /// Datagrams of 1250 bytes, one each millisecond for a second, over one link.
 fn datagrams(link: Link) -> Network {
-    let app = App::Cbr { rate: Rate(8_000_000) };
+    let app = App::Cbr(Cbr { rate: Rate(8_000_000) });
     let flow =
         Flow { to: 1, headers: 250, stop: Some(ms(1000)), ..flow("reno", ProfileName::Rfc, app) };
     network(&[Role::Server, Role::Station], vec![link], vec![flow], Duration::secs(10))

@@ -4,6 +4,7 @@ use crate::support::*;
 use lasthop::air::config::{LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Flow, Network, Role};
 use lasthop::tcp::profile::{Profile, ProfileName};
+use lasthop::traffic::OnOff;
 use lasthop::units::{Duration, Rate, Share, Size};
 use lasthop_sim::limits::LimitShares;
 
@@ -52,11 +53,11 @@ fn a_small_receive_window_limits() {
 
 #[test]
 fn an_application_that_writes_little_limits() {
-    let on_off = App::OnOff {
+    let on_off = App::OnOff(OnOff {
         mean_on: Duration::secs(1),
         mean_off: Duration::secs(9),
         rate: Some(Rate(100_000)),
-    };
+    });
     let network = last_hop(vec![flow("cubic", ProfileName::Linux, on_off)], Duration::secs(60));
     let s = shares(&network);
     assert!(s.application > 0.9, "{s:?}");

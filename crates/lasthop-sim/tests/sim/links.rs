@@ -11,6 +11,7 @@ use lasthop::air::trace::Trace;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Role};
 use lasthop::tcp::profile::ProfileName;
+use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, Rate};
 use lasthop_sim::events::Kind;
 
@@ -18,7 +19,7 @@ const MS: u64 = 1_000_000;
 
 /// Datagrams of 1000 + 250 bytes, one every `spacing` ms, over one link.
 fn datagrams(link: Link, spacing: u64, stop: u64) -> Network {
-    let app = App::Cbr { rate: Rate(1000 * 8 * 1000 / spacing) };
+    let app = App::Cbr(Cbr { rate: Rate(1000 * 8 * 1000 / spacing) });
     let flow =
         Flow { to: 1, headers: 250, stop: Some(ms(stop)), ..flow("reno", ProfileName::Rfc, app) };
     network(&[Role::Server, Role::Station], vec![link], vec![flow], Duration::secs(10))
@@ -90,7 +91,7 @@ fn frames_are_lost_in_an_outage_by_hand() {
 fn every_opportunity(trace: Arc<Trace>, start: Duration, seconds: u64) {
     let times = trace.mean_rate();
     let l = traced(link(1, 2, mbps(1.0), ms(7)), trace.clone(), TraceStart::At(start));
-    let app = App::Cbr { rate: Rate(times.0 * 8) };
+    let app = App::Cbr(Cbr { rate: Rate(times.0 * 8) });
     let f = Flow { segment: 1460, headers: 40, ..flow("reno", ProfileName::Rfc, app) };
     // The source has a lead of two seconds, so that frames are queued even at the highest rate of
     // the trace.

@@ -8,6 +8,7 @@ use lasthop::tcp::profile::{
     ClockKind, DelayedAck, DelayedAckRule, HalvingBase, IdleRestart, InitialSsthresh,
     LimitedTransmitRule, NewRenoTimer, Profile, ProfileName,
 };
+use lasthop::traffic::{Cbr, Web};
 use lasthop::units::{Duration, Rate, Size};
 use lasthop_sim::events::Kind;
 
@@ -274,7 +275,11 @@ fn rule_12_the_timer_of_an_idle_connection_runs_on() {
     // Pages with long pauses between them.
     let at_the_end_of_pauses = |idle| {
         let mut flow = ns2("reno", 0);
-        flow.app = App::Web { mean_size: 100_000, shape: 8.0, mean_pause: Duration::secs(20) };
+        flow.app = App::Web(Web {
+            mean_size: Size::Bytes(100_000),
+            shape: 8.0,
+            mean_pause: Duration::secs(20),
+        });
         flow.profile.idle_restart = idle;
         let run = watch(&last_hop(vec![flow], Duration::secs(100)), 1);
         assert_eq!(
@@ -341,7 +346,7 @@ fn rule_18_events_of_one_instant_are_served_in_their_order() {
     let source = |name: &str| Flow {
         name: name.into(),
         to: 1,
-        ..flow("reno", ProfileName::Ns235, App::Cbr { rate: Rate(8_000_000) })
+        ..flow("reno", ProfileName::Ns235, App::Cbr(Cbr { rate: Rate(8_000_000) }))
     };
     let mut network = last_hop(vec![source("flow 1"), source("flow 2")], ms(100));
     network.links[0].rate = mbps(10.0);

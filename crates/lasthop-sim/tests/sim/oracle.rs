@@ -13,6 +13,7 @@ use lasthop::segment::{Notice, NoticeKind};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
 use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow, window_rule};
+use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, Rate, Share, Size, Time};
 use lasthop_sim::events::Kind;
 
@@ -124,7 +125,7 @@ fn a_second_flow_reduces_fair_share_and_residual() {
 #[test]
 fn the_rate_of_datagrams_is_subtracted() {
     let mut datagrams = bulk("flow 2");
-    datagrams.app = App::Cbr { rate: Rate(250_000) };
+    datagrams.app = App::Cbr(Cbr { rate: Rate(250_000) });
     let sent = sent_notices(&mut last_hop(vec![bulk("flow 1"), datagrams], Duration::secs(10)));
     for kind in [NoticeKind::FairShare, NoticeKind::Residual] {
         let seen: Vec<f64> =

@@ -12,7 +12,8 @@ use lasthop::tcp::recovery::{Recovery, RecoveryKind};
 use lasthop::tcp::window::{
     Ack, Loss, LossClass, Lost, Needs, Start, Window, WindowRule, window_rule,
 };
-use lasthop::units::{Duration, Rate};
+use lasthop::traffic::Web;
+use lasthop::units::{Duration, Rate, Size};
 use lasthop_sim::events::Kind;
 
 /// A window of twelve segments, paced at a fixed rate; records the samples that it is given.
@@ -133,7 +134,11 @@ fn rate_samples_show_the_lower_of_path_and_sending_rate() {
 
 #[test]
 fn samples_of_an_application_that_pauses_are_app_limited() {
-    let web = run(None, App::Web { mean_size: 5000, shape: 8.0, mean_pause: ms(200) }, |_| {});
+    let web = run(
+        None,
+        App::Web(Web { mean_size: Size::Bytes(5000), shape: 8.0, mean_pause: ms(200) }),
+        |_| {},
+    );
     assert!(
         web.samples.iter().skip(12).all(|s| s.app_limited),
         "five segments never fill a window of twelve"

@@ -8,6 +8,7 @@ use lasthop::queue::codel::Codel;
 use lasthop::queue::cw_marking::CwMarking;
 use lasthop::queue::drop_head::DropHead;
 use lasthop::queue::fq_codel::FqCodel;
+use lasthop::queue::pie::Pie;
 use lasthop::queue::red::Red;
 use lasthop::queue::step_marking::StepMarking;
 use lasthop::queue::two_priority::TwoPriority;
@@ -19,6 +20,7 @@ use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Flags, Options, Segment};
 use lasthop::tcp::profile::{InitialSsthresh, ProfileName};
+use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size, Time};
 use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_sim::verifier::Verifier;
@@ -56,6 +58,15 @@ fn codel_limits_the_delay_of_a_long_buffer() {
     );
     assert!(long > 0.4 && short < 0.03, "{long} {short}");
     assert!(codel.links[DOWN].utilisation.unwrap() > 0.85);
+}
+
+/// The same with PIE, whose target is 15 ms.
+#[test]
+fn pie_limits_the_delay_of_a_long_buffer() {
+    let pie = watch(&bulk(managed(200, Discipline::Pie(Pie::default())), false, 60), 1).result;
+    let delay = pie.links[DOWN].queue_delay_s.p50.unwrap();
+    assert!(delay < 0.045, "{delay}");
+    assert!(pie.links[DOWN].utilisation.unwrap() > 0.8, "{:?}", pie.links[DOWN]);
 }
 
 /// With ECN nothing is lost or retransmitted, but cwnd is reduced all the same.
@@ -109,7 +120,7 @@ fn fq_codel_isolates_a_low_rate_flow() {
         let mut net = bulk(queue, false, 60);
         let low_rate = Flow {
             segment: 100,
-            ..flow("reno", ProfileName::Rfc, App::Cbr { rate: Rate(16_000) })
+            ..flow("reno", ProfileName::Rfc, App::Cbr(Cbr { rate: Rate(16_000) }))
         };
         net.flows.push(named(low_rate, "flow 2"));
         watch(&net, 1).result.flows[1].one_way_delay_s.p99.unwrap()

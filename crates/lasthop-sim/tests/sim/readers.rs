@@ -158,7 +158,7 @@ proptest! {
             from = from + ms(gap + length);
         }
         let reader = Some(ReaderSpec { rate: rate.map(Rate), pauses });
-        let is_tcp = |f: &&mut Flow| f.app.datagrams().is_none();
+        let is_tcp = |f: &&mut Flow| !f.app.is_datagrams();
         network.flows.iter_mut().filter(is_tcp).for_each(|f| f.reader = reader.clone());
         let full_duration = std::mem::replace(&mut network.duration, Duration::secs(2000));
         let mut result = lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();
@@ -185,7 +185,7 @@ proptest! {
         rate in 5_000u64..500_000,
     ) {
         let reader = ReaderSpec { rate: Some(Rate(rate)), pauses: Vec::new() };
-        for flow in network.flows.iter_mut().filter(|f| f.app.datagrams().is_none()) {
+        for flow in network.flows.iter_mut().filter(|f| !f.app.is_datagrams()) {
             flow.reader = Some(reader.clone());
         }
         prop_assert_eq!(watch(&network, seed).result.traffic_bits.balance(), 0);

@@ -48,7 +48,7 @@ fn any_one_way_network() -> impl Strategy<Value = Case> {
                 (f.from, f.to) = if up { (station, 0) } else { (0, station) };
                 f.scheme = scheme(SCHEMES[schemes[i % schemes.len()]]);
                 (f.loss, f.ack_loss) = (LossConfig::None, LossConfig::None);
-                if f.app.datagrams().is_some() || matches!(f.app, App::Web { .. }) {
+                if f.app.is_datagrams() || matches!(f.app, App::Web(_)) {
                     f.app = if b[0] { App::Bulk } else { App::Transfer { size: 40_000 } };
                 }
                 if matches!(f.app, App::Transfer { .. }) {

@@ -13,6 +13,7 @@ use lasthop::tcp::profile::{
     DelayedAck, IdleRestart, InitialSsthresh, LimitedTransmitRule, NewRenoTimer, ProfileName,
 };
 use lasthop::tcp::sender::State;
+use lasthop::traffic::Web;
 use lasthop::units::{Duration, Size};
 use lasthop_sim::Options;
 use lasthop_sim::events::Kind;
@@ -106,7 +107,7 @@ fn bursts_after_idle(idle: IdleRestart) -> Vec<usize> {
     let mut flow = flow(
         "newreno",
         ProfileName::Rfc,
-        App::Web { mean_size: 100_000, shape: 8.0, mean_pause: secs(20) },
+        App::Web(Web { mean_size: Size::Bytes(100_000), shape: 8.0, mean_pause: secs(20) }),
     );
     (flow.profile.idle_restart, flow.profile.restart_window) = (idle, Size::Segments(3.0));
     flow.profile.min_rto = ms(200);

@@ -97,10 +97,7 @@ pub fn check(spec: &SessionSpec, at: &Path, tree: &Tree<'_>) -> Result<(), Scena
         return missing("pages", "a session needs at least one page, such as pages = [\"500 kB\"]");
     }
     for (i, page) in pages.iter().enumerate() {
-        let is_nothing = |size: &Size| {
-            matches!(*size, Size::Bytes(0)) || matches!(*size, Size::Segments(n) if n <= 0.0)
-        };
-        if page.objects().iter().any(is_nothing) {
+        if page.objects().iter().any(|size| size.is_zero()) {
             return Err(tree.wrong(&at.at("pages").at(i), "must be above 0"));
         }
     }

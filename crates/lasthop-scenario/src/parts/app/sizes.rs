@@ -89,10 +89,8 @@ impl Form for SizesSpec {
 
 /// Checks the values of a distribution of sizes; `at` is the place of its table.
 pub fn check_sizes(sizes: &SizesSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
-    let positive = |size: Size, key: &str| match size {
-        Size::Bytes(0) => Err(tree.wrong(&at.at(key), "must be above 0")),
-        Size::Segments(n) if n <= 0.0 => Err(tree.wrong(&at.at(key), "must be above 0")),
-        _ => Ok(()),
+    let positive = |size: Size, key: &str| {
+        if size.is_zero() { Err(tree.wrong(&at.at(key), "must be above 0")) } else { Ok(()) }
     };
     match sizes {
         SizesSpec::Constant { size } => positive(*size, "size"),

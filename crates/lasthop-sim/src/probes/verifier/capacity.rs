@@ -80,7 +80,7 @@ impl Medium {
 /// may take another route.
 fn links_crossed(network: &Network, flow: &Flow) -> Vec<usize> {
     let mut links = path(network, flow.from, flow.to);
-    if flow.scheme.scheme.relay().is_some() && flow.app.datagrams().is_none() {
+    if flow.scheme.scheme.relay().is_some() && !flow.app.is_datagrams() {
         links.drain(..links.len().saturating_sub(1));
     }
     links

@@ -106,21 +106,18 @@ impl Verifier {
         let mut links: Vec<LinkModel> = network.links.iter().map(LinkModel::new).collect();
         for flow in &network.flows {
             let first = connections.len();
-            if let Some(framing) =
-                flow.scheme.scheme.framing().filter(|_| flow.app.datagrams().is_none())
+            if let Some(framing) = flow.scheme.scheme.framing().filter(|_| !flow.app.is_datagrams())
             {
                 for l in last_hop(network, flow) {
                     links[l].framings.resize(first + 1, None);
                     links[l].framings[first] = Some(framing);
                 }
             }
-            match flow.app.datagrams() {
-                Some(_) => {}
-                None if flow.scheme.scheme.relay().is_some() => {
-                    connections.push(ConnectionModel::new(flow, None, measure_from));
+            if !flow.app.is_datagrams() {
+                connections.push(ConnectionModel::new(flow, None, measure_from));
+                if flow.scheme.scheme.relay().is_some() {
                     connections.push(ConnectionModel::new(flow, Some(first), measure_from));
                 }
-                None => connections.push(ConnectionModel::new(flow, None, measure_from)),
             }
             flows.push(FlowModel {
                 connections: (first..connections.len()).collect(),

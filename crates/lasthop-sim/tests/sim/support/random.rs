@@ -9,7 +9,9 @@ use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::scenario::network::{App, Flow, Network, Role};
 use lasthop::tcp::profile::{DelayedAck, IdleRestart, LimitedTransmitRule, Profile, ProfileName};
-use lasthop::traffic::{Adaptation, Sizes, Video};
+use lasthop::traffic::{
+    Adaptation, Call, Cbr, Media, OnOff, Pareto, ParetoOnOff, Ping, Sizes, Video, Web,
+};
 use lasthop::units::{Duration, Rate, Size};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -93,11 +95,11 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
     let app = prop_oneof![
         3 => (1u64..120_000).prop_map(|size| App::Transfer { size }),
         2 => Just(App::Bulk),
-        1 => (1000u64..30_000, 1u64..500).prop_map(|(mean_size, pause)| App::Web {
-            mean_size,
+        1 => (1000u64..30_000, 1u64..500).prop_map(|(mean_size, pause)| App::Web(Web {
+            mean_size: Size::Bytes(mean_size),
             shape: 1.5,
             mean_pause: ms(pause),
-        }),
+        })),
         1 => (1u64..60_000, 0u64..500).prop_map(|(size, think)| App::Requests {
             request: 1 + (size % 1400) as u32,
             sizes: Sizes::Exponential { mean: size as f64 },
@@ -115,24 +117,25 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
             let buffer = chunk * (buffer + 2);
             App::Video { request: 400, video: Video { ladder, chunk, buffer, startup, adaptation } }
         }),
-        1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff {
+        1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff(OnOff {
             mean_on: ms(on),
             mean_off: ms(off),
             rate: (on % 3 == 0).then_some(Rate(200_000)),
+        })),
+        1 => (10_000u64..1_000_000).prop_map(|r| match r % 4 {
+            0 => App::Cbr(Cbr { rate: Rate(r) }),
+            1 => App::Call(Call { every: ms(5 + r % 199), deadline: ms(r % 401 + 1) }),
+            2 => App::Ping(Ping { every: ms(5 + r % 199) }),
+            _ => App::Media(Media { rate: Rate(r), every: ms(5 + r % 199), deadline: ms(100) }),
         }),
-        1 => (10_000u64..1_000_000).prop_map(|r| match r % 3 {
-            0 => App::Cbr { rate: Rate(r) },
-            1 => App::Call { interval: ms(5 + r % 199), payload: 160, deadline: ms(r % 401 + 1) },
-            _ => App::Ping { interval: ms(5 + r % 199), payload: 60 },
-        }),
-        1 => (10_000u64..1_000_000).prop_map(|r| App::Pareto { rate: Rate(r), shape: 1.5 }),
+        1 => (10_000u64..1_000_000).prop_map(|r| App::Pareto(Pareto { rate: Rate(r), shape: 1.5 })),
         1 => (50_000u64..3_000_000, 10u64..800, 10u64..800)
-            .prop_map(|(r, on, off)| App::ParetoOnOff {
+            .prop_map(|(r, on, off)| App::ParetoOnOff(ParetoOnOff {
                 rate: Rate(r),
                 mean_on: ms(on),
                 mean_off: ms(off),
                 shape: 1.5,
-            }),
+            })),
     ];
     let window = prop_oneof![
         4 => (1.0..80.0f64).prop_map(Size::Segments),
