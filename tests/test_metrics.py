@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from fakes import run_json
 
-from lasthop import _native
 from lasthop.analysis import metrics, series
 from lasthop.experiments import store
 
@@ -60,12 +59,6 @@ def test_clicks_of_a_session() -> None:
     assert metrics.part(run, "clicks.page.completed_s") == 2.0
     assert metrics.part(run, "clicks.page 2.completed_s") == 3.0
     assert metrics.part(run_json(1000.0), "clicks.page.completed_s") is None
-
-
-def test_each_metric_of_the_simulator_has_a_text() -> None:
-    of_run, of_groups = _native.metric_names()
-    assert list(metrics.METRICS) == of_run
-    assert list(metrics.GROUP_METRICS) == of_groups
 
 
 def test_numbers_of_files_are_those_of_python() -> None:

@@ -81,7 +81,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(quantity, m)?)?;
     m.add_function(wrap_pyfunction!(row_texts, m)?)?;
-    m.add_function(wrap_pyfunction!(run::metric_names, m)?)?;
+    m.add_function(wrap_pyfunction!(run::metric_texts, m)?)?;
     m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
     m.add_class::<link::PreparedLink>()?;

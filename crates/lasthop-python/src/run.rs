@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lasthop_sim::RunResult;
+use lasthop_sim::metrics::flows::Column;
 use lasthop_sim::metrics::{self, Metrics};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -57,12 +58,19 @@ impl Run {
     }
 }
 
-/// Names of the metrics of a run, and of those of a group of flows.
+/// Name of a metric, the label of an axis, the factor from the unit of the name to that of the
+/// label, the meaning, and whether it is at most 1.
+type ColumnTexts = (&'static str, &'static str, f64, &'static str, bool);
+
+/// The texts of the metrics of a run and of those of a group of flows; names of the kinds of harm
+/// and what is harmed.
 #[pyfunction]
-pub fn metric_names() -> (Vec<&'static str>, Vec<&'static str>) {
-    let of = |table: &[(&'static str, _)]| table.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-    let harm = metrics::flows::HARM.iter().map(|h| h.name);
-    (of(metrics::run::METRICS), of(metrics::flows::METRICS).into_iter().chain(harm).collect())
+pub fn metric_texts() -> (Vec<ColumnTexts>, Vec<ColumnTexts>, Vec<(&'static str, &'static str)>) {
+    let of = |table: &'static [Column]| {
+        table.iter().map(|c| (c.name, c.label, c.factor, c.about, c.is_share)).collect()
+    };
+    let harm = metrics::flows::HARM.iter().map(|h| (h.name, h.of)).collect();
+    (of(metrics::run::METRICS), of(metrics::flows::METRICS), harm)
 }
 
 /// Converts what has a JSON form to the Python objects that `json.loads` would make of it.

@@ -1,6 +1,6 @@
 """Metrics of one run, which comparisons average: their texts; names end in the unit.
 
-They are computed by the simulator (`lasthop_sim::metrics`).
+The simulator computes them and has their texts (`lasthop_sim::metrics`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lasthop import limits
-from lasthop.analysis import experience
+from lasthop import _native
 
 if TYPE_CHECKING:
     from lasthop._native import Run
@@ -26,100 +25,10 @@ TRUE_CLASSES: Final = {
 }
 PREDICTED_CLASSES: Final = ("wireless", "congestion")
 
-# name -> (axis label with unit, factor from the unit of the metric to that of the label, meaning)
-METRICS: Final[dict[str, tuple[str, float, str]]] = {
-    "goodput_bps": (
-        "goodput (kbit/s)",
-        1e-3,
-        "in-order payload of all flows divided by the measured time",
-    ),
-    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "maximum over the flows"),
-    "queue_delay_s_p95": (
-        "queueing delay at the radio link, 95th percentile (ms)",
-        1e3,
-        "in the direction of the data",
-    ),
-    "retransmissions": ("retransmissions", 1.0, "retransmitted segments"),
-    "spurious_retransmissions": (
-        "spurious retransmissions",
-        1.0,
-        "retransmissions of a segment of which an earlier copy arrived",
-    ),
-    "timeouts": ("timeouts", 1.0, "retransmission timeouts (RTO)"),
-    "spurious_timeouts": (
-        "spurious timeouts",
-        1.0,
-        "timeouts for data that had arrived or was in flight",
-    ),
-    "fast_retransmits": ("fast retransmits", 1.0, "fast retransmits"),
-    "spurious_fast_retransmits": (
-        "spurious fast retransmits",
-        1.0,
-        "fast retransmits of data that was not lost",
-    ),
-    "spurious_share": (
-        "share of the fast retransmits that are spurious",
-        1.0,
-        "unknown without fast retransmits",
-    ),
-    "burst_segments": (
-        "largest burst (segments)",
-        1.0,
-        "consecutive segments, faster than the bottleneck; maximum over the flows",
-    ),
-    "cwnd_reductions": ("window reductions", 1.0, "episodes in which cwnd or ssthresh fell"),
-    "radio_airtime_per_byte_s": (
-        "air time per delivered byte (µs)",
-        1e6,
-        "busy time of the radio link in both directions, divided by delivered bytes",
-    ),
-    "completed_s": ("completion time (s)", 1.0, "completion time of the last finite transfer"),
-    "jain": ("Jain's fairness index", 1.0, "over the goodputs of the bulk flows"),
-    "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "maximum over the flows"),
-    "utilisation": (
-        "utilisation of the radio link",
-        1.0,
-        "busy share of time, in the direction of the data",
-    ),
-    "lost_on_air": ("frames lost on the air", 1.0, "all links"),
-    "dropped_at_queue": ("frames dropped at queues", 1.0, "all links"),
-    "marked_frames": ("frames marked by queues", 1.0, "ECN congestion experienced, all links"),
-    "cumulative_throughput_bps": (
-        "cumulative throughput (kbit/s)",
-        1e-3,
-        "received data with headers, each segment counted once, all flows",
-    ),
-    "contention_loss_ratio": (
-        "contention loss / offered load",
-        1.0,
-        "bits of packets lost in collisions, divided by bits sent by the endpoints",
-    ),
-    "bit_error_loss_ratio": (
-        "bit-error loss / offered load",
-        1.0,
-        "bits of packets lost to bit errors, divided by bits sent by the endpoints",
-    ),
-    "radio_capacity_bps": (
-        "capacity of the radio link (kbit/s)",
-        1e-3,
-        "in the direction of the data, if known",
-    ),
-    "classifier_accuracy": (
-        "share of losses classified correctly",
-        1.0,
-        "unknown without a classifier or a loss",
-    ),
-    **{
-        f"{truth}_as_{predicted}": (f"{what} classified as {predicted}", 1.0, "segments")
-        for truth, what in TRUE_CLASSES.items()
-        for predicted in PREDICTED_CLASSES
-    },
-    **{
-        f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean over the flows")
-        for key, what in limits.NAMES.items()
-    },
-}
+_OF_RUN, _OF_GROUP, _HARM = _native.metric_texts()
 
+# name -> (axis label with unit, factor from the unit of the metric to that of the label, meaning)
+METRICS: Final = {name: (label, unit, about) for name, label, unit, about, _ in _OF_RUN}
 
 # Series measures (transients.py), which need the events of a run.
 SERIES_METRICS: Final[dict[str, tuple[str, float, str]]] = {
@@ -143,79 +52,14 @@ SERIES_METRICS: Final[dict[str, tuple[str, float, str]]] = {
 
 # Harm to a group of flows by the candidates (Ware et al., Beyond Jain's Fairness Index, HotNets
 # 2019): metric -> what it is about. At most 1, negative if the group gains.
-HARM: Final = {
-    "harm_goodput": "goodput",
-    "harm_delay": "one-way delay, p95",
-    "harm_completion": "completion time, p95",
-}
+HARM: Final = dict(_HARM)
 
 # Metrics that are shares, so at most 1.
-SHARES: Final = (
-    *("spurious_share", "jain", "utilisation", "contention_loss_ratio", "bit_error_loss_ratio"),
-    *("classifier_accuracy", "goodput_share", "completed_share", *experience.SHARES, *HARM),
-)
+SHARES: Final = {*(name for name, *_, is_share in _OF_RUN + _OF_GROUP if is_share), *HARM}
 
 # Metrics of a group of flows, one group per [[flow]] table: key -> as above.
-GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
-    "goodput_bps": (
-        "goodput (kbit/s)",
-        1e-3,
-        "in-order payload of its flows divided by the measured time",
-    ),
-    "goodput_share": ("share of the goodput (%)", 1e2, "relative to the goodput of all flows"),
-    "flow_goodput_bps_mean": (
-        "goodput per flow (kbit/s)",
-        1e-3,
-        "mean over its flows; each flow over its active time",
-    ),
-    "jain": ("Jain's fairness index", 1.0, "over the goodputs of its bulk flows, if several"),
-    "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "maximum over its flows"),
-    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "maximum over its flows"),
-    "one_way_delay_s_p99": ("one-way delay, 99th percentile (ms)", 1e3, "maximum over its flows"),
-    "rtt_s_p95": ("RTT, 95th percentile (ms)", 1e3, "maximum over its flows"),
-    "retransmissions": ("retransmissions", 1.0, "retransmitted segments of its flows"),
-    "timeouts": ("timeouts", 1.0, "retransmission timeouts (RTO) of its flows"),
-    "completed_share": (
-        "share of the transfers completed (%)",
-        1e2,
-        "unknown without finite transfers",
-    ),
-    "completed_s_p50": (
-        "completion time, median (s)",
-        1.0,
-        "over its finite transfers; unknown if fewer than half are complete",
-    ),
-    "completed_s_p95": (
-        "completion time, 95th percentile (s)",
-        1.0,
-        "over its finite transfers; unknown if fewer than 95 % are complete",
-    ),
-    "completed_s_p99": (
-        "completion time, 99th percentile (s)",
-        1.0,
-        "over its finite transfers; unknown if fewer than 99 % are complete",
-    ),
-    **{
-        f"slowdown_p{p}": (
-            f"slowdown, {words}",
-            1.0,
-            "completion time divided by that on the empty path, over its finite transfers",
-        )
-        for p, words in ((50, "median"), (95, "95th percentile"), (99, "99th percentile"))
-    },
-    **{
-        f"click_s_p{p}": (
-            f"page load time, {words} (s)",
-            1.0,
-            "from a click to the last byte of its page; an incomplete page is the longest",
-        )
-        for p, words in ((50, "median"), (95, "95th percentile"))
-    },
-    **experience.METRICS,
-    **{
-        f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean over its flows")
-        for key, what in limits.NAMES.items()
-    },
+GROUP_METRICS: Final = {
+    **{name: (label, unit, about) for name, label, unit, about, _ in _OF_GROUP},
     **{
         name: (f"harm to the {of} (%)", 1e2, "relative to a run without the candidates")
         for name, of in HARM.items()
@@ -315,8 +159,6 @@ def bounds(metric: str) -> tuple[float, float]:
 
 def result_of(run: Run | Document) -> Run:
     """The result of a run; a document, as `lasthop run --json` prints it, is read."""
-    from lasthop import _native
-
     return _native.Run.from_json(json.dumps(run)) if isinstance(run, Mapping) else run
 
 

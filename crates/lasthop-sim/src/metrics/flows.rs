@@ -62,6 +62,42 @@ pub struct Flows<'a> {
 /// A metric of some flows; `None` if unknown.
 pub type FlowMetric = fn(&Flows<'_>) -> Option<f64>;
 
+/// A metric, which is a column of results, with its texts.
+#[derive(Debug)]
+pub struct Column {
+    /// Its name, which ends in the unit.
+    pub name: &'static str,
+    /// The label of an axis, with the unit that readers see.
+    pub label: &'static str,
+    /// Factor from the unit of the name to that of the label.
+    pub factor: f64,
+    /// What it means.
+    pub about: &'static str,
+    /// It is at most 1, in the unit of the name.
+    pub is_share: bool,
+    /// Its value.
+    pub value: FlowMetric,
+}
+
+impl Column {
+    /// A metric without an upper bound.
+    pub const fn new(
+        name: &'static str,
+        label: &'static str,
+        factor: f64,
+        about: &'static str,
+        value: FlowMetric,
+    ) -> Column {
+        Column { name, label, factor, about, is_share: false, value }
+    }
+
+    /// The same, at most 1.
+    #[must_use]
+    pub const fn of_one(self) -> Column {
+        Column { is_share: true, ..self }
+    }
+}
+
 impl<'a> Flows<'a> {
     /// These flows of a run.
     pub fn of(run: &'a RunResult, members: &Members) -> Flows<'a> {
@@ -193,6 +229,12 @@ impl<'a> Flows<'a> {
         let missing: u64 = calls().map(|c| c.late + c.lost).sum();
         share(missing as f64, calls().map(|c| c.sent).sum::<u64>() as f64)
     }
+
+    fn late_frames(&self) -> Option<f64> {
+        let media = || self.iter().filter_map(|f| f.frames.as_ref());
+        let missing: u64 = media().map(|m| m.late + m.lost).sum();
+        share(missing as f64, media().map(|m| m.sent).sum::<u64>() as f64)
+    }
 }
 
 fn goodput_of(flow: &FlowResult) -> f64 {
@@ -211,51 +253,296 @@ fn quantile(values: impl Iterator<Item = f64>, share: f64) -> Option<f64> {
 }
 
 /// Metrics of a group of flows, and of the flows with a role.
-pub static METRICS: &[(&str, FlowMetric)] = &[
-    ("goodput_bps", |f| f.goodput()),
-    ("goodput_share", |f| share(f.delivered(), Flows::of(f.run, &Members::All).delivered())),
-    ("flow_goodput_bps_mean", |f| mean(f.iter().map(goodput_of))),
-    ("jain", |f| f.jain(2)),
-    ("one_way_delay_s_mean", |f| f.largest(|f| f.one_way_delay_s.mean)),
-    ("one_way_delay_s_p95", |f| f.largest(|f| f.one_way_delay_s.p95)),
-    ("one_way_delay_s_p99", |f| f.largest(|f| f.one_way_delay_s.p99)),
-    ("rtt_s_p95", |f| f.largest(|f| f.rtt_s.p95)),
-    ("retransmissions", |f| Some(f.sum(|f| f.retransmissions.total))),
-    ("timeouts", |f| Some(f.sum(|f| f.timeouts.total))),
-    ("completed_share", |f| mean(f.transfers().map(|t| f64::from(t.completed_s.is_some())))),
-    ("completed_s_p50", |f| f.completed(0.5)),
-    ("completed_s_p95", |f| f.completed(0.95)),
-    ("completed_s_p99", |f| f.completed(0.99)),
-    ("slowdown_p50", |f| f.slowdown(0.5)),
-    ("slowdown_p95", |f| f.slowdown(0.95)),
-    ("slowdown_p99", |f| f.slowdown(0.99)),
-    ("click_s_p50", |f| f.click(0.5)),
-    ("click_s_p95", |f| f.click(0.95)),
-    ("rtt_s_p50", |f| f.largest(|f| f.rtt_s.p50)),
-    ("rtt_increase_s_p95", |f| {
-        f.largest(|f| if f.app == "ping" { Some(f.rtt_s.p95? - f.empty_path_s?) } else { None })
+pub static METRICS: &[Column] = &[
+    Column::new(
+        "goodput_bps",
+        "goodput (kbit/s)",
+        1e-3,
+        "in-order payload of its flows divided by the measured time",
+        |f| f.goodput(),
+    ),
+    Column::new(
+        "goodput_share",
+        "share of the goodput (%)",
+        1e2,
+        "relative to the goodput of all flows",
+        |f| share(f.delivered(), Flows::of(f.run, &Members::All).delivered()),
+    )
+    .of_one(),
+    Column::new(
+        "flow_goodput_bps_mean",
+        "goodput per flow (kbit/s)",
+        1e-3,
+        "mean over its flows; each flow over its active time",
+        |f| mean(f.iter().map(goodput_of)),
+    ),
+    Column::new(
+        "jain",
+        "Jain's fairness index",
+        1.0,
+        "over the goodputs of its bulk flows, if several",
+        |f| f.jain(2),
+    )
+    .of_one(),
+    Column::new(
+        "one_way_delay_s_mean",
+        "one-way delay, mean (ms)",
+        1e3,
+        "maximum over its flows",
+        |f| f.largest(|f| f.one_way_delay_s.mean),
+    ),
+    Column::new(
+        "one_way_delay_s_p95",
+        "one-way delay, 95th percentile (ms)",
+        1e3,
+        "maximum over its flows",
+        |f| f.largest(|f| f.one_way_delay_s.p95),
+    ),
+    Column::new(
+        "one_way_delay_s_p99",
+        "one-way delay, 99th percentile (ms)",
+        1e3,
+        "maximum over its flows",
+        |f| f.largest(|f| f.one_way_delay_s.p99),
+    ),
+    Column::new("rtt_s_p95", "RTT, 95th percentile (ms)", 1e3, "maximum over its flows", |f| {
+        f.largest(|f| f.rtt_s.p95)
     }),
-    ("late_or_lost_share", |f| f.late_or_lost()),
-    ("mos", |f| f.iter().filter_map(|f| f.call.as_ref()?.mos).reduce(f64::min)),
-    ("response_s_p50", |f| f.response(|r| r.response_s.p50)),
-    ("response_s_p95", |f| f.response(|r| r.response_s.p95)),
-    ("response_s_p99", |f| f.response(|r| r.response_s.p99)),
-    ("responses_per_s", |f| f.clients().map(|r| r.answered_per_s).reduce(|a, b| a + b)),
-    ("startup_s", |f| f.startup()),
-    ("stalls", |f| f.of_videos(|v| v.stalls as f64)),
-    ("stalled_s", |f| f.of_videos(|v| v.stalled_s)),
-    ("rebuffer_ratio", |f| f.rebuffer_ratio()),
-    ("bitrate_bps", |f| f.bitrate()),
-    ("bitrate_switches", |f| f.of_videos(|v| v.switches as f64)),
-    ("limited_by_cwnd", |f| f.limited_by(|s| s.cwnd)),
-    ("limited_by_pacing", |f| f.limited_by(|s| s.pacing)),
-    ("limited_by_receive_window", |f| f.limited_by(|s| s.receive_window)),
-    ("limited_by_send_buffer", |f| f.limited_by(|s| s.send_buffer)),
-    ("limited_by_application", |f| f.limited_by(|s| s.application)),
-    ("limited_by_relay_buffer", |f| f.limited_by(|s| s.relay_buffer)),
-    ("limited_by_agent_cache", |f| f.limited_by(|s| s.agent_cache)),
-    ("limited_by_handshake", |f| f.limited_by(|s| s.handshake)),
-    ("limited_by_outage", |f| f.limited_by(|s| s.outage)),
+    Column::new(
+        "retransmissions",
+        "retransmissions",
+        1.0,
+        "retransmitted segments of its flows",
+        |f| Some(f.sum(|f| f.retransmissions.total)),
+    ),
+    Column::new("timeouts", "timeouts", 1.0, "retransmission timeouts (RTO) of its flows", |f| {
+        Some(f.sum(|f| f.timeouts.total))
+    }),
+    Column::new(
+        "completed_share",
+        "share of the transfers completed (%)",
+        1e2,
+        "unknown without finite transfers",
+        |f| mean(f.transfers().map(|t| f64::from(t.completed_s.is_some()))),
+    )
+    .of_one(),
+    Column::new(
+        "completed_s_p50",
+        "completion time, median (s)",
+        1.0,
+        "over its finite transfers; unknown if fewer than half are complete",
+        |f| f.completed(0.5),
+    ),
+    Column::new(
+        "completed_s_p95",
+        "completion time, 95th percentile (s)",
+        1.0,
+        "over its finite transfers; unknown if fewer than 95 % are complete",
+        |f| f.completed(0.95),
+    ),
+    Column::new(
+        "completed_s_p99",
+        "completion time, 99th percentile (s)",
+        1.0,
+        "over its finite transfers; unknown if fewer than 99 % are complete",
+        |f| f.completed(0.99),
+    ),
+    Column::new(
+        "slowdown_p50",
+        "slowdown, median",
+        1.0,
+        "completion time divided by that on the empty path, over its finite transfers",
+        |f| f.slowdown(0.5),
+    ),
+    Column::new(
+        "slowdown_p95",
+        "slowdown, 95th percentile",
+        1.0,
+        "completion time divided by that on the empty path, over its finite transfers",
+        |f| f.slowdown(0.95),
+    ),
+    Column::new(
+        "slowdown_p99",
+        "slowdown, 99th percentile",
+        1.0,
+        "completion time divided by that on the empty path, over its finite transfers",
+        |f| f.slowdown(0.99),
+    ),
+    Column::new(
+        "click_s_p50",
+        "page load time, median (s)",
+        1.0,
+        "from a click to the last byte of its page; an incomplete page is the longest",
+        |f| f.click(0.5),
+    ),
+    Column::new(
+        "click_s_p95",
+        "page load time, 95th percentile (s)",
+        1.0,
+        "from a click to the last byte of its page; an incomplete page is the longest",
+        |f| f.click(0.95),
+    ),
+    Column::new("rtt_s_p50", "RTT, median (ms)", 1e3, "maximum over its flows", |f| {
+        f.largest(|f| f.rtt_s.p50)
+    }),
+    Column::new(
+        "rtt_increase_s_p95",
+        "RTT above that of the empty path, 95th percentile (ms)",
+        1e3,
+        "latency under load; maximum over its pings",
+        |f| {
+            f.largest(|f| if f.app == "ping" { Some(f.rtt_s.p95? - f.empty_path_s?) } else { None })
+        },
+    ),
+    Column::new(
+        "late_or_lost_share",
+        "packets late or lost (%)",
+        1e2,
+        "packets of its calls that do not arrive within the deadline",
+        |f| f.late_or_lost(),
+    )
+    .of_one(),
+    Column::new(
+        "mos",
+        "mean opinion score",
+        1.0,
+        "E-model for G.711 with play-out at the deadline; minimum over its calls",
+        |f| f.iter().filter_map(|f| f.call.as_ref()?.mos).reduce(f64::min),
+    ),
+    Column::new(
+        "late_frames_share",
+        "frames late or lost (%)",
+        1e2,
+        "frames of its media that are not complete within the deadline",
+        |f| f.late_frames(),
+    )
+    .of_one(),
+    Column::new(
+        "response_s_p50",
+        "response time, median (ms)",
+        1e3,
+        "from a request to the last byte of the response; maximum over its clients",
+        |f| f.response(|r| r.response_s.p50),
+    ),
+    Column::new(
+        "response_s_p95",
+        "response time, 95th percentile (ms)",
+        1e3,
+        "from a request to the last byte of the response; maximum over its clients",
+        |f| f.response(|r| r.response_s.p95),
+    ),
+    Column::new(
+        "response_s_p99",
+        "response time, 99th percentile (ms)",
+        1e3,
+        "from a request to the last byte of the response; maximum over its clients",
+        |f| f.response(|r| r.response_s.p99),
+    ),
+    Column::new("responses_per_s", "responses per second", 1.0, "sum over its clients", |f| {
+        f.clients().map(|r| r.answered_per_s).reduce(|a, b| a + b)
+    }),
+    Column::new(
+        "startup_s",
+        "start-up delay (s)",
+        1.0,
+        "from the first request of a video to its first picture; maximum over its videos",
+        |f| f.startup(),
+    ),
+    Column::new("stalls", "stalls", 1.0, "of its videos, without the start-up", |f| {
+        f.of_videos(|v| v.stalls as f64)
+    }),
+    Column::new(
+        "stalled_s",
+        "rebuffering time (s)",
+        1.0,
+        "time in stalls, sum over its videos",
+        |f| f.of_videos(|v| v.stalled_s),
+    ),
+    Column::new(
+        "rebuffer_ratio",
+        "rebuffering ratio (%)",
+        1e2,
+        "share of the time since the start of the playback in stalls, over its videos",
+        |f| f.rebuffer_ratio(),
+    )
+    .of_one(),
+    Column::new(
+        "bitrate_bps",
+        "bitrate played (kbit/s)",
+        1e-3,
+        "mean over the play time of its videos",
+        |f| f.bitrate(),
+    ),
+    Column::new(
+        "bitrate_switches",
+        "bitrate switches",
+        1.0,
+        "chunks with another bitrate than the one before, sum over its videos",
+        |f| f.of_videos(|v| v.switches as f64),
+    ),
+    Column::new(
+        "limited_by_cwnd",
+        "share of time limited by cwnd",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.cwnd),
+    ),
+    Column::new(
+        "limited_by_pacing",
+        "share of time limited by pacing",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.pacing),
+    ),
+    Column::new(
+        "limited_by_receive_window",
+        "share of time limited by receive window",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.receive_window),
+    ),
+    Column::new(
+        "limited_by_send_buffer",
+        "share of time limited by send buffer",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.send_buffer),
+    ),
+    Column::new(
+        "limited_by_application",
+        "share of time limited by application",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.application),
+    ),
+    Column::new(
+        "limited_by_relay_buffer",
+        "share of time limited by relay buffer",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.relay_buffer),
+    ),
+    Column::new(
+        "limited_by_agent_cache",
+        "share of time limited by agent cache",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.agent_cache),
+    ),
+    Column::new(
+        "limited_by_handshake",
+        "share of time limited by handshake",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.handshake),
+    ),
+    Column::new(
+        "limited_by_outage",
+        "share of time limited by link outage",
+        1.0,
+        "mean over its flows",
+        |f| f.limited_by(|s| s.outage),
+    ),
 ];
 
 /// Harm to some flows by the candidates (Ware et al., Beyond Jain's Fairness Index, HotNets 2019).
@@ -263,7 +550,9 @@ pub static METRICS: &[(&str, FlowMetric)] = &[
 pub struct Harm {
     /// Key of the metric.
     pub name: &'static str,
-    /// What is compared with the run without the candidates.
+    /// What is compared with the run without the candidates, in words.
+    pub of: &'static str,
+    /// The same as a metric.
     pub metric: FlowMetric,
     /// True if more of it is better.
     pub more_is_better: bool,
@@ -284,11 +573,17 @@ impl Harm {
 
 /// The kinds of harm.
 pub static HARM: &[Harm] = &[
-    Harm { name: "harm_goodput", metric: |f| f.goodput(), more_is_better: true },
+    Harm { name: "harm_goodput", of: "goodput", metric: |f| f.goodput(), more_is_better: true },
     Harm {
         name: "harm_delay",
+        of: "one-way delay, p95",
         metric: |f| f.largest(|f| f.one_way_delay_s.p95),
         more_is_better: false,
     },
-    Harm { name: "harm_completion", metric: |f| f.completed(0.95), more_is_better: false },
+    Harm {
+        name: "harm_completion",
+        of: "completion time, p95",
+        metric: |f| f.completed(0.95),
+        more_is_better: false,
+    },
 ];

@@ -1,6 +1,7 @@
 //! Metrics of a run: one number each, which comparisons average. Their names end in the unit.
 //!
-//! A metric of the run is one of [`run::METRICS`]. Other names are parts of the run:
+//! A metric is one entry in a list, with its texts. A metric of the run is one of
+//! [`run::METRICS`]. Other names are parts of the run:
 //!
 //! | name | value |
 //! | --- | --- |
@@ -59,8 +60,8 @@ impl Metrics {
         if let Some((a, b)) = name.split_once(RATIO) {
             return Metric::Ratio(Box::new(self.find(a)), Box::new(self.find(b)));
         }
-        if let Some((_, metric)) = run::METRICS.iter().find(|(known, _)| *known == name) {
-            return Metric::Flows(0, *metric);
+        if let Some(column) = run::METRICS.iter().find(|column| column.name == name) {
+            return Metric::Flows(0, column.value);
         }
         let Some((members, key)) = Members::split(name) else {
             return Part::new(name).map_or(Metric::Unknown, Metric::Part);
@@ -69,8 +70,8 @@ impl Metrics {
             self.members.push(members);
             self.members.len() - 1
         });
-        if let Some((_, metric)) = flows::METRICS.iter().find(|(known, _)| *known == key) {
-            return Metric::Flows(place, *metric);
+        if let Some(column) = flows::METRICS.iter().find(|column| column.name == key) {
+            return Metric::Flows(place, column.value);
         }
         let harm = flows::HARM.iter().find(|h| h.name == key);
         harm.map_or(Metric::Unknown, |h| Metric::Harm(place, h))
