@@ -123,15 +123,6 @@ def capacity_line(axes: Axes, comparison: Comparison, y: str, at: int = 0) -> No
         )
 
 
-def axis_from_zero(axes: Axes, *, headroom: float = 0.12) -> None:
-    """Start y at zero, and a linear x at zero unless that would squeeze the points."""
-    low, high = axes.get_xlim()
-    if axes.get_xscale() == "linear":
-        narrow = axes.dataLim.width < 0.25 * axes.dataLim.x1
-        axes.set_xlim(max(0.0, low) if narrow else 0.0, high)
-    axes.set_ylim(0, axes.get_ylim()[1] * (1 + headroom))
-
-
 def points_by_setting(comparison: Comparison, key: str, fixed: Mapping[str, str]) -> dict[str, int]:
     """The points at which the other keys have the values in `fixed`: value of `key` -> number."""
     return {
@@ -144,7 +135,6 @@ def points_by_setting(comparison: Comparison, key: str, fixed: Mapping[str, str]
 __all__ = [
     "CAPACITY",
     "LOG_AXIS_RATIO",
-    "axis_from_zero",
     "capacity_line",
     "clip_to_bounds",
     "error_bars",

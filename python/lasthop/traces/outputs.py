@@ -11,8 +11,6 @@ from lasthop.errors import InputError
 from lasthop.traces import mahimahi, series, summary
 from lasthop.traces.table import DIRECTIONS, DOWN, ROUND_TRIP, UP, Floats, Measurement
 
-#: What happens to times at which nothing was measured: they are left out, or carry nothing.
-GAPS = ("join", "zero")
 #: Packets over which a loss probability is averaged.
 LOSS_PACKETS = 100
 

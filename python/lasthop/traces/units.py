@@ -139,14 +139,6 @@ def assumes_seconds(example: str, name: str) -> bool:
     return _epoch_factor(value) is None and duration_of_name(name) is None
 
 
-def is_epoch(example: str) -> bool:
-    """True if the text is a time since 1970, or a date."""
-    try:
-        return _epoch_factor(float(example)) is not None
-    except ValueError:
-        return not re.fullmatch(r"\d?\d:\d\d:\d\d(?:\.\d+)?", example)
-
-
 def is_time(text: str) -> bool:
     """True if the text is a date or a time of day."""
     try:
