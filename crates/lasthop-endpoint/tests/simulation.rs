@@ -2,86 +2,26 @@
 //! connection, it sends the same segments at the same times, to the nanosecond.
 
 mod common;
+#[path = "common/simulated.rs"]
+mod simulated;
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use common::{CLIENT, SERVER, address};
 use etherparse::TcpHeader;
-use lasthop::role::Role;
 use lasthop::scenario::network::{Flow, Network};
-use lasthop::scenario::{Files, Overrides, load};
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop::traffic::App;
-use lasthop::units::{Duration, Time};
+use lasthop::units::Time;
 use lasthop_endpoint::isn::Secrets;
 use lasthop_endpoint::{Endpoint, Settings};
-use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_wire::options::{OptionBytes, TcpOption};
 use lasthop_wire::render::filler;
 use lasthop_wire::{Addressing, Numbering, assemble, parse};
+use simulated::{Ends, network, simulate};
 
 /// Initial sequence numbers: both streams cross the wrap.
 const ISN: [u32; 2] = [u32::MAX - 3000, u32::MAX];
-
-/// What enters and what leaves at the ends of a simulation.
-#[derive(Default)]
-struct Ends {
-    server: u16,
-    mobile: u16,
-    entries: Vec<(Time, usize, Segment)>,
-    exits: Vec<(Time, usize, Segment)>,
-    options: HashMap<u64, Options>,
-}
-
-impl Observer for Ends {
-    fn on_event(&mut self, e: &Event<'_>) {
-        let Some(segment) = e.segment else { return };
-        // The data sender is the client here: it opens the connection.
-        let end = match e.node {
-            n if n == self.server => Some(CLIENT),
-            n if n == self.mobile => Some(SERVER),
-            _ => None,
-        };
-        match (e.kind, end) {
-            (Kind::Enqueued, Some(end)) => self.entries.push((e.t, end, *segment)),
-            (Kind::Arrived, Some(end)) => self.exits.push((e.t, end, *segment)),
-            _ => {}
-        }
-        // Events of what is enqueued do not have them.
-        if matches!(e.kind, Kind::Arrived | Kind::LostOnAir | Kind::DroppedAtQueue) {
-            self.options.entry(segment.id).or_insert(*e.options);
-        }
-    }
-}
-
-struct Disk;
-
-impl Files for Disk {
-    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
-        Ok(Box::new(File::open(path)?))
-    }
-}
-
-/// A direct link between server and phone, whose ends answer at once.
-fn network(text: &str) -> Network {
-    let loaded = load(text, None, &Overrides::default(), &Disk).unwrap_or_else(|e| panic!("{e}"));
-    let mut network = loaded.network;
-    network.flows.iter_mut().for_each(|f| f.profile.processing_time = Duration::ZERO);
-    network
-}
-
-fn simulate(network: &Network, seed: u64) -> Ends {
-    let node = |role: Role| network.nodes.iter().position(|n| n.role == role).unwrap() as u16;
-    let mut ends =
-        Ends { server: node(Role::Server), mobile: node(Role::Station), ..Ends::default() };
-    lasthop_sim::run(network, seed, &mut ends, &AtomicBool::new(false)).expect("a run");
-    ends
-}
 
 /// The packet of a simulated segment. A SYN offers what the profile uses.
 fn packet(flow: &Flow, from: usize, segment: &Segment, options: &Options) -> Vec<u8> {
@@ -196,13 +136,12 @@ impl Replayed {
 }
 
 /// Gives an endpoint what arrives at an end of the simulation, and compares what both send.
-fn compare(network: &Network, ends: &Ends, seed: u64, which: usize) -> usize {
+fn compare(network: &Network, ends: &Ends<usize>, seed: u64, which: usize) -> usize {
     let flow = &network.flows[0];
     let App::Transfer { size } = flow.app else { panic!("a transfer") };
     let mut settings = Settings::of_flow(flow, seed);
     (settings.send_buffer, settings.reads_at_once) = (size as usize, true);
     let addresses: [SocketAddr; 2] = [CLIENT, SERVER].map(|end| address(end, false));
-    let options = |segment: &Segment| ends.options.get(&segment.id).copied().unwrap_or_default();
     let mut replayed = Replayed { endpoint: None, which, sent: Vec::new() };
     if which == CLIENT {
         let secrets = Secrets { isn: ISN[CLIENT], timestamp_offset: 0 };
@@ -215,7 +154,7 @@ fn compare(network: &Network, ends: &Ends, seed: u64, which: usize) -> usize {
     }
     for (t, _, segment) in ends.exits.iter().filter(|e| e.1 == which) {
         replayed.run_until(*t);
-        replayed.packet(*t, &packet(flow, 1 - which, segment, &options(segment)), &settings);
+        replayed.packet(*t, &packet(flow, 1 - which, segment, &ends.options(segment)), &settings);
     }
     replayed.run_until(Time::ZERO + network.duration);
     let is_fin = |e: &&(Time, usize, Segment)| e.1 == which && e.2.flags.has(Flags::FIN);
@@ -225,7 +164,7 @@ fn compare(network: &Network, ends: &Ends, seed: u64, which: usize) -> usize {
         .entries
         .iter()
         .filter(|e| e.1 == which)
-        .map(|(t, from, s)| sent(*t, *from, &packet(flow, *from, s, &options(s)), closed(*t)))
+        .map(|(t, from, s)| sent(*t, *from, &packet(flow, *from, s, &ends.options(s)), closed(*t)))
         .collect();
     let live: Vec<Sent> =
         replayed.sent.iter().map(|(t, p)| sent(*t, which, p, closed(*t))).collect();
@@ -269,7 +208,8 @@ fn an_endpoint_is_the_simulated_connection() {
         );
         let network = network(&text);
         for seed in [1, 2] {
-            let ends = simulate(&network, seed);
+            // The data sender is the client here: it opens the connection.
+            let (ends, _) = simulate(&network, seed, [CLIENT, SERVER]);
             for which in [CLIENT, SERVER] {
                 packets += compare(&network, &ends, seed, which);
             }

@@ -3,84 +3,34 @@
 //! simulation, to the nanosecond. What the ends send depends only on what arrives, so that the
 //! closed loops are equal too.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
+#[path = "../../lasthop-endpoint/tests/common/simulated.rs"]
+mod simulated;
+
 use std::net::SocketAddrV4;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
-use lasthop::scenario::{Files, Overrides, load};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Flags, Options, Segment};
-use lasthop::units::{Duration, Time};
+use lasthop::units::Time;
 use lasthop_live::chain::{Chain, End, HopCounters, Release};
 use lasthop_sim::RunResult;
-use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_wire::datagram::Datagram;
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::{Endpoints, Side, parse, render_with};
+use simulated::Ends;
 
 /// Initial sequence number of the server.
 const ISN: u32 = u32::MAX - 3000;
 
-/// What enters and what leaves at the ends of a simulation.
-#[derive(Default)]
-struct Ends {
-    server: u16,
-    mobile: u16,
-    entries: Vec<(Time, End, Segment)>,
-    exits: Vec<(Time, End, Segment)>,
-    options: HashMap<u64, Options>,
-}
-
-impl Observer for Ends {
-    fn on_event(&mut self, e: &Event<'_>) {
-        let Some(segment) = e.segment else { return };
-        let end = match e.node {
-            n if n == self.server => Some(End::Server),
-            n if n == self.mobile => Some(End::Mobile),
-            _ => None,
-        };
-        match (e.kind, end) {
-            (Kind::Enqueued, Some(end)) => self.entries.push((e.t, end, *segment)),
-            (Kind::Arrived, Some(end)) => self.exits.push((e.t, end, *segment)),
-            _ => {}
-        }
-        if matches!(e.kind, Kind::Arrived | Kind::LostOnAir | Kind::DroppedAtQueue) {
-            self.options.entry(segment.id).or_insert(*e.options);
-        }
-    }
-}
-
-struct Disk;
-
-impl Files for Disk {
-    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
-        Ok(Box::new(File::open(path)?))
-    }
-}
-
 /// A network from the text of a scenario file; traces are those that the package contains.
-/// Receivers answer at once, as a live link adds nothing for them.
 fn network(text: &str) -> Network {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/lasthop/data/traces/");
-    let text = text.replace("TRACES/", data);
-    let loaded = load(&text, None, &Overrides::default(), &Disk).unwrap_or_else(|e| panic!("{e}"));
-    let mut network = loaded.network;
-    network.flows.iter_mut().for_each(|f| f.profile.processing_time = Duration::ZERO);
-    network
+    simulated::network(&text.replace("TRACES/", data))
 }
 
-fn simulate(network: &Network, seed: u64) -> (Ends, RunResult) {
-    let node = |role: Role| network.nodes.iter().position(|n| n.role == role).unwrap() as u16;
-    let mut ends =
-        Ends { server: node(Role::Server), mobile: node(Role::Station), ..Ends::default() };
-    let result =
-        lasthop_sim::run(network, seed, &mut ends, &AtomicBool::new(false)).expect("a run");
-    (ends, result)
+fn simulate(network: &Network, seed: u64) -> (Ends<End>, RunResult) {
+    simulated::simulate(network, seed, [End::Server, End::Mobile])
 }
 
 /// The bytes of a simulated segment. Connections differ in their ports; windows are not scaled.
@@ -120,14 +70,13 @@ fn exit(at: Time, end: End, bytes: &[u8]) -> Exit {
 fn compare(text: &str, scheme: Option<&str>, seed: u64, late: u64) {
     let network = network(text);
     let (ends, result) = simulate(&network, seed);
-    let options = |segment: &Segment| ends.options.get(&segment.id).copied().unwrap_or_default();
     let mut simulated: Vec<Exit> = ends
         .exits
         .iter()
         .map(|(t, end, s)| {
             let mark = if s.flags.has(Flags::CE) { Flags::CE } else { Flags::NONE };
             let segment = Segment { flags: s.flags.with(mark), ..*s };
-            exit(*t, *end, &bytes(&network, &segment, &options(s)))
+            exit(*t, *end, &bytes(&network, &segment, &ends.options(s)))
         })
         .collect();
     let choice = scheme.map(|s| SchemeChoice::parse(s).unwrap());
@@ -140,7 +89,7 @@ fn compare(text: &str, scheme: Option<&str>, seed: u64, late: u64) {
             clock += late;
             chain.step(Time(clock), &mut out);
         }
-        chain.packet(*t, *end, &bytes(&network, segment, &options(segment)), &mut out);
+        chain.packet(*t, *end, &bytes(&network, segment, &ends.options(segment)), &mut out);
     }
     chain.step(Time::ZERO + network.duration, &mut out);
     let end = Time::ZERO + network.duration;

@@ -1,14 +1,13 @@
 //! A whole live link in memory: the core's own sender, a chain, and an endpoint that receives.
 
-use std::fs::File;
-use std::io::Read;
+#[path = "../../lasthop-endpoint/tests/common/simulated.rs"]
+mod simulated;
+
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::Network;
-use lasthop::scenario::{Files, Overrides, load};
-use lasthop::units::{Duration, Time};
+use lasthop::units::Time;
 use lasthop_endpoint::isn::Secrets;
 use lasthop_endpoint::{Endpoint, Settings};
 use lasthop_live::chain::{Chain, End, Release, draw_by_frame};
@@ -18,14 +17,6 @@ use lasthop_sim::events::{Event, Observer};
 use lasthop_wire::render::filler;
 
 const BYTES: usize = 2_000_000;
-
-struct Disk;
-
-impl Files for Disk {
-    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
-        Ok(Box::new(File::open(path)?))
-    }
-}
 
 struct Nobody;
 
@@ -39,9 +30,7 @@ fn network(scheme: &str) -> Network {
         "duration = '60 s'\nlast_hop = {{ rate = '5 Mbps', rtt = '40 ms', loss = '2 %' }}\n\
          [[flow]]\nscheme = '{scheme}'\napp = {{ kind = 'transfer', size = '2 MB' }}"
     );
-    let loaded = load(&text, None, &Overrides::default(), &Disk).unwrap_or_else(|e| panic!("{e}"));
-    let mut network = loaded.network;
-    network.flows.iter_mut().for_each(|f| f.profile.processing_time = Duration::ZERO);
+    let mut network = simulated::network(&text);
     draw_by_frame(&mut network);
     network
 }
