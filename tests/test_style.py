@@ -7,6 +7,7 @@ doctests run.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -267,3 +268,53 @@ def test_markers() -> None:
     assert not re.search(expression("held to be"), unbroken("held\n\n    to be"))
     assert generated("# Title\n\nMade by `make docs` from the catalogue; do not edit.\n")
     assert not generated("# Title\n\nThe pages are made by `make docs`.\n")
+
+
+#: Lines of a file, and of a function: what is longer has more than one subject.
+FILE_LINES, FUNCTION_LINES = 600, 80
+#: Functions of tests may list cases.
+TEST_LINES = 130
+#: Longer functions, which are tables.
+TABLES = {
+    "crates/lasthop-tcp/src/profile/builtin.rs": {"rfc", "ns235"},
+    "crates/lasthop-sim/tests/sim/support/random/schemes.rs": {"any_scheme"},
+    "crates/lasthop-schemes/src/snoop/tests.rs": {"agent_follows_the_rules"},
+}
+RUST_FUNCTION = re.compile(
+    r"^(?P<indent> *)(?:pub(?:\([a-z]+\))? )?(?:(?:const|unsafe|async) )*fn (?P<name>\w+)", re.M
+)
+
+
+def functions(file: str) -> Iterator[tuple[str, int]]:
+    """The functions of a file with their numbers of lines."""
+    text = text_of(file)
+    if file.endswith(".py"):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield node.name, (node.end_lineno or 0) - node.lineno + 1
+        return
+    for match in RUST_FUNCTION.finditer(text):
+        rest = text[match.start() :]
+        begin = re.search(r"\{\n|;\n|\}\n", rest)
+        # The closing brace has the indentation of the head; a declaration has none.
+        has_body = begin is not None and begin.group() == "{\n"
+        body = rest.split(f"\n{match['indent']}}}", 1)[0] if has_body else ""
+        yield match["name"], body.count("\n") + 2
+
+
+def is_test(file: str) -> bool:
+    return "tests" in Path(file).parts or Path(file).stem == "tests"
+
+
+def test_files_and_functions_have_one_subject() -> None:
+    sources = [file for file in files() if file.endswith((".py", ".rs", ".cc"))]
+    long_files = [f for f in sources if text_of(f).count("\n") > FILE_LINES]
+    assert long_files == []
+    long = {
+        (file, name)
+        for file in sources
+        if not file.endswith(".cc")
+        for name, lines in functions(file)
+        if lines > (TEST_LINES if is_test(file) else FUNCTION_LINES)
+    }
+    assert long == {(file, name) for file, names in TABLES.items() for name in names}
