@@ -2,11 +2,11 @@
 
     make growth     or    python bench/growth.py [--runs N] [--only AXIS ...] [--memory]
 
-Prints docs/speed.md's table of growth: for each point the instructions per delivered packet (by
-callgrind) and the CPU time. Both are differences between runs of T and of 2 T, so start-up is
-excluded. bench/instructions.py holds the instructions to their baselines. With --memory, prints
-the memory of a run with 1,000 and 10,000 flows instead. A flow of the axis `flows` has 1 Mbit/s;
-those of `competing` share 100 Mbit/s, delay ACKs and overflow the queue.
+Prints for each point the instructions per delivered packet (by callgrind) and the CPU time. Both
+are differences between runs of T and of 2 T, so start-up is excluded. bench/instructions.py holds
+the instructions to their baselines. With --memory, prints the memory of a run with 1,000 and 10,000
+flows instead. A flow of the axis `flows` has 1 Mbit/s; those of `competing` share 100 Mbit/s, delay
+ACKs and overflow the queue.
 """
 
 from __future__ import annotations

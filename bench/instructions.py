@@ -10,8 +10,8 @@ difference of the delivered packets, excludes start-up.
 bench/instructions.json keeps the baselines, one set for each version of rustc, since another
 compiler emits other code. A version without a baseline is recorded, and passes. With a baseline, a
 case fails if it is off by more than the tolerance (in percent), also if it needs fewer: then
-`--write` records the new baseline, so that later changes are held to it. The build must be that of
-`make build`: optimised, without PGO.
+`--write` records the new baseline, so that later changes are held to it, and writes the table of
+docs/speed.md. The build must be that of `make build`: optimised, without PGO.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ import growth  # noqa: E402
 import speed  # noqa: E402
 
 BASELINES = HERE / "instructions.json"
+PAGE = HERE.parent / "docs" / "speed.md"
+MARKS = ("<!-- instructions -->\n", "<!-- end of instructions -->\n")
+# The case to which the others are compared: one Reno flow under the profile `ns-2.35`.
+HEADLINE = "one flow on 100 Mbit/s"
 # T of the cases of bench/speed.py, in seconds, by their T there.
 SHORTENED = {2000: 200, 100: 10}
 
@@ -52,6 +56,26 @@ CASES: dict[str, Counted] = {
     **{case.name: (case.scenario, case.counted, case.segment) for case in speed.DEFAULT_CASES},
     **{point.name: (point.scenario, point.seconds, 1000) for point in growth.POINTS},
 }
+
+
+def table(stored: dict[str, dict[str, float]]) -> str:
+    """The baselines of the last version of rustc as a table of Markdown."""
+    version, counts = list(stored.items())[-1]
+    lines = [
+        f"| case (rustc {version}) | instructions per packet | ratio to the headline |",
+        "| --- | ---: | ---: |",
+        *(
+            f"| {name} | {count:,.0f} | {count / counts[HEADLINE]:.1f} |"
+            for name, count in counts.items()
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def page(text: str, stored: dict[str, dict[str, float]]) -> str:
+    """docs/speed.md with the table of these baselines."""
+    before, rest = text.split(MARKS[0])
+    return before + MARKS[0] + "\n" + table(stored) + "\n" + MARKS[1] + rest.split(MARKS[1])[1]
 
 
 def main() -> int:
@@ -94,6 +118,7 @@ def main() -> int:
     if new:
         stored[version] = {**baseline, **new}
         BASELINES.write_text(json.dumps(stored, indent=1) + "\n")
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), stored), encoding="utf-8")
         print(f"recorded in {BASELINES.name}: {len(new)} of {len(found)}")
     if off and not args.write:
         print("if the change is intended, record it: make instructions WRITE=--write")

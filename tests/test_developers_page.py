@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import re
 from pathlib import Path
 
@@ -27,3 +29,11 @@ def test_modules_of_fidelity_that_the_page_names_exist() -> None:
     for name in (a or b for a, b in names):
         module = ROOT / "fidelity" / name
         assert module.with_suffix(".py").is_file() or (module / "__main__.py").is_file(), name
+
+
+def test_the_page_of_speed_has_the_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    instructions = importlib.import_module("instructions")
+    stored = json.loads(instructions.BASELINES.read_text(encoding="utf-8"))
+    text = instructions.PAGE.read_text(encoding="utf-8")
+    assert instructions.page(text, stored) == text

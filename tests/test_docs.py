@@ -359,7 +359,7 @@ def test_python_snippets_run(block: Block, folder: Path) -> None:
 SCENARIOS = [
     b
     for b in all_of("toml")
-    if b.page.name in ("scenario.md", "traffic.md", "validation.md", "tutorial.md")
+    if b.page.name in ("scenario.md", "traffic.md", "tutorial.md")
     or b.page.parent.name == "recipes"
 ]
 
@@ -371,16 +371,13 @@ def test_scenarios_run(block: Block, folder: Path) -> None:
     assert sum(flow["delivered_bytes"] for flow in run["flows"]) > 0
 
 
-def test_the_figure_of_contributing_is_a_figure() -> None:
-    text = (
-        'title = "T"\n[last_hop]\nrate = "1 Mbps"\nloss = "1 %"\n'
-        + of("CONTRIBUTING.md", "toml").text
-    )
-    figure = experiment.read(ROOT / "figure.toml", text=text)
+def test_the_figure_of_the_page_is_a_figure() -> None:
+    figure = experiment.read(ROOT / "figure.toml", text=of("docs/figures.md", "toml").text)
     assert figure.plot is not None
-    assert [claim.id for claim in figure.claims] == ["doubles"]
-    # Without loss the scenario is deterministic: one run.
-    assert figures.figure_plan(figure, figures.Options(), version="test").size() == 2 * (1 + 200)
+    names = [claim.id for claim in figure.claims]
+    assert names == ["snoop-wins", "falls-with-loss", "half-0_1", "half-1"]
+    runs = figures.figure_plan(figure, figures.Options(), version="test")
+    assert runs.size() == 3 * 6 * 12
 
 
 def test_the_page_of_figures_has_every_key() -> None:
@@ -407,8 +404,8 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
     }
     assert where == {
         "toml": {
-            *("scenario.md", "CONTRIBUTING.md", "figures.md", "inspect.md", "sweeps.md"),
-            *("traffic.md", "traces.md", "validation.md", "tutorial.md"),
+            *("scenario.md", "figures.md", "inspect.md", "sweeps.md"),
+            *("traffic.md", "traces.md", "tutorial.md"),
             *("two-flows.md", "aqm.md", "satellite.md", "wifi.md"),
         },
         "python": {
@@ -418,7 +415,7 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
         },
         "text": {
             *("README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"),
-            *("tutorial.md", "install.md", "cluster.md", "validation.md", "gateway.md"),
+            *("tutorial.md", "install.md", "cluster.md", "gateway.md"),
         },
         "mermaid": {"architecture.md"},
     }
