@@ -1,7 +1,8 @@
 //! What watches a run: measurements, the verifier, captures.
 //!
 //! [`Probes`] subscribes to the stream of a run ([`Probe`]). Each measurement is an object with
-//! private state; the observer of the run receives what it reads as [`Event`]s.
+//! private state; the observer of the run receives what it reads as
+//! [events](crate::events::Event).
 
 pub mod bursts;
 pub mod calls;
