@@ -46,7 +46,7 @@ proptest! {
         optimistic in any::<bool>(),
     ) {
         let lie = if optimistic { Misbehaviour::OptimisticAcks } else { Misbehaviour::FalseDsack };
-        for flow in network.flows.iter_mut().filter(|f| f.app.datagrams().is_none()) {
+        for flow in network.flows.iter_mut().filter(|f| !f.app.is_datagrams()) {
             flow.misbehaviour = Some(lie);
         }
         prop_assert_eq!(watch(&network, seed).result.traffic_bits.balance(), 0);
