@@ -330,7 +330,7 @@ mod tests {
         fn round(&mut self, rtt: u64) -> f64 {
             let n = (self.window.cwnd / 1000.0) as u64;
             for i in 1..=n {
-                self.now = self.now + Duration(rtt * 1_000_000 / n);
+                self.now += Duration(rtt * 1_000_000 / n);
                 let a = Ack {
                     now: self.now,
                     rtt: Some(Duration::millis(rtt)),
