@@ -63,6 +63,8 @@ LONG = {
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100": "600 runs",
     "lasthop reproduce --all --quick": "all figures",
+    "lasthop validate --rate 10Mbps --rtt 44ms --loss 2% --all --seeds 3 --size 500kB "
+    "--out validation": "144 transfers over live links, three minutes",
     "lasthop advise in.pcap --mobile 192.0.2.7 --can base-station --out advice.html": "200 runs",
     "lasthop advise in.pcap --mobile 192.0.2.7 --can base-station": "200 runs",
     "lasthop advise drive.csv --can base-station --out advice.html": "200 runs",

@@ -119,8 +119,10 @@ def test_other_commands(
 def test_every_command_with_json_has_a_schema() -> None:
     tree = arguments.tree()
     with_json = {c.name for c in tree if any("--json" in o.flags for o in c.options())}
-    # `merge` prints the document of a sweep; `fit` is that of `trace fit`.
-    assert with_json - {"merge"} == set(schemas.NAMES) - {"baseline", "fit", "scenario"}
+    # `merge` prints the document of a sweep; `fit` is that of `trace fit`, `validate-all` that of
+    # `validate --all`.
+    others = {"baseline", "fit", "scenario", "validate-all"}
+    assert with_json - {"merge"} == set(schemas.NAMES) - others
 
 
 def test_progress_as_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,12 @@
 
 mod common;
 
-use common::{CLIENT, Faults, Link, SERVER, settings};
+use common::{CLIENT, Faults, Link, SERVER, linux, settings};
+use lasthop::segment::Flags;
 use lasthop::tcp::profile::ProfileName;
-use lasthop::units::Duration;
+use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{End, TcpState};
+use lasthop_wire::{HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, parse};
 use proptest::prelude::*;
 
 /// Byte `i` of the stream of an end.
@@ -139,4 +141,52 @@ fn half_closed_connections_carry_data_the_other_way() {
     assert_eq!((link.state(CLIENT), link.state(SERVER)), (TcpState::TimeWait, TcpState::Closed));
     link.run_for(Duration::secs(60));
     assert_eq!(link.state(CLIENT), TcpState::Closed);
+}
+
+/// Ping-pong of single bytes: 10,000 of them.
+#[test]
+fn single_bytes_go_back_and_forth() {
+    let mut link = Link::established(linux(), linux());
+    for i in 0..5000 {
+        for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
+            link.write(from, &[i as u8]);
+            while link.end(to).readable() == 0 {
+                assert!(link.step(Time::NEVER));
+            }
+            assert_eq!(link.read(to), [i as u8]);
+        }
+    }
+}
+
+#[test]
+fn the_priorities_of_a_rule_are_drop_precedences_of_its_data() {
+    let mut link = Link::established(settings("casablanca", ProfileName::Linux), linux());
+    link.write(CLIENT, &[7; 40 * 1448]);
+    link.run_for(Duration::secs(1));
+    let class = |packet: &[u8]| parse(packet).map(|tcp| (tcp.payload_len, tcp.addressing));
+    let sent: Vec<_> = link.passed.iter().filter_map(|p| class(&p.2).ok()).collect();
+    let data = sent.iter().filter(|p| p.0 > 0).map(|p| p.1.traffic_class);
+    let low = data.clone().filter(|&class| class == HIGH_DROP_PRECEDENCE).count();
+    let high = data.clone().filter(|&class| class == LOW_DROP_PRECEDENCE).count();
+    assert_eq!((low, high, data.count()), (20, 20, 40));
+    // ACKs have none.
+    assert!(sent.iter().filter(|p| p.0 == 0).all(|p| p.1.traffic_class == 0));
+}
+
+#[test]
+fn an_acknowledgment_says_that_the_loss_was_explicitly_notified() {
+    // Casablanca's receiver takes the loss of a segment of high priority for the radio's.
+    let casablanca = || settings("casablanca", ProfileName::Linux);
+    let mut link = Link::established(casablanca(), casablanca());
+    // The third segment of the data, after two packets of the handshake.
+    link.drops = |from, number| from == CLIENT && number == 5;
+    link.write(CLIENT, &[7; 10 * 1448]);
+    link.run_for(Duration::millis(100));
+    let acks = link.sent_by(SERVER);
+    let notified = acks.iter().filter_map(|p| parse(p).ok());
+    let notified = notified.filter(|tcp| tcp.flags().has(Flags::ELN)).count();
+    assert!(notified >= 3, "{notified} of {}", acks.len());
+    let client = link.ends[CLIENT].as_ref().unwrap();
+    assert_eq!(client.sender_counters().reductions, 0);
+    assert_eq!(client.acknowledged(), 10 * 1448);
 }

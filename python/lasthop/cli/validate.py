@@ -122,6 +122,7 @@ def validate(options: Options, words: list[str]) -> int:
 
 def _validate_all(options: Options, words: list[str], size: int) -> int:
     """`lasthop validate --all`."""
+    from lasthop.experiments.store import write_whole
     from lasthop.live import catalogue, catalogue_page
 
     names = catalogue.schemes()
@@ -144,9 +145,9 @@ def _validate_all(options: Options, words: list[str], size: int) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         command = shlex.join(["lasthop", *words[1:]])
         page = catalogue_page.render(rows, seeds=options.seeds, size=size, command=command)
-        (folder / "validation.html").write_text(page, encoding="utf-8")
+        write_whole(folder / "validation.html", page)
         document = json.dumps(catalogue.document(rows), indent=2)
-        (folder / "validation.json").write_text(document + "\n", encoding="utf-8")
+        write_whole(folder / "validation.json", document + "\n")
     if options.json:
         common.print_document(catalogue.document(rows), options, words)
     elif not options.quiet:

@@ -591,11 +591,8 @@ fn csma_ca_drops_a_frame_that_always_finds_the_medium_busy() {
     let given_up: Vec<_> = ended.iter().filter(|(attempt, _)| attempt.number == 0).collect();
     assert_eq!(ended.len(), 200);
     assert!(!given_up.is_empty());
-    assert!(
-        given_up
-            .iter()
-            .all(|(_, end)| end.loses() && end.crashed && end.air_time == Duration::ZERO)
-    );
+    assert!(given_up.iter().all(|(_, end)| end.loses() && end.crashed));
+    assert!(given_up.iter().all(|(_, end)| end.air_time == Duration::ZERO));
     assert!(busy(16).iter().filter(|(attempt, _)| attempt.number == 0).count() < given_up.len());
     assert!(busy(0).iter().all(|(attempt, _)| attempt.number == 1));
 }
