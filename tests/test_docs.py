@@ -24,6 +24,7 @@ from pages import PAGES, ROOT, SCENARIO_PAGE, Block, all_of, blocks, commands, i
 from lasthop import _native, own_schemes, quantities
 from lasthop.cli import arguments
 from lasthop.cli.main import main
+from lasthop.cli.options import scenario_file
 from lasthop.experiments import chart_spec, plan, sweep_table
 from lasthop.live import link as live
 from lasthop.plotting import styles
@@ -200,7 +201,7 @@ def read(line: str) -> None:
             if (given := getattr(options, key)) is not None
         }
         settings = [quantities.key_value(text, "--set") for text in options.set]
-        source = plan.source(options.file, settings=settings, last_hop=hop)
+        source = plan.source(scenario_file(options), settings=settings, last_hop=hop)
         named = (
             [options.scheme] if options.command == "run" else (options.schemes or "reno").split(",")
         )

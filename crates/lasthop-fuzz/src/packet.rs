@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use lasthop::segment::{Block, Flags, Options, Payload, SackBlocks, Segment};
 use lasthop::snack::Snack;
 use lasthop_wire::encapsulation::{Innermost, innermost};
+use lasthop_wire::parse::ELN_BIT;
 use lasthop_wire::{
     Endpoints, LinkType, Patch, Side, TcpPacket, assemble, parse, patch, render_with,
 };
@@ -93,7 +94,10 @@ fn check_edits(before: &TcpPacket<'_>, original: &[u8], edited: &[u8], edits: Pa
     let after = parse(edited).expect("an edited packet can be parsed");
     assert_eq!(after.ack, edits.ack.unwrap_or(before.ack));
     assert_eq!(after.window, edits.window.unwrap_or(before.window));
-    let expected = TcpPacket { ack: before.ack, window: before.window, ..after.clone() };
+    let eln = if edits.eln { ELN_BIT } else { 0 };
+    assert_eq!(after.flag_bits, before.flag_bits | eln);
+    let (ack, window, flag_bits) = (before.ack, before.window, before.flag_bits);
+    let expected = TcpPacket { ack, window, flag_bits, ..after.clone() };
     assert_eq!(&expected, before);
     // The sum over the header may not change modulo 0xffff (RFC 1624).
     let header = before.tcp_at..before.tcp_at + 20;

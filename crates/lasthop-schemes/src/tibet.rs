@@ -101,6 +101,11 @@ impl SchemeConfig for Tibet {
     }
 }
 
+/// Seconds of the first segments that say nothing of the rate: the initial window leaves at once,
+/// and the gaps within it, which are those of the host, would be a rate that the second filter
+/// takes seconds to forget.
+const BURST: f64 = 1e-3;
+
 /// TIBET's window rule.
 #[derive(Clone, Debug)]
 pub struct TibetWindow {
@@ -146,7 +151,8 @@ impl WindowRule for TibetWindow {
         let (gain, gap) = (self.settings.gain.0, now.since(last).as_secs());
         self.length = gain * self.length + (1.0 - gain) * f64::from(bytes);
         self.interval = gain * self.interval + (1.0 - gain) * gap;
-        if self.interval <= 0.0 {
+        let least = if self.bandwidth.is_none() { (1.0 - gain) * BURST } else { 0.0 };
+        if self.interval <= least {
             return;
         }
         let rate = self.length / self.interval;
@@ -194,6 +200,23 @@ mod tests {
             rule.on_any_ack(&mut w, &Ack { rtt: Some(Duration::millis(rtt)), ..ack() });
         }
         rule
+    }
+
+    /// Ten segments leave one after the other in 0 or 5 us each, then one every 10 ms for 50 ms.
+    #[test]
+    fn the_gaps_within_the_first_burst_are_no_rate() {
+        let estimate = |gap: u64| {
+            let mut rule = TibetWindow::new(&Tibet::default());
+            let mut w = window(10.0, 100.0);
+            let burst = (0..10).map(|i| Duration::micros(gap * i));
+            let later = (1..=5).map(|i| Duration::millis(10 * i));
+            for at in burst.chain(later) {
+                rule.on_sent(&mut w, Time::ZERO + at, 1000, 0);
+            }
+            rule.bandwidth.unwrap()
+        };
+        let (at_once, host) = (estimate(0), estimate(5));
+        assert!((host / at_once - 1.0).abs() < 0.01, "{at_once} {host}");
     }
 
     /// With gain 1/2: length 500, 750 and interval 0.05, 0.125 s after gaps of 100 and 200 ms;
