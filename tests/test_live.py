@@ -420,8 +420,7 @@ def test_the_exit_status_is_that_of_the_command() -> None:
     [
         (["--rate", "1Mbps", "--rtt", "10ms"], "no command"),
         (["--rate", "1Mbps", "--rtt", "10ms", "--", "no-such-program"], "cannot run `no-such-"),
-        (["--rate", "1Mbps", "--scheme", "i-tcp", "--", "true"], "schemes with an agent"),
-        (["--rate", "1Mbps", "--scheme", "ideal-bwe", "--", "true"], "an oracle notifies"),
+        (["--rate", "1Mbps", "--scheme", "tcp-f", "--ends", "kernel", "--", "true"], "own,kernel"),
         (["--rate", "1Mbps", "--scheme", "reno", "--ends", "kernel", "--", "true"], "own,kernel"),
         (["--rate", "1Mbps", "--scheme", "wtcp", "--ends", "own,kernel", "--", "true"], "own,own"),
         (["--rate", "1Mbps", "--ends", "own,own,own", "--", "true"], "such as own,kernel"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from busy import PATIENCE, OtherPrograms
+from optional import needs
 
 from lasthop import _native
 from lasthop.cli.main import main
@@ -68,6 +69,7 @@ def bed(*words: str) -> dict[str, Any]:
     return found
 
 
+@needs("ip")
 def test_snoop_helps_a_reno_sender(tmp_path: Path) -> None:
     others = OtherPrograms()
     plain = carry(tmp_path / "plain", "none")
@@ -81,6 +83,7 @@ def test_snoop_helps_a_reno_sender(tmp_path: Path) -> None:
     assert report["not_injected"] == 0
 
 
+@needs("ip")
 @pytest.mark.parametrize("name", ["KILL", "STOP"])
 def test_a_transfer_goes_on_without_its_gateway(tmp_path: Path, name: str) -> None:
     # By both versions of IP.
@@ -100,6 +103,7 @@ def plain(listing: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+@needs("ip", "nft")
 def test_rules_are_left_by_nobody() -> None:
     found = bed("rules")
     assert "lasthop-wlan0" in found["installed"]
@@ -119,6 +123,7 @@ def test_rules_are_left_by_nobody() -> None:
     assert rights["NoNewPrivs"] == ["1"]
 
 
+@needs("ip")
 def test_memory_is_bounded_under_a_flood_of_syns() -> None:
     size = 200_000_000
     found = bed("flood", "60000", str(size))
