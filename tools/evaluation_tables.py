@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,7 +186,7 @@ def cards_page(the_suite: Suite, quick: bool) -> str:
         counts = map(str, card.tally().values())
         lines.append(f"| `{card.scheme}` | {' | '.join([*counts, *groups])} |")
     titles = ", ".join(f"{g.letter}: {g.title.lower()}" for g in the_suite.groups)
-    return "\n".join([*lines, "", f"{titles}.", ""])
+    return "\n".join([*lines, "", *textwrap.wrap(f"{titles}.", 100), ""])
 
 
 if __name__ == "__main__":
