@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from lasthop import _native, quantities
-from lasthop.analysis import statistics
 from lasthop.errors import InputError
 from lasthop.experiments import plan
 from lasthop.live import first_difference, link
 from lasthop.live.first_difference import Difference
 from lasthop.live.transfer import REPORT
-from lasthop.live.validation import BUSY, LATE, MARGIN, PORT, Failed
+from lasthop.live.validation import BUSY, LATE, MARGIN, PORT, Failed, goodput_ratio
 
 #: Ends that are lasthop's own, in the order in which they are tried: the server's, so that the
 #: senders of both worlds are the same, and the mobile's only if the scheme needs it.
@@ -45,10 +44,7 @@ class Row:
 
     def ratio(self) -> tuple[float | None, tuple[float, float] | None]:
         """Mean goodput real / simulated, and its 95 % interval from pairs."""
-        if not self.real:
-            return None, None
-        found = statistics.ratio([1 / s for s in self.real], [1 / s for s in self.simulated])
-        return found.mean, found.ci95
+        return goodput_ratio(self.real, self.simulated)
 
     def verdict(self) -> str:
         """Whether the ratio is within 5 % of 1."""

@@ -44,6 +44,18 @@ BUSY = "machine too busy"
 LATE = f"packets left too late, twice: {BUSY}"
 
 
+def goodput_ratio(
+    real_s: list[float], simulated_s: list[float]
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Mean goodput real / simulated of transfers that took so long, and its 95 % interval from
+    pairs.
+    """
+    if not real_s:
+        return None, None
+    found = statistics.ratio([1 / s for s in real_s], [1 / s for s in simulated_s])
+    return found.mean, found.ci95
+
+
 @dataclass(frozen=True)
 class Cell:
     """Transfers with one sender and one scheme."""
@@ -75,10 +87,7 @@ class Cell:
 
     def ratio(self) -> tuple[float | None, tuple[float, float] | None]:
         """Mean goodput real / simulated, and its 95 % interval from pairs."""
-        if not self.real:
-            return None, None
-        found = statistics.ratio([1 / s for s in self.real], [1 / s for s in self.simulated])
-        return found.mean, found.ci95
+        return goodput_ratio(self.real, self.simulated)
 
     def verdict(self) -> str:
         """Whether the interval of the ratio lies within the margin."""
