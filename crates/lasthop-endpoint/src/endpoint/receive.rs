@@ -162,7 +162,7 @@ impl Endpoint {
         let next = i64::from(receiver.finished());
         if self.phase == Phase::TimeWait {
             self.counters.challenged += 1;
-        } else if arrival.ahead == next {
+        } else if receiver.accepts_reset(arrival.segment.seq) {
             self.finish(End::Reset);
         } else {
             match (next..=next + window).contains(&arrival.ahead) {

@@ -69,8 +69,16 @@ impl Receiver {
         if !self.challenge_acks || !self.is_established() {
             return false;
         }
-        segment.flags.has(Flags::SYN)
-            || (segment.seq != self.next_expected() && Some(segment.seq) != self.ahead.highest())
+        let accepted = self.accepts_reset(segment.seq) || Some(segment.seq) == self.ahead.highest();
+        segment.flags.has(Flags::SYN) || !accepted
+    }
+
+    /// True if a reset with this sequence number ends the connection (RFC 5961, section 3.2): the
+    /// next one expected, or, where a relay withholds ACKs, the one that was acknowledged last, with
+    /// which a peer without a connection answers a challenge.
+    pub fn accepts_reset(&self, seq: u64) -> bool {
+        let withheld = self.ack_limit < self.rcv_nxt && seq == self.last_ack;
+        seq == self.next_expected() || withheld
     }
 
     /// The retransmission timeout of this end, microseconds.

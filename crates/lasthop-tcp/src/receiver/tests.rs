@@ -506,3 +506,22 @@ fn a_repeated_syn_is_answered_and_data_confirm_the_connection() {
     assert!(log.0[2..].iter().all(|(s, _)| !s.flags.has(Flags::SYN)));
     assert_eq!(r.rcv_nxt(), 1000);
 }
+
+/// RFC 5961, section 3.2: a peer without a connection answers a challenge ACK with a reset that has
+/// the acknowledged number, and that ends the connection although a relay withholds ACKs.
+#[test]
+fn a_reset_that_answers_a_withheld_ack_ends_the_connection() {
+    let mut log = Log::default();
+    let mut r = receiver(None, &[], &mut log);
+    r.acknowledge_up_to(Time::ZERO, 500, &mut log);
+    let data =
+        |seq: u64, flags| Segment { seq, len: 1000, flags, forward: true, ..Segment::default() };
+    r.on_segment(Time::ZERO, &data(0, Flags::ACK), &mut log);
+    let reset = |seq| Segment { len: 0, ..data(seq, Flags::RST) };
+    r.on_segment(Time::ZERO, &reset(700), &mut log);
+    let challenge = log.0.last().unwrap().0;
+    assert_eq!((challenge.ack, r.rcv_nxt(), r.is_reset()), (500, 1000, false));
+    let answers = log.0.len();
+    r.on_segment(Time::ZERO, &reset(challenge.ack), &mut log);
+    assert_eq!((r.is_reset(), log.0.len()), (true, answers));
+}

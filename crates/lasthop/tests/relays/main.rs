@@ -7,7 +7,6 @@ use lasthop::leg::Side;
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::Duration;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 fn ms(t: u64) -> Duration {
     Duration::millis(t)
@@ -187,7 +186,6 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: cases(),
-        rng_seed: RngSeed::Fixed(1),
         failure_persistence: None,
         max_shrink_iters: 500,
         ..ProptestConfig::default()
