@@ -100,6 +100,7 @@ test-skipped: ## the tests that `make test` skipped for missing programs, now in
 
 test-rest: build ## the tests that show on a larger scale what `make test` shows, but not those that take minutes
 	LASTHOP_LONG_TESTS=1 $(CARGO) test --workspace --quiet --test relays
+	PROPTEST_CASES=2000 $(CARGO) test --workspace --quiet --test sim completion::
 	$(PYTEST) -m 'more and not long' $(WORKERS)
 
 # The module as the test programs are compiled, with the same checks. It replaces that in .venv.

@@ -1,5 +1,7 @@
 //! The rules of the slides, and each interpretation of them.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::testing::harness::{segments, start, window};
 
@@ -19,18 +21,20 @@ enum Answer {
 /// received twenty segments in order, one each T.
 fn answers(config: &SelectiveTcp, arrivals: &[(u64, f64)]) -> Vec<Answer> {
     let mut rule = SelectiveTcpReceiver::new(config);
-    let mut came: Vec<u64> = Vec::new();
-    let mut now = 0;
+    let mut came = BTreeSet::new();
+    let (mut now, mut expected) = (0, 0);
     let usual = (0..20).map(|n| (n, 1.0));
     let all: Vec<Answer> = usual
         .chain(arrivals.iter().copied())
         .map(|(n, gap)| {
             now += (gap * T as f64) as u64;
-            let expected = (0..).find(|i| !came.contains(i)).unwrap_or(0);
-            let highest = came.iter().max().map_or(0, |m| m + 1);
+            while came.contains(&expected) {
+                expected += 1;
+            }
+            let highest = came.last().map_or(0, |m| m + 1);
             let segment = Segment { seq: n * 1000, len: 1000, forward: true, ..Segment::default() };
             let reply = rule.on_data(Time(now), &segment, expected * 1000, highest * 1000);
-            came.push(n);
+            came.insert(n);
             match (reply, rule.ask()) {
                 (_, Some(snack)) => {
                     Answer::Snack(snack.holes().map(|b| (b.start / 1000, b.end / 1000)).collect())
