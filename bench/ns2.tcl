@@ -4,7 +4,7 @@
 #
 # Prints: delivered SEGMENTS data PACKETS retransmitted PACKETS timeouts N cuts N acked SEGMENTS
 # (delivered is counted in bytes by ns-2 and overflows at 2 GB; acked does not)
-array set o {variant Reno wired 10Mb hop 2Mb delay 20ms T 200 seed 1 flows 1 window 100 queue 150 loss 0 both 0 bugfix true limited 1 minrto 0.2 data {} acks {}}
+array set o {variant Reno wired 10Mb hop 2Mb delay 20ms T 200 seed 1 flows 1 window 100 queue 150 loss 0 both 0 bugfix true limited 1 minrto 0.2 data {} acks {} far 20ms segment 1000 ca {}}
 foreach a $argv {
     lassign [split $a =] key value
     if {![info exists o($key)]} { puts stderr "unknown option $key"; exit 2 }
@@ -12,7 +12,7 @@ foreach a $argv {
 }
 remove-all-packet-headers
 add-packet-header IP TCP Flags
-foreach {name value} [list window_ $o(window) packetSize_ 1000 tcpTick_ 0.01 minrto_ $o(minrto) maxrto_ 60 rtxcur_init_ 3.0 rfc2988_ true \
+foreach {name value} [list window_ $o(window) packetSize_ $o(segment) tcpTick_ 0.01 minrto_ $o(minrto) maxrto_ 60 rtxcur_init_ 3.0 rfc2988_ true \
     syn_ true delay_growth_ true windowInit_ 2 windowInitOption_ 1 bugFix_ $o(bugfix) singledup_ $o(limited) numdupacks_ 3 numdupacksFrac_ -1 \
     slow_start_restart_ true overhead_ 0 maxburst_ 0 useHeaders_ true tcpip_base_hdr_size_ 40 aggressive_maxburst_ 1] {
     Agent/TCP set $name $value
@@ -27,7 +27,7 @@ Agent/TCPSink set generateDSacks_ false
 set ns [new Simulator]
 $defaultRNG seed $o(seed)
 foreach node {fh bs mh} { set $node [$ns node] }
-$ns duplex-link $fh $bs $o(wired) 20ms DropTail
+$ns duplex-link $fh $bs $o(wired) $o(far) DropTail
 $ns duplex-link $bs $mh $o(hop) $o(delay) DropTail
 foreach {a b} [list $fh $bs $bs $fh $mh $bs] { $ns queue-limit $a $b 100000 }
 $ns queue-limit $bs $mh $o(queue)
@@ -69,13 +69,16 @@ if {$o(loss) > 0} {
     if {$o(both)} { air_loss $mh $bs 2 }
 }
 set agent [expr {$o(variant) eq "Tahoe" ? "Agent/TCP" : "Agent/TCP/$o(variant)"}]
-set receiver [expr {$o(variant) in {Sack1 Fack} ? "Agent/TCPSink/Sack1" : "Agent/TCPSink"}]
+# Linux' congestion control (Agent/TCP/Linux, Wei and Cao 2006) with SACK and delayed ACKs.
+array set receivers {Sack1 Agent/TCPSink/Sack1 Fack Agent/TCPSink/Sack1 Linux Agent/TCPSink/Sack1/DelAck}
+set receiver [expr {[info exists receivers($o(variant))] ? $receivers($o(variant)) : "Agent/TCPSink"}]
 for {set i 0} {$i < $o(flows)} {incr i} {
     set tcp($i) [new $agent]
     set sink($i) [new $receiver]
     $ns attach-agent $fh $tcp($i)
     $ns attach-agent $mh $sink($i)
     $ns connect $tcp($i) $sink($i)
+    if {$o(ca) ne ""} { $tcp($i) select_ca $o(ca) }
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp($i)
     $ns at [expr 0.01 * $i] "$ftp start"

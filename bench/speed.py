@@ -8,9 +8,10 @@ Each program runs the same four cases for T and for 10 T in turn. The difference
 divided by the difference of delivered packets, excludes start-up. lasthop runs as `lasthop run
 --json`. The best of N runs counts. ns-2 is the program `ns` (Debian package ns2); without it only
 lasthop is timed. Then seven runs under the default profile, `linux`, are compared with Reno under
-`ns-2.35` on 100 Mbit/s. Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s;
-the time per packet should not depend on the rate. Finally every end-to-end scheme runs the same
-cases under the profile `rfc`, and one case under `linux`.
+`ns-2.35` on 100 Mbit/s, and three of them with ns-2's Agent/TCP/Linux with SACK and delayed ACKs.
+Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time per packet should
+not depend on the rate. Finally every end-to-end scheme runs the same cases under the profile `rfc`,
+and one case under `linux`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -132,6 +134,8 @@ class DefaultCase:
     scheme: str
     flows: int = 1
     segment: int = 1448
+    # Settings of bench/ns2.tcl for the same, beside SACK, delayed ACKs and the rates.
+    ns2: str | None = None
 
     def scenario(self, seconds: float) -> str:
         return (
@@ -139,18 +143,25 @@ class DefaultCase:
             f'[[flow]]\ncount = {self.flows}\n[tcp]\nscheme = "{self.scheme}"\n'
         )
 
+    def tcl(self, seconds: int) -> list[str]:
+        settings = (
+            f"variant=Linux ca={self.scheme} T={seconds} segment={self.segment} flows={self.flows}"
+            " window=100000 queue=251 wired=1000Mb hop=100Mb far=10ms delay=10ms"
+        )
+        return ["ns", str(HERE / "ns2.tcl"), *f"{settings} {self.ns2}".split()]
+
 
 FAST = 'rate = "100 Mbps"\n'
 LOSSY = 'loss = "1 %"\n'
 LTE = f'down = "{TRACES}/synthetic-lte.down"\nup = "{TRACES}/synthetic-lte.up"\n'
 DEFAULT_CASES = [
-    DefaultCase("default, cubic", 20, 5, FAST, "cubic"),
-    DefaultCase("default, cubic, 1 % loss", 200, 30, FAST + LOSSY, "cubic"),
+    DefaultCase("default, cubic", 20, 5, FAST, "cubic", ns2=""),
+    DefaultCase("default, cubic, 1 % loss", 200, 30, FAST + LOSSY, "cubic", ns2="loss=0.01 both=1"),
     DefaultCase("default, cubic, LTE trace", 60, 20, LTE, "cubic"),
     DefaultCase(
         "default, snoop, 10 Mbit/s, 1 % loss", 60, 30, 'rate = "10 Mbps"\n' + LOSSY, "snoop"
     ),
-    DefaultCase("default, 100 flows of cubic", 10, 5, FAST, "cubic", flows=100),
+    DefaultCase("default, 100 flows of cubic", 10, 5, FAST, "cubic", flows=100, ns2=""),
     DefaultCase("default, 100 flows of bbr", 10, 3, FAST, "bbr", flows=100),
     DefaultCase("default, bbr3, 1 % loss", 20, 5, FAST + LOSSY, "bbr3"),
 ]
@@ -171,9 +182,21 @@ def lasthop(case: Case | DefaultCase, seconds: int, folder: str) -> tuple[float,
     return time, sum(f["delivered_bytes"] for f in json.loads(output)["flows"]) // case.segment
 
 
-def ns2(case: Case, seconds: int, folder: str) -> tuple[float, int]:
+def ns2(case: Case | DefaultCase, seconds: int, folder: str) -> tuple[float, int]:
     time, output = cpu(case.tcl(seconds))
-    return time, int(output.split()[-1])
+    return time, int(output.split("acked ")[1].split()[0])
+
+
+Program = Callable[[Case | DefaultCase, int, str], tuple[float, int]]
+
+
+def per_packet(
+    program: Program, case: Case | DefaultCase, seconds: int, folder: str
+) -> tuple[float, int]:
+    """CPU time per delivered packet between T and 10 T, ns, and the number of packets."""
+    little, few = program(case, seconds, folder)
+    much, many = program(case, 10 * seconds, folder)
+    return (much - little) / (many - few) * 1e9, many - few
 
 
 def schemes() -> list[str]:
@@ -253,28 +276,32 @@ def time_overflow(runs: int, folder: str) -> None:
 
 
 def compare_default(runs: int, folder: str, short: bool) -> None:
-    """CPU time per delivered segment under the default profile, relative to the headline."""
-    print(f"{'default profile':38s} {'ns/segment':>12s} {'ratio':>6s}")
+    """CPU time per delivered segment under the default profile: relative to the headline, and
+    beside ns-2 with Linux' congestion control, SACK and delayed ACKs.
+    """
+    beside = shutil.which("ns") is not None
+    print(f"{'default profile':38s} {'ns/segment':>12s} {'ratio':>6s} {'ns-2':>10s} {'ratio':>6s}")
     headline = math.nan
     cases: list[Case | DefaultCase] = [HEADLINE, *DEFAULT_CASES]
     for case in cases:
         seconds = max(1, case.seconds // 10) if short else case.seconds
-        pairs = [
-            (lasthop(case, seconds, folder), lasthop(case, 10 * seconds, folder))
-            for _ in range(runs)
-        ]
-        spent = min(much for _, (much, _) in pairs) - min(little for (little, _), _ in pairs)
-        (_, few), (_, many) = pairs[0]
-        each = spent / (many - few) * 1e9
+        each = theirs = math.inf
+        for _ in range(runs):
+            each = min(each, per_packet(lasthop, case, seconds, folder)[0])
+            if beside and (case is HEADLINE or getattr(case, "ns2", None) is not None):
+                theirs = min(theirs, per_packet(ns2, case, seconds, folder)[0])
         headline = each if case is HEADLINE else headline
-        print(f"{case.name:38s} {each:12.1f} {each / headline:6.1f}", flush=True)
+        other = "" if math.isinf(theirs) else f" {theirs:10.1f} {theirs / each:6.1f}"
+        print(f"{case.name:38s} {each:12.1f} {each / headline:6.1f}{other}", flush=True)
     print()
 
 
 def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
     """Time the four cases and start-up."""
-    programs = {"lasthop": lasthop} | ({"ns-2": ns2} if shutil.which("ns") else {})
-    if "ns-2" not in programs:
+    programs: dict[str, Program] = {"lasthop": lasthop}
+    if shutil.which("ns"):
+        programs["ns-2"] = ns2
+    else:
         print("ns-2 is not installed (Debian package ns2): only lasthop is timed", file=sys.stderr)
     print(
         f"{'case':38s} {'lasthop ns/packet':>18s} {'ns-2 ns/packet':>15s} {'ratio':>6s}   packets"
@@ -285,14 +312,9 @@ def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
         packets: dict[str, int] = {}
         for _ in range(runs):
             for name, program in programs.items():
-                (little, few), (much, many) = (
-                    program(case, seconds, folder),
-                    program(case, 10 * seconds, folder),
-                )
-                per_packet = (much - little) / (many - few)
-                best[name] = min(best.get(name, per_packet), per_packet)
-                packets[name] = many - few
-        ours, theirs = best["lasthop"] * 1e9, best.get("ns-2", float("nan")) * 1e9
+                each, packets[name] = per_packet(program, case, seconds, folder)
+                best[name] = min(best.get(name, each), each)
+        ours, theirs = best["lasthop"], best.get("ns-2", math.nan)
         counts = " and ".join(f"{n} in {name}" for name, n in packets.items())
         print(
             f"{case.name:38s} {ours:18.1f} {theirs:15.1f} {theirs / ours:6.1f}   {counts}",

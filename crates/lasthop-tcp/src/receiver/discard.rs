@@ -74,8 +74,8 @@ impl Receiver {
     }
 
     /// True if a reset with this sequence number ends the connection (RFC 5961, section 3.2): the
-    /// next one expected, or, where a relay withholds ACKs, the one that was acknowledged last, with
-    /// which a peer without a connection answers a challenge.
+    /// next one expected, or, where a relay withholds ACKs, the one that was acknowledged last: a
+    /// peer without a connection answers a challenge with it.
     pub fn accepts_reset(&self, seq: u64) -> bool {
         let withheld = self.ack_limit < self.rcv_nxt && seq == self.last_ack;
         seq == self.next_expected() || withheld
