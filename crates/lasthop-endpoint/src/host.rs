@@ -16,6 +16,7 @@ use crate::arrival::read;
 use crate::endpoint::{Endpoint, TcpState};
 use crate::isn::{Secrets, initial_sequence_number};
 use crate::settings::Settings;
+use crate::terms::{Terms, headers};
 
 /// Connections in SYN-RECEIVED at most; further SYNs are dropped (Linux `tcp_max_syn_backlog`).
 const BACKLOG: usize = 1024;
@@ -39,6 +40,23 @@ pub enum Listening {
     At(HashSet<SocketAddr>),
     /// At every address: of a host that stands for others.
     Everywhere,
+}
+
+/// What the SYN of a connection says that another one continues: its sequence numbers and sizes of
+/// segments stay the same, so that a packet filter on the way need not know that there are two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Original {
+    /// Initial sequence number.
+    pub isn: u32,
+    /// Largest payload beside no options, bytes.
+    pub mss: u16,
+}
+
+impl Original {
+    /// What a SYN or SYN-ACK says.
+    pub fn of(tcp: &TcpPacket<'_>) -> Original {
+        Original { isn: tcp.seq, mss: Terms::of(tcp).mss }
+    }
 }
 
 /// A connection with what the host notes of it.
@@ -91,22 +109,44 @@ impl<K: BuildHasher> Host<K> {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Option<ConnectionId> {
-        let id = ConnectionId { local, remote };
+        self.connect_as(now, ConnectionId { local, remote }, None)
+    }
+
+    /// As [`connect`](Host::connect), for a host that stands for the one whose SYN is `original`.
+    pub fn connect_as(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        original: Option<Original>,
+    ) -> Option<ConnectionId> {
         if self.connections.contains_key(&id) {
             return None;
         }
-        let secrets = self.secrets(id, now);
-        let settings = self.settings.clone();
-        self.insert(id, Endpoint::connect(now, settings, local, remote, secrets));
+        let (settings, secrets) = self.beginning(id, now, original);
+        self.insert(id, Endpoint::connect(now, settings, id.local, id.remote, secrets));
         Some(id)
     }
 
-    fn secrets(&self, id: ConnectionId, now: Time) -> Secrets {
-        let secrets = initial_sequence_number(&self.key, id.local, id.remote, now);
-        match self.settings.hides_clock {
-            true => secrets,
-            false => Secrets { timestamp_offset: 0, ..secrets },
+    /// With what a connection begins.
+    fn beginning(
+        &self,
+        id: ConnectionId,
+        now: Time,
+        original: Option<Original>,
+    ) -> (Arc<Settings>, Secrets) {
+        let mut secrets = initial_sequence_number(&self.key, id.local, id.remote, now);
+        if !self.settings.hides_clock {
+            secrets.timestamp_offset = 0;
         }
+        let mut settings = self.settings.clone();
+        if let Some(Original { isn, mss }) = original {
+            secrets.isn = isn;
+            let mtu = u32::from(mss) + headers(id.remote.is_ipv6());
+            if mtu < settings.mtu {
+                settings = Settings { mtu, ..(*settings).clone() }.into();
+            }
+        }
+        (settings, secrets)
     }
 
     /// A packet has arrived: TCP, or an ICMP error about a segment.
@@ -114,26 +154,50 @@ impl<K: BuildHasher> Host<K> {
         if let Some(error) = icmp_error(packet) {
             let id = ConnectionId { local: error.source, remote: error.destination };
             self.with(id, |endpoint| endpoint.icmp(now, &error));
-            return;
+        } else if let Some(tcp) = read(packet) {
+            self.checked_packet(now, &tcp);
         }
-        let Some(tcp) = read(packet) else { return };
+    }
+
+    /// A TCP packet has arrived, whole and with a checksum that is known to be right.
+    pub fn checked_packet(&mut self, now: Time, tcp: &TcpPacket<'_>) {
         let id = ConnectionId { local: tcp.addressing.destination, remote: tcp.addressing.source };
-        let replaced = self.connections.get(&id).is_some_and(|s| s.endpoint.may_be_replaced(&tcp));
-        if replaced {
-            self.remove(id);
-        }
+        self.replace(id, tcp);
         match self.get(id).map(|endpoint| endpoint.end().is_some()) {
             Some(false) => {
-                self.with(id, |endpoint| endpoint.packet(now, packet));
+                self.with(id, |endpoint| endpoint.checked_packet(now, tcp));
             }
             // The peer tries again until the application has released the old connection.
             Some(true) if tcp.flags().has(Flags::SYN) => {}
-            Some(true) | None => self.on_unknown(now, id, &tcp, packet),
+            Some(true) | None => self.on_unknown(now, id, tcp),
+        }
+    }
+
+    /// A SYN asks for a connection that a host has accepted for which this one stands; `original`
+    /// is its answer.
+    pub fn accept_as(&mut self, now: Time, syn: &TcpPacket<'_>, original: Option<Original>) {
+        let id = ConnectionId { local: syn.addressing.destination, remote: syn.addressing.source };
+        self.replace(id, syn);
+        if self.with(id, |endpoint| endpoint.checked_packet(now, syn)).is_some()
+            || self.half_open >= BACKLOG
+        {
+            return;
+        }
+        let (settings, secrets) = self.beginning(id, now, original);
+        if let Some(endpoint) = Endpoint::accept_checked(now, settings, syn, secrets) {
+            self.insert(id, endpoint);
+        }
+    }
+
+    /// Forgets a connection in TIME-WAIT in whose place this SYN asks for another one.
+    fn replace(&mut self, id: ConnectionId, tcp: &TcpPacket<'_>) {
+        if self.connections.get(&id).is_some_and(|slot| slot.endpoint.may_be_replaced(tcp)) {
+            self.remove(id);
         }
     }
 
     /// A packet of no connection (RFC 9293, sections 3.10.7.1 and 3.10.7.2).
-    fn on_unknown(&mut self, now: Time, id: ConnectionId, tcp: &TcpPacket<'_>, packet: &[u8]) {
+    fn on_unknown(&mut self, now: Time, id: ConnectionId, tcp: &TcpPacket<'_>) {
         let flags = tcp.flags();
         let is_listening = match &self.listening {
             Listening::Nowhere => false,
@@ -144,14 +208,7 @@ impl<K: BuildHasher> Host<K> {
             return;
         }
         if is_listening && flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
-            if self.half_open < BACKLOG {
-                let secrets = self.secrets(id, now);
-                let settings = self.settings.clone();
-                if let Some(endpoint) = Endpoint::accept(now, settings, packet, secrets) {
-                    self.insert(id, endpoint);
-                }
-            }
-            return;
+            return self.accept_as(now, tcp, None);
         }
         self.outgoing.push_back(reset_for(tcp));
     }
@@ -215,6 +272,11 @@ impl<K: BuildHasher> Host<K> {
         while let Some((_, id)) = self.timers.first().copied().filter(|timer| timer.0 <= now) {
             self.with(id, |endpoint| endpoint.timer(now));
         }
+    }
+
+    /// The connections that are not forgotten, in no order.
+    pub fn all(&self) -> impl Iterator<Item = (ConnectionId, &Endpoint)> {
+        self.connections.iter().map(|(id, slot)| (*id, &slot.endpoint))
     }
 
     /// Connections that are not forgotten.

@@ -91,16 +91,16 @@ pub fn receiver_settings(flow: &Flow, seed: u64) -> Settings {
     Settings { is_second_leg, ..settings(flow, seed) }
 }
 
-/// The settings of the two ends at a relay: those of the two simulated connections.
-pub fn leg_settings(flow: &Flow, seed: u64, relay: &dyn Relay) -> (Settings, Settings) {
-    let own = settings(flow, seed);
+/// The settings of the two ends at a relay, those of the two simulated connections, given the
+/// [`settings`] of an end.
+pub fn leg_settings(own: &Settings, seed: u64, relay: &dyn Relay) -> (Settings, Settings) {
     let buffer = own.receive_buffer;
     let inbound = Settings {
         receive_buffer: relay.receive_window().map_or(buffer, |window| window.min(buffer)),
         relay: Some(RelayEnd::Inbound { first_window: relay.first_window() }),
         ..own.clone()
     };
-    let (_, profile) = flow.scheme.outbound(&flow.profile);
+    let (_, profile) = own.scheme.outbound(&own.profile);
     let outbound = Settings {
         is_second_leg: true,
         relay: Some(RelayEnd::Outbound),
@@ -108,7 +108,7 @@ pub fn leg_settings(flow: &Flow, seed: u64, relay: &dyn Relay) -> (Settings, Set
         send_buffer: usize::MAX,
         clock_phase: clock_phase(&profile, seed, 1),
         draw: own.draw.wrapping_add(1),
-        ..own
+        ..own.clone()
     };
     (inbound, outbound)
 }

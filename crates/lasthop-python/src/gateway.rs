@@ -15,11 +15,13 @@ use crate::InputError;
 const SHOW: u8 = 1;
 const STOP: u8 = 2;
 
-/// Runs the agent of a scheme on the packets that this machine forwards to and from an interface.
+/// Runs the agent or relay of a scheme on the packets that this machine forwards to and from an
+/// interface.
 /// `ask` is called with a line about the state or None, about ten times per second, and answers 0
 /// (go on), 1 (call again with the state) or 2 (stop). Returns the report as text and as JSON.
 #[pyfunction]
-#[pyo3(signature = (scheme, wireless, ask, wired=None, rate=None, max_flows=None))]
+#[pyo3(signature = (scheme, wireless, ask, wired=None, rate=None, max_flows=None, radio=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of the command")]
 pub fn gateway(
     py: Python<'_>,
     scheme: &str,
@@ -28,6 +30,7 @@ pub fn gateway(
     wired: Option<String>,
     rate: Option<&str>,
     max_flows: Option<usize>,
+    radio: Option<u16>,
 ) -> PyResult<(String, String)> {
     let options = Options {
         scheme: SchemeChoice::parse(scheme).map_err(InputError::new_err)?,
@@ -36,6 +39,7 @@ pub fn gateway(
             .map(|text| Rate::parse(text).map_err(|e| InputError::new_err(format!("--rate: {e}"))))
             .transpose()?,
         max_flows: max_flows.unwrap_or(MAX_FLOWS),
+        radio,
     };
     let mut failure = None;
     let report = py.detach(|| {

@@ -42,7 +42,16 @@ impl Endpoint {
         syn: &[u8],
         secrets: Secrets,
     ) -> Option<Endpoint> {
-        let tcp = read(syn)?;
+        Endpoint::accept_checked(now, settings, &read(syn)?, secrets)
+    }
+
+    /// As [`accept`](Endpoint::accept), of a packet whose checksum is known to be right.
+    pub(crate) fn accept_checked(
+        now: Time,
+        settings: Arc<Settings>,
+        tcp: &TcpPacket<'_>,
+        secrets: Secrets,
+    ) -> Option<Endpoint> {
         let flags = tcp.flags();
         if !flags.has(Flags::SYN) || flags.any(Flags::ACK.with(Flags::RST).with(Flags::FIN)) {
             return None;
@@ -50,8 +59,8 @@ impl Endpoint {
         let addresses = (tcp.addressing.destination, tcp.addressing.source);
         let phase = Phase::SynReceived { passive: true };
         let mut endpoint = Endpoint::new(now, settings, addresses, secrets, phase);
-        endpoint.agree(now, &tcp);
-        endpoint.answer_syn(now, &tcp);
+        endpoint.agree(now, tcp);
+        endpoint.answer_syn(now, tcp);
         Some(endpoint)
     }
 

@@ -15,7 +15,10 @@ use lasthop::segment::Notice;
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Sender, SenderCounters, State, SynAckTimes};
 use lasthop::units::{Duration, Time};
+use lasthop_wire::TcpPacket;
 
+use crate::arrival::read;
+use crate::host::Original;
 use crate::settings::Settings;
 use crate::stream_data::Arrived;
 use crate::wire::Wire;
@@ -145,7 +148,15 @@ pub struct Counters {
 impl Endpoint {
     /// A packet of this connection has arrived.
     pub fn packet(&mut self, now: Time, packet: &[u8]) {
-        self.process_packet(now, packet);
+        match read(packet) {
+            Some(tcp) => self.checked_packet(now, &tcp),
+            None => self.counters.invalid += 1,
+        }
+    }
+
+    /// A packet of this connection has arrived, whole and with a checksum that is known to be right.
+    pub fn checked_packet(&mut self, now: Time, tcp: &TcpPacket<'_>) {
+        self.process_packet(now, tcp);
         self.settle(now);
     }
 
@@ -313,6 +324,12 @@ impl Endpoint {
     /// Address and port of this end and of the peer.
     pub fn addresses(&self) -> (SocketAddr, SocketAddr) {
         (self.wire.local, self.wire.remote)
+    }
+
+    /// What the peer's SYN says, as far as both ends have agreed; `None` before it has come.
+    pub fn peer(&self) -> Option<Original> {
+        let agreed = self.wire.agreed?;
+        Some(Original { isn: self.wire.peer_isn, mss: agreed.mss })
     }
 
     /// Payload bytes of a full segment.

@@ -6,29 +6,26 @@ use lasthop::units::Time;
 use lasthop_wire::TcpPacket;
 
 use super::{End, Endpoint, Phase};
-use crate::arrival::{Arrival, Origins, read};
+use crate::arrival::{Arrival, Origins};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of a connection")]
 impl Endpoint {
-    pub(super) fn process_packet(&mut self, now: Time, packet: &[u8]) {
-        let (local, remote) = self.addresses();
-        let tcp = read(packet)
-            .filter(|tcp| tcp.addressing.source == remote && tcp.addressing.destination == local);
-        let Some(tcp) = tcp else {
+    pub(super) fn process_packet(&mut self, now: Time, tcp: &TcpPacket<'_>) {
+        if (tcp.addressing.destination, tcp.addressing.source) != self.addresses() {
             self.counters.invalid += 1;
             return;
-        };
+        }
         match self.phase {
             Phase::Closed => {}
-            Phase::SynSent => self.on_syn_sent(now, &tcp),
+            Phase::SynSent => self.on_syn_sent(now, tcp),
             Phase::SynReceived { .. } | Phase::Open | Phase::TimeWait => {
                 let flags = tcp.flags();
                 if flags.has(Flags::RST) {
-                    self.on_reset(now, &tcp);
+                    self.on_reset(now, tcp);
                 } else if flags.has(Flags::SYN) {
-                    self.on_repeated_syn(now, &tcp);
+                    self.on_repeated_syn(now, tcp);
                 } else {
-                    self.on_segment(now, &tcp);
+                    self.on_segment(now, tcp);
                 }
             }
         }

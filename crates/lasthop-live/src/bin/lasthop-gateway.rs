@@ -10,14 +10,17 @@ use lasthop_live::gateway::{Gateway, MAX_FLOWS, Options, privileges, signals};
 
 const USAGE: &str = "\
 usage: lasthop-gateway --scheme S --wireless IFACE [--wired IFACE] [--rate R] [--max-flows N]
+                       [--radio PORT]
        lasthop-gateway --remove --wireless IFACE
        lasthop-gateway --rules --wireless IFACE [--wired IFACE]
 
 Runs the agent of a scheme (snoop, packet-control, ack-pacing, rate-control) on the TCP packets that
-this machine forwards to and from IFACE, until SIGINT or SIGTERM. SIGUSR1 prints the state.
+this machine forwards to and from IFACE, or divides their connections by its relay (i-tcp, m-tcp,
+rnf), until SIGINT or SIGTERM. SIGUSR1 prints the state.
   --wired IFACE   only packets that come from or go to this interface
   --rate R        rate of the radio link, such as 20Mbps, for agents that need it
   --max-flows N   connections that are tracked at most (default 16384)
+  --radio PORT    port of 127.0.0.1 at which the radio link reports its rate and queue, for relays
   --remove        remove the rules that a killed gateway has left
   --rules         print the rules in the language of nft";
 
@@ -29,6 +32,7 @@ struct Words {
     wired: Option<String>,
     rate: Option<Rate>,
     max_flows: Option<usize>,
+    radio: Option<u16>,
     remove: bool,
     rules: bool,
 }
@@ -45,6 +49,10 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Words, String> {
             "--max-flows" => {
                 let number = value()?;
                 read.max_flows = Some(number.parse().map_err(|_| format!("{word} {number}"))?);
+            }
+            "--radio" => {
+                let port = value()?;
+                read.radio = Some(port.parse().map_err(|_| format!("{word} {port}"))?);
             }
             "--remove" => read.remove = true,
             "--rules" => read.rules = true,
@@ -69,7 +77,8 @@ fn run(words: Words) -> Result<(), String> {
     }
     let scheme = SchemeChoice::parse(&words.scheme.ok_or("--scheme is missing")?)?;
     let max_flows = words.max_flows.unwrap_or(MAX_FLOWS);
-    let options = Options { scheme, matched, rate: words.rate, max_flows };
+    let (rate, radio) = (words.rate, words.radio);
+    let options = Options { scheme, matched, rate, max_flows, radio };
     signals::take();
     let report = Gateway::new(options).and_then(|gateway| {
         privileges::reduce()?;

@@ -20,7 +20,7 @@ use super::hop::{Hop, RelayNode, Station};
 use super::oracle::Oracle;
 use super::packet::Packet;
 use crate::device::MTU;
-use crate::own_ends::leg_settings;
+use crate::own_ends::{leg_settings, settings};
 use crate::split::{Relays, Side, Split};
 use crate::stand::Stand;
 
@@ -273,7 +273,7 @@ fn relay(
         let role = roles.first().copied().unwrap_or(Role::BaseStation);
         return Err(ChainError::NoNode(choice.label.clone(), role));
     };
-    let (inbound, outbound) = leg_settings(flow, seed, relay.as_ref());
+    let (inbound, outbound) = leg_settings(&settings(flow, seed), seed, relay.as_ref());
     let split = match role(flow.from) {
         Some(Role::Station) => {
             Split::new(outbound, inbound).with_relays(Relays::new(choice.clone(), Side::Mobile))

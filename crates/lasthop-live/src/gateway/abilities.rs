@@ -39,7 +39,7 @@ pub fn abilities() -> Vec<Ability> {
 fn try_rules() -> io::Result<()> {
     let queue = Queue::open()?;
     let matched = Match { wireless: "lo".into(), wired: None };
-    Rules::install(&matched, queue.number())?.arm()
+    Rules::install(&matched, queue.number())?.arm(rules::OF_RELAYS)
 }
 
 /// Why this machine forwards nothing.

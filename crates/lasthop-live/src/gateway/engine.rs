@@ -12,6 +12,7 @@ use lasthop::units::{Rate, Time};
 use lasthop_wire::offload::{HEADER_LEN, Splitter, complete_checksum, segmentation_header};
 use lasthop_wire::{Encapsulation, NotTcp, TcpPacket, parse};
 
+use super::report::Tally;
 use crate::flows::{Flows, NO_HANDSHAKE, Seen};
 use crate::stand::{Reason, Sent, Shown, Stand};
 use crate::summary::count;
@@ -127,19 +128,20 @@ impl Engine {
         &self.flows
     }
 
-    /// The agent's counters, by name.
-    pub fn agent_counters(&self) -> Vec<(&'static str, u64)> {
-        self.stand.counters()
-    }
-
-    /// Packets that the agent dropped, by reason.
-    pub fn dropped(&self) -> &BTreeMap<&'static str, u64> {
-        &self.stand.decisions().dropped
-    }
-
-    /// Packets that the agent changed, and that it held.
-    pub fn rewritten_and_kept(&self) -> (u64, u64) {
-        (self.stand.decisions().rewritten, self.stand.decisions().kept)
+    /// What was counted, of the agent as well.
+    pub(super) fn tally(&self) -> Tally {
+        let decisions = self.stand.decisions();
+        Tally {
+            counts: self.counts.clone(),
+            rewritten: decisions.rewritten,
+            kept: decisions.kept,
+            dropped: decisions.dropped.clone(),
+            stored: self.stored() as u64,
+            connections: self.flows.len() as u64,
+            seen: self.flows.seen(),
+            evicted: self.flows.evicted(),
+            agent: self.stand.counters(),
+        }
     }
 
     /// Packets that the agent keeps.

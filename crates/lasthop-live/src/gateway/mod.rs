@@ -1,19 +1,22 @@
-//! A gateway: an agent on the packets that this machine forwards.
+//! A gateway: an agent or a relay on the packets that this machine forwards.
 //!
 //! The kernel leads forwarded TCP packets of one interface into a queue ([`rules`]), from which
-//! they are read, shown to the agent ([`engine`]) and accepted, changed or discarded. Whatever
-//! becomes of this process, packets go on: see [`rules`].
+//! they are read, shown to the agent ([`engine`]) and accepted, changed or discarded; or their
+//! connections end here (`splitting`). Whatever becomes of this process, packets go on: see
+//! [`rules`].
 
 pub mod abilities;
 pub mod engine;
 mod netlink;
 pub mod privileges;
 mod queue;
+pub mod radio;
 mod raw;
 pub mod report;
 pub mod rules;
 mod scheme;
 pub mod signals;
+mod splitting;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -26,10 +29,12 @@ use crate::place::netlink::index;
 use crate::wait::readable;
 use engine::{Engine, Fate, Given, Injected};
 use queue::Queue;
+use radio::Radio;
 use raw::Sender;
-use report::{Report, Stopped};
+use report::{Report, Stopped, Tally};
 use rules::{Match, Rules};
-pub use scheme::{Refused, agent_of};
+pub use scheme::{Part, Refused, part_of};
+use splitting::Splitting;
 
 /// Connections that are tracked unless the caller says otherwise.
 pub const MAX_FLOWS: usize = 16_384;
@@ -44,7 +49,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// What a gateway does.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The scheme whose agent runs.
+    /// The scheme whose agent or relay runs.
     pub scheme: SchemeChoice,
     /// Which packets it is shown.
     pub matched: Match,
@@ -52,12 +57,88 @@ pub struct Options {
     pub rate: Option<Rate>,
     /// Connections that are tracked at most.
     pub max_flows: usize,
+    /// Port of the loopback interface at which the radio link reports; see [`radio`].
+    pub radio: Option<u16>,
+}
+
+/// What is done with packets.
+enum Work {
+    Agent(Box<Engine>),
+    Relays(Box<Splitting>),
+}
+
+impl Work {
+    fn new(options: &Options) -> Result<Work, Refused> {
+        let max_flows = options.max_flows;
+        let part = part_of(&options.scheme.scheme, options.radio.is_some())?;
+        Ok(match part {
+            Part::Agent(agent) => Work::Agent(Engine::new(*agent, max_flows, options.rate).into()),
+            Part::Relay(relay) => {
+                Work::Relays(Splitting::new(&options.scheme, relay.as_ref(), max_flows).into())
+            }
+        })
+    }
+
+    fn packet(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        given: Given<'_>,
+        out: &mut Vec<Injected>,
+    ) -> Fate {
+        match self {
+            Work::Agent(engine) => engine.packet(now, direction, given, out),
+            Work::Relays(splitting) => splitting.packet(now, direction, given, out),
+        }
+    }
+
+    fn step(&mut self, now: Time, out: &mut Vec<Injected>) {
+        match self {
+            Work::Agent(engine) => engine.step(now, out),
+            Work::Relays(splitting) => splitting.step(now, out),
+        }
+    }
+
+    fn next(&self) -> Time {
+        match self {
+            Work::Agent(engine) => engine.next(),
+            Work::Relays(splitting) => splitting.next(),
+        }
+    }
+
+    /// Packets have passed: connections are forgotten, or reset.
+    fn forget(&mut self, now: Time, options: &Options, out: &mut Vec<Injected>) {
+        match self {
+            Work::Agent(engine) => {
+                if let Ok(Part::Agent(agent)) = part_of(&options.scheme.scheme, false) {
+                    engine.forget(*agent, options.max_flows);
+                }
+            }
+            Work::Relays(splitting) => splitting.reset(now, out),
+        }
+    }
+
+    /// The protocols of the packets that it takes.
+    fn protocols(&self) -> &'static [u8] {
+        match self {
+            Work::Agent(_) => rules::OF_AGENTS,
+            Work::Relays(_) => rules::OF_RELAYS,
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        match self {
+            Work::Agent(engine) => engine.tally(),
+            Work::Relays(splitting) => splitting.tally(),
+        }
+    }
 }
 
 /// A gateway whose rules are installed, but do not match yet.
 pub struct Gateway {
     options: Options,
-    engine: Engine,
+    work: Work,
+    radio: Option<Radio>,
     queue: Queue,
     rules: Rules,
     sender: Sender,
@@ -81,7 +162,7 @@ impl Gateway {
     /// on the interface, or the kernel has no packet queues.
     pub fn new(options: Options) -> io::Result<Gateway> {
         let wrong = |refused: Refused| io::Error::new(io::ErrorKind::InvalidInput, refused);
-        let agent = agent_of(&options.scheme.scheme).map_err(wrong)?;
+        let work = Work::new(&options).map_err(wrong)?;
         let named = |name: &str| {
             index(name).map_err(|e| io::Error::new(e.kind(), format!("interface {name}: {e}")))
         };
@@ -90,12 +171,18 @@ impl Gateway {
         let step = |what: &'static str| {
             move |e: io::Error| io::Error::new(e.kind(), format!("{what}: {e}"))
         };
+        let radio = options
+            .radio
+            .map(Radio::open)
+            .transpose()
+            .map_err(step("cannot take the port for reports of the radio link"))?;
         let queue = Queue::open().map_err(step("cannot take a packet queue (nfnetlink_queue)"))?;
         let sender = Sender::new().map_err(step("cannot open raw sockets"))?;
         let rules = Rules::install(&options.matched, queue.number())
             .map_err(step("cannot install rules (nf_tables)"))?;
         Ok(Gateway {
-            engine: Engine::new(agent, options.max_flows, options.rate),
+            work,
+            radio,
             options,
             queue,
             rules,
@@ -127,8 +214,9 @@ impl Gateway {
         loop {
             self.renew()?;
             self.read()?;
+            self.read_radio();
             let now = self.now();
-            self.engine.step(now, &mut self.out);
+            self.work.step(now, &mut self.out);
             self.inject()?;
             if asked.elapsed() >= TICK {
                 if !go_on(&self)? {
@@ -136,8 +224,13 @@ impl Gateway {
                 }
                 asked = Instant::now();
             }
-            let left = Duration::from_nanos(self.engine.next().since(self.now()).0);
-            readable(&[self.queue.fd()], left.min(TICK))?;
+            let left = Duration::from_nanos(self.work.next().since(self.now()).0);
+            let radio = self.radio.iter().map(Radio::fd);
+            let fds: Vec<_> = std::iter::once(self.queue.fd()).chain(radio).collect();
+            readable(&fds, left.min(TICK))?;
+        }
+        if matches!(self.work, Work::Relays(_)) {
+            self.forget()?;
         }
         let report = self.report();
         self.rules.remove()?;
@@ -147,12 +240,13 @@ impl Gateway {
 
     /// What the gateway has done so far.
     pub fn report(&self) -> Report {
-        let bypassed = self.rules.matched().ok().map(|matched| {
-            matched.saturating_sub(self.engine.counts().packets + self.stopped.unread)
-        });
+        let tally = self.work.tally();
+        let bypassed = self.rules.matched().ok();
+        let bypassed =
+            bypassed.map(|n| n.saturating_sub(tally.counts.packets + self.stopped.unread));
         Report::new(
             (&self.options.scheme.label, &self.options.matched),
-            &self.engine,
+            tally,
             self.start.elapsed(),
             (self.stopped, bypassed, self.sender.refused()),
         )
@@ -172,14 +266,29 @@ impl Gateway {
         if since.is_some_and(|since| since >= rules::TIMEOUT) {
             self.stopped.times += 1;
             self.pass_all()?;
-            if let Ok(agent) = agent_of(&self.options.scheme.scheme) {
-                self.engine.forget(agent, self.options.max_flows);
-            }
+            self.forget()?;
         }
         self.find_interfaces()?;
-        self.rules.arm()?;
+        self.rules.arm(self.work.protocols())?;
         self.renewed = Some(Instant::now());
         Ok(())
+    }
+
+    fn forget(&mut self) -> io::Result<()> {
+        let now = self.now();
+        self.work.forget(now, &self.options, &mut self.out);
+        self.inject()
+    }
+
+    /// Passes on what the radio link has reported.
+    fn read_radio(&mut self) {
+        let now = self.now();
+        let (Some(radio), Work::Relays(splitting)) = (&self.radio, &mut self.work) else {
+            return;
+        };
+        while let Some(report) = radio.read() {
+            splitting.radio(now, &report, &mut self.out);
+        }
     }
 
     /// An interface may have been made again, with another number.
@@ -226,7 +335,7 @@ impl Gateway {
                 is_gso: queued.is_gso,
                 lacks_checksum: queued.lacks_checksum,
             };
-            match self.engine.packet(now, direction, given, &mut self.out) {
+            match self.work.packet(now, direction, given, &mut self.out) {
                 Fate::Accepted => self.queue.accept(id)?,
                 Fate::Replaced(bytes) => self.queue.replace(id, &bytes)?,
                 Fate::Dropped => self.queue.drop(id)?,

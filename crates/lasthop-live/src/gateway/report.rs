@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::engine::Engine;
+use super::engine::Counts;
 use super::rules::Match;
 
 /// Times when packets passed a process that did not go on.
@@ -66,15 +66,28 @@ pub struct Report {
     pub agent: Vec<(&'static str, u64)>,
 }
 
+/// What an agent or the relays have done.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub counts: Counts,
+    pub rewritten: u64,
+    pub kept: u64,
+    pub dropped: BTreeMap<&'static str, u64>,
+    pub stored: u64,
+    pub connections: u64,
+    pub seen: u64,
+    pub evicted: u64,
+    pub agent: Vec<(&'static str, u64)>,
+}
+
 impl Report {
     pub(super) fn new(
         (scheme, matched): (&str, &Match),
-        engine: &Engine,
+        tally: Tally,
         duration: Duration,
         (stopped, bypassed, refused): (Stopped, Option<u64>, u64),
     ) -> Report {
-        let counts = engine.counts().clone();
-        let (rewritten, kept) = engine.rewritten_and_kept();
+        let counts = tally.counts;
         Report {
             lasthop: env!("CARGO_PKG_VERSION"),
             scheme: scheme.to_string(),
@@ -86,16 +99,16 @@ impl Report {
             untouched: counts.untouched,
             bypassed,
             stopped,
-            rewritten,
-            kept,
-            dropped: engine.dropped().clone(),
+            rewritten: tally.rewritten,
+            kept: tally.kept,
+            dropped: tally.dropped,
             injected: counts.injected - refused,
             not_injected: counts.not_injected + refused,
-            stored: engine.stored() as u64,
-            connections: engine.flows().len() as u64,
-            connections_seen: engine.flows().seen(),
-            connections_evicted: engine.flows().evicted(),
-            agent: engine.agent_counters(),
+            stored: tally.stored,
+            connections: tally.connections,
+            connections_seen: tally.seen,
+            connections_evicted: tally.evicted,
+            agent: tally.agent,
         }
     }
 

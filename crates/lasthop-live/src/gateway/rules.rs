@@ -19,6 +19,11 @@ pub const TIMEOUT: Duration = Duration::from_secs(1);
 /// lasthop, so that it costs no time that connections need; those that it begins have no agent.
 pub const SYN_RATE: u32 = 1000;
 
+/// The protocols that agents see, and those that relays need: errors about their segments.
+pub(super) const OF_AGENTS: &[u8] = &[libc::IPPROTO_TCP as u8];
+pub(super) const OF_RELAYS: &[u8] =
+    &[libc::IPPROTO_TCP as u8, libc::IPPROTO_ICMP as u8, libc::IPPROTO_ICMPV6 as u8];
+
 /// Number of the first queue that is tried.
 pub const FIRST_QUEUE: u16 = 2040;
 
@@ -78,7 +83,8 @@ impl Match {
         for (_, family) in FAMILIES {
             text += &format!("table {family} {} {{\n", self.table());
             text += &format!(
-                "\tset {SET} {{ type inet_proto; flags timeout; }} # tcp, renewed within {} s\n",
+                "\tset {SET} {{ type inet_proto; flags timeout; }} # tcp; for relays \
+                 icmp and icmpv6; renewed within {} s\n",
                 TIMEOUT.as_secs()
             );
             text += "\tchain forward {\n\t\ttype filter hook forward priority 10;\n";
@@ -135,18 +141,19 @@ impl Rules {
         result.map(|()| rules)
     }
 
-    /// Lets the rules match for the next [`TIMEOUT`].
-    pub(super) fn arm(&self) -> io::Result<()> {
+    /// Lets the rules match packets of these protocols for the next [`TIMEOUT`].
+    pub(super) fn arm(&self, protocols: &[u8]) -> io::Result<()> {
         let element = |kind, flags, family| {
             Message::new(kind, ACK | flags, family, 0)
                 .put_name(1, &self.table)
                 .put_name(2, SET)
                 .nest(3, |list| {
-                    list.nest(1, |element| {
-                        let key = [libc::IPPROTO_TCP as u8];
-                        let element = element.nest(1, |k| k.put(1, &key));
-                        let timeout = (TIMEOUT.as_millis() as u64).to_be_bytes();
-                        if kind == NEW_ELEMENT { element.put(4, &timeout) } else { element }
+                    protocols.iter().fold(list, |list, protocol| {
+                        list.nest(1, |element| {
+                            let element = element.nest(1, |k| k.put(1, &[*protocol]));
+                            let timeout = (TIMEOUT.as_millis() as u64).to_be_bytes();
+                            if kind == NEW_ELEMENT { element.put(4, &timeout) } else { element }
+                        })
                     })
                 })
         };

@@ -1,6 +1,7 @@
 //! Which schemes can run on a gateway.
 
 use lasthop::agent::{Agent, Subscriptions};
+use lasthop::leg::Relay;
 use lasthop::schemes::catalogue::{AnyAgent, Scheme, all};
 use thiserror::Error;
 
@@ -16,30 +17,43 @@ pub struct Refused {
     pub known: String,
 }
 
-/// The agent of a scheme.
+/// The part of a scheme that runs on a gateway.
+pub enum Part {
+    /// An agent, which sees the packets of connections.
+    Agent(Box<AnyAgent>),
+    /// A relay, of which each connection has one: connections end at the gateway.
+    Relay(Box<dyn Relay>),
+}
+
+/// The part of a scheme that runs on a gateway. `has_radio`: the radio link reports its rate and
+/// queue.
 ///
 /// # Errors
 ///
-/// [`Refused`] if the scheme needs more than readable packets of both directions at one node.
+/// [`Refused`] if the scheme needs more than readable packets of both directions at one node, and
+/// these reports.
 ///
 /// # Examples
 ///
 /// ```
 /// use lasthop::schemes::catalogue::SchemeChoice;
-/// use lasthop_live::gateway::agent_of;
+/// use lasthop_live::gateway::{Part, part_of};
 ///
-/// assert!(agent_of(&SchemeChoice::parse("snoop").unwrap().scheme).is_ok());
-/// let refused = agent_of(&SchemeChoice::parse("i-tcp").unwrap().scheme).err().unwrap();
-/// assert!(refused.to_string().contains("splits the connection"));
+/// let scheme = |name| SchemeChoice::parse(name).unwrap().scheme;
+/// assert!(matches!(part_of(&scheme("snoop"), false), Ok(Part::Agent(_))));
+/// assert!(matches!(part_of(&scheme("i-tcp"), false), Ok(Part::Relay(_))));
+/// let refused = part_of(&scheme("rnf"), false).err().unwrap();
+/// assert!(refused.to_string().contains("needs reports of the radio link"));
 /// ```
-pub fn agent_of(scheme: &Scheme) -> Result<AnyAgent, Refused> {
-    checked(scheme).map_err(|reason| {
-        let known = all().into_iter().filter(|s| checked(s).is_ok());
+pub fn part_of(scheme: &Scheme, has_radio: bool) -> Result<Part, Refused> {
+    checked(scheme, has_radio).map_err(|reason| {
+        let known = all().into_iter().filter(|s| checked(s, s.relay().is_some()).is_ok());
         let known = known.map(|s| s.name().to_string()).collect::<Vec<_>>().join(", ");
         Refused { scheme: scheme.name().to_string(), reason, known }
     })
 }
 
+const ALSO_ENDS: &str = "also changes the ends of a connection, which here are other machines";
 /// What only a link layer can report. Agents that subscribe to `REFUSED` can do without it.
 const REPORTED: Subscriptions = Subscriptions::STEPS
     .with(Subscriptions::DISCARDED)
@@ -48,9 +62,19 @@ const REPORTED: Subscriptions = Subscriptions::STEPS
     .with(Subscriptions::CHANGES)
     .with(Subscriptions::RETRIED);
 
-fn checked(scheme: &Scheme) -> Result<AnyAgent, &'static str> {
-    if scheme.relay().is_some() {
-        return Err("splits the connection, for which a gateway would need a relay");
+fn checked(scheme: &Scheme, has_radio: bool) -> Result<Part, &'static str> {
+    let changes_ends =
+        scheme.entry().is_some_and(|entry| entry.changes.sender || entry.changes.receiver);
+    if let Some(relay) = scheme.relay() {
+        let link = scheme.agent().map_or(Subscriptions::NONE, |agent| agent.subscribes());
+        return match link.any(Subscriptions::DEQUEUED) {
+            _ if changes_ends => Err(ALSO_ENDS),
+            true if !has_radio => Err("needs reports of the radio link (--radio PORT)"),
+            _ => Ok(Part::Relay(relay)),
+        };
+    }
+    if has_radio {
+        return Err("has no use for reports of the radio link (--radio)");
     }
     if scheme.framing().is_some() {
         return Err("changes the frames of the link layer");
@@ -58,8 +82,8 @@ fn checked(scheme: &Scheme) -> Result<AnyAgent, &'static str> {
     let Some(agent) = scheme.agent() else {
         return Err("changes the ends of a connection, which here are other machines");
     };
-    if scheme.entry().is_some_and(|entry| entry.changes.sender || entry.changes.receiver) {
-        return Err("also changes the ends of a connection, which here are other machines");
+    if changes_ends {
+        return Err(ALSO_ENDS);
     }
     if agent.is_passive() || agent.subscribes().any(REPORTED) {
         return Err(
@@ -67,5 +91,5 @@ fn checked(scheme: &Scheme) -> Result<AnyAgent, &'static str> {
                     told",
         );
     }
-    Ok(agent)
+    Ok(Part::Agent(agent.into()))
 }

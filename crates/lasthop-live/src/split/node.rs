@@ -5,8 +5,10 @@ use std::hash::RandomState;
 
 use lasthop::segment::{Flags, Notice};
 use lasthop::units::Time;
-use lasthop_endpoint::{ConnectionId, End, Endpoint, Host, Listening, Settings, TcpState};
-use lasthop_wire::{icmp_error, parse};
+use lasthop_endpoint::{
+    ConnectionId, End, Endpoint, Host, Listening, Original, Settings, TcpState,
+};
+use lasthop_wire::{TcpPacket, has_valid_checksum, icmp_error, parse};
 
 use super::relays::Relays;
 use super::side::{Side, mirrored};
@@ -91,20 +93,67 @@ impl Split {
             }
             return is_error;
         };
+        if is_whole(&tcp) && has_valid_checksum(packet) {
+            self.checked_packet(now, side, &tcp, packet);
+        }
+        true
+    }
+
+    /// A TCP packet has come on one side, whole and with a checksum that is known to be right.
+    pub fn checked_packet(&mut self, now: Time, side: Side, tcp: &TcpPacket<'_>, packet: &[u8]) {
         let id = ConnectionId { local: tcp.addressing.destination, remote: tcp.addressing.source };
         let flags = tcp.flags();
         let asks = flags.has(Flags::SYN) && !flags.any(Flags::ACK.with(Flags::RST));
         let known = self.host(side).get(id).is_some_and(|c| c.state() != TcpState::TimeWait);
         if asks && !known {
-            self.open(now, side, id, packet);
+            self.open(now, side, (id, tcp), packet);
         } else {
-            self.host(side).packet(now, packet);
+            self.host(side).checked_packet(now, tcp);
             if flags.has(Flags::ACK) {
                 self.relay_acknowledged(now, side, id);
             }
         }
         self.settle(now);
-        true
+    }
+
+    /// True if a packet with these addresses is of a connection of this side.
+    pub fn has(&self, side: Side, id: ConnectionId) -> bool {
+        let host = if side == Side::Server { &self.server } else { &self.mobile };
+        self.opening.contains_key(&(side, id)) || host.get(id).is_some()
+    }
+
+    /// Connections that are not forgotten, and those that are being opened.
+    pub fn len(&self) -> usize {
+        self.server.len().max(self.mobile.len())
+    }
+
+    /// No further connection can be opened until others have been accepted.
+    pub fn is_opening_full(&self) -> bool {
+        self.opening.len() >= OPENING
+    }
+
+    /// The connections to the mobile, as its side sees them, with their bytes in flight.
+    pub fn flights(&self) -> impl Iterator<Item = (ConnectionId, u64)> {
+        self.mobile.all().map(|(id, endpoint)| (id, endpoint.in_flight()))
+    }
+
+    /// There is no connection.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Resets all connections; how many were open towards the mobile.
+    pub fn abort(&mut self, now: Time) -> u64 {
+        let is_open = |c: &Endpoint| !matches!(c.state(), TcpState::TimeWait | TcpState::Closed);
+        let open = self.mobile.all().filter(|(_, c)| is_open(c)).count() as u64;
+        for side in [Side::Server, Side::Mobile] {
+            let all: Vec<ConnectionId> = self.host(side).all().map(|(id, _)| id).collect();
+            for id in all {
+                self.host(side).with(id, Endpoint::abort);
+            }
+        }
+        self.settle(now);
+        open
     }
 
     /// A notice about a connection has arrived for its end on this side: the endpoint, and the
@@ -123,7 +172,13 @@ impl Split {
     }
 
     /// A SYN asks for a connection, which is opened on the other side first.
-    fn open(&mut self, now: Time, side: Side, id: ConnectionId, syn: &[u8]) {
+    fn open(
+        &mut self,
+        now: Time,
+        side: Side,
+        (id, tcp): (ConnectionId, &TcpPacket<'_>),
+        syn: &[u8],
+    ) {
         let key = (side, id);
         if self.opening.contains_key(&key) || self.opening.len() >= OPENING {
             return;
@@ -135,7 +190,8 @@ impl Split {
             self.host(side.other()).release(now, beyond);
         }
         // If the rest of an earlier connection is in the way, the peer tries again.
-        if self.host(side.other()).connect(now, beyond.local, beyond.remote).is_some() {
+        let original = Some(Original::of(tcp));
+        if self.host(side.other()).connect_as(now, beyond, original).is_some() {
             self.opening.insert(key, syn.to_vec());
         }
     }
@@ -171,7 +227,10 @@ impl Split {
                 Some(_) => {
                     let Some(syn) = self.opening.remove(&key) else { return };
                     self.connections += 1;
-                    self.host(side.other()).packet(now, &syn);
+                    let answer = self.host(side).get(id).and_then(Endpoint::peer);
+                    if let Ok(syn) = parse(&syn) {
+                        self.host(side.other()).accept_as(now, &syn, answer);
+                    }
                     self.begin_relay(now, side, id);
                 }
             }
@@ -243,4 +302,9 @@ impl Split {
             self.host(side).release(now, id);
         }
     }
+}
+
+/// All of its payload was captured.
+fn is_whole(tcp: &TcpPacket<'_>) -> bool {
+    tcp.payload.len() == tcp.payload_len as usize
 }

@@ -31,6 +31,8 @@ pub struct Relays {
     /// Notices about connections that are being opened.
     pub(super) early: VecDeque<(ConnectionId, Notice)>,
     ended: Vec<Vec<(&'static str, u64)>>,
+    /// Of all that have ended.
+    totals: Vec<(&'static str, u64)>,
 }
 
 /// The relay of one connection.
@@ -46,7 +48,7 @@ impl Relays {
     /// Relays of a scheme for data that arrive on the side `inbound`.
     pub fn new(choice: SchemeChoice, inbound: Side) -> Relays {
         let (active, timers, early, ended) = Default::default();
-        Relays { choice, inbound, active, timers, early, ended }
+        Relays { choice, inbound, active, timers, early, ended, totals: Vec::new() }
     }
 
     /// Counters of the relay of each connection, by name; of the first hundred that have ended, and
@@ -54,6 +56,13 @@ impl Relays {
     pub fn counters(&self) -> Vec<Vec<(&'static str, u64)>> {
         let active = self.active.values().map(|active| active.relay.counters());
         self.ended.iter().cloned().chain(active).collect()
+    }
+
+    /// The counters of all relays together: sums, and the largest of what is a size at a time.
+    pub fn totals(&self) -> Vec<(&'static str, u64)> {
+        let mut totals = self.totals.clone();
+        self.active.values().for_each(|active| add(&mut totals, &active.relay.counters()));
+        totals
     }
 
     /// When the first relay wants to be called.
@@ -79,8 +88,10 @@ impl Relays {
     pub(super) fn remove(&mut self, key: ConnectionId) {
         let Some(active) = self.active.remove(&key) else { return };
         self.timers.remove(&(active.wake, key));
+        let counters = active.relay.counters();
+        add(&mut self.totals, &counters);
         if self.ended.len() < REPORTED {
-            self.ended.push(active.relay.counters());
+            self.ended.push(counters);
         }
     }
 
@@ -101,6 +112,18 @@ impl Relays {
             self.timers.remove(&(active.wake, key));
             active.wake = at.max(now);
             self.timers.insert((active.wake, key));
+        }
+    }
+}
+
+/// Adds the counters of a relay to those of others.
+fn add(totals: &mut Vec<(&'static str, u64)>, counters: &[(&'static str, u64)]) {
+    for &(name, value) in counters {
+        let is_size = name.ends_with("peak_bytes") || name == "window_bytes";
+        match totals.iter_mut().find(|total| total.0 == name) {
+            Some(total) if is_size => total.1 = total.1.max(value),
+            Some(total) => total.1 += value,
+            None => totals.push((name, value)),
         }
     }
 }

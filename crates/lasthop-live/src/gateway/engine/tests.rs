@@ -6,7 +6,7 @@ use lasthop_wire::{Addressing, assemble, has_valid_checksum};
 use proptest::prelude::*;
 
 use super::*;
-use crate::gateway::agent_of;
+use crate::gateway::{Part, part_of};
 
 const MSS: usize = 1000;
 const SERVER: &str = "192.0.2.1:80";
@@ -18,6 +18,13 @@ struct Bed {
     engine: Engine,
     now: Time,
     out: Vec<Injected>,
+}
+
+fn agent(scheme: &str) -> AnyAgent {
+    match part_of(&SchemeChoice::parse(scheme).unwrap().scheme, false) {
+        Ok(Part::Agent(agent)) => *agent,
+        _ => panic!("no agent"),
+    }
 }
 
 /// A packet of the server (downlink) or the mobile, with numbers relative to the first bytes.
@@ -71,7 +78,7 @@ fn without_checksum(mut packet: Vec<u8>) -> Vec<u8> {
 
 impl Bed {
     fn new(scheme: &str, rate: Option<Rate>) -> Bed {
-        let agent = agent_of(&SchemeChoice::parse(scheme).unwrap().scheme).unwrap();
+        let agent = agent(scheme);
         Bed { engine: Engine::new(agent, 100, rate), now: Time(0), out: Vec::new() }
     }
 
@@ -219,7 +226,7 @@ fn what_the_agent_knows_is_forgotten() {
     let mut bed = Bed::open("snoop", None);
     bed.give(Direction::Downlink, &packet(Direction::Downlink, (0, 0), &bytes(MSS), |_| {}));
     assert_eq!(bed.engine.stored(), 1);
-    let agent = agent_of(&SchemeChoice::parse("snoop").unwrap().scheme).unwrap();
+    let agent = agent("snoop");
     bed.engine.forget(agent, 100);
     assert_eq!((bed.engine.stored(), bed.engine.flows().len()), (0, 0));
     assert_eq!(bed.engine.next(), Time::NEVER);
