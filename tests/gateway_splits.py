@@ -1,18 +1,19 @@
 """Connections that a gateway divides, between two hosts joined by virtual Ethernet.
 
-Usage: unshare -n python gateway_splits.py SCHEME short COUNT TOGETHER | slow | nat | killed | rnf
+Usage: unshare -n python gateway_splits.py SCHEME
+    short COUNT TOGETHER | slow | nat COUNT TOGETHER | killed | stopped | rnf PERIOD PHASE RATE …
 
 The network is that of gateway_bed.py. `short`: COUNT connections, TOGETHER at a time, in which the
-client sends a line and the server answers with the address that it sees, and a few kilobytes.
+client sends a line and the server answers with the address that it sees, and a few kilobytes; then
+one with 20 MB.
 `slow`: a client that does not read, and what the gateway holds for it. `nat`: a firewall that drops
-what connection tracking finds invalid, and addresses that are translated. `killed`: what is left of
-a gateway that was killed. `rnf`: the queue of a radio link whose rate changes. All print JSON.
+what connection tracking finds invalid, and addresses that are translated. `killed`, `stopped`: what
+becomes of connections. `rnf`: the queue of a radio link whose rate changes. All print JSON.
 """
 
 import array
 import asyncio
 import fcntl
-import hashlib
 import json
 import os
 import random
@@ -27,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway_bed import CLIENT, SERVER, Host, rules, run, state, until_equal
+from gateway_bed import SERVER, Host, rules, run, state, until_equal
 
 HERE = str(Path(__file__).resolve())
 GATEWAY = os.environ.get("LASTHOP_GATEWAY", f"{sys.executable} -m lasthop gateway").split()
@@ -87,6 +88,9 @@ def answers() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             line = await reader.readline()
+            if line.startswith(b"bulk"):
+                writer.write(ANSWER * int(line.split()[1]))
+                line = b""
             host, port, *_ = writer.get_extra_info("peername")
             writer.write(f"{host} {port} ".encode() + line + ANSWER)
             await writer.drain()
@@ -102,8 +106,8 @@ def answers() -> None:
     asyncio.run(main())
 
 
-def short(count: str, together: str) -> None:
-    """Open connections; print failures by kind, and the addresses that the server saw wrongly."""
+def short(count: str, together: str, seen_as: str = "") -> None:
+    """Open connections; print failures by kind, one of which is another address at the server."""
     failures: dict[str, int] = {}
     left = iter(range(int(count)))
 
@@ -114,7 +118,12 @@ def short(count: str, together: str) -> None:
             writer.write(f"{i}\n".encode())
             got = await reader.read(-1)
             writer.close()
-            expected = f"{own[0]} {own[1]} {i}\n".encode() + ANSWER
+            if seen_as:
+                # The port is translated.
+                got = got.partition(b" ")[0] + b" " + got.split(b" ", 2)[2]
+                expected = f"{seen_as} {i}\n".encode() + ANSWER
+            else:
+                expected = f"{own[0]} {own[1]} {i}\n".encode() + ANSWER
             kind = None if got == expected else f"another answer: {got[:40]!r}"
         except OSError as error:
             kind = str(error)
@@ -131,6 +140,16 @@ def short(count: str, together: str) -> None:
     begun = time.monotonic()
     asyncio.run(main())
     print(json.dumps({"failures": failures, "s": time.monotonic() - begun}))
+
+
+def bulk(count: str) -> None:
+    """Fetch COUNT answers on one connection; print whether they are right, and the time (s)."""
+    begun = time.monotonic()
+    with socket.create_connection((SERVER, PORT)) as connection:
+        connection.sendall(f"bulk {count}\n".encode())
+        got = connection.makefile("rb").read()
+    right = got.startswith(ANSWER * int(count)) and got.endswith(ANSWER)
+    print(json.dumps({"right": right, "s": time.monotonic() - begun}))
 
 
 def pending(connection: socket.socket, request: int) -> int:
@@ -165,21 +184,157 @@ def unread() -> None:
             print(pending(connection, termios.FIONREAD), flush=True)
 
 
-def try_short(bed: Bed, scheme: str, count: str, together: str) -> dict[str, Any]:
+def try_short(
+    bed: Bed, scheme: str, count: str, together: str, seen_as: str = ""
+) -> dict[str, Any]:
     before = state()
     server = bed.serve("answers")
     with gateway(scheme, "--json") as process:
-        out = bed.start(bed.client, "short", count, together).communicate()[0]
+        out = bed.start(bed.client, "short", count, together, seen_as).communicate()[0]
+        large = bed.start(bed.client, "bulk", "5000").communicate()[0]
         memory = Path(f"/proc/{process.pid}/status").read_text()
         report = ended(process)
     server.kill()
     peak = next(int(x.split()[1]) for x in memory.splitlines() if x.startswith("VmHWM"))
     return {
         **json.loads(out),
+        "bulk": json.loads(large),
         "report": report,
         "memory_kib": peak,
         "changed": until_equal(before),
     }
+
+
+def try_slow(bed: Bed, scheme: str) -> dict[str, Any]:
+    """What the gateway holds: acknowledged to the server, and not arrived at the client."""
+    server = bed.serve("endless")
+    with gateway(scheme, "--json") as process:
+        call = bed.client.inside(sys.executable, HERE, "-", "unread")
+        pipe = subprocess.PIPE
+        client = subprocess.Popen(call, stdin=pipe, stdout=pipe, text=True)
+        assert server.stdout is not None
+        assert client.stdin is not None
+        assert client.stdout is not None
+        acknowledged = int(server.stdout.readline())
+        client.stdin.write("\n")
+        client.stdin.flush()
+        arrived = int(client.stdout.readline())
+        report = ended(process)
+        client.kill()
+        server.kill()
+    return {"acknowledged": acknowledged, "arrived": arrived, "report": report}
+
+
+def try_nat(bed: Bed, scheme: str, count: str, together: str) -> dict[str, Any]:
+    """As `short`, behind a firewall whose counters are part of the result."""
+    firewall = """table ip firewall {
+        chain filter { type filter hook forward priority 0; policy drop;
+            ct state invalid counter drop
+            ct state established,related accept
+            iifname wlan0 ct state new accept; }
+        chain nat { type nat hook postrouting priority 100; oifname eth0 masquerade; }; }"""
+    subprocess.run(["nft", "-f", "-"], input=firewall, text=True, check=True)
+    result = try_short(bed, scheme, count, together, seen_as="10.2.0.1")
+    invalid = rules().split("ct state invalid counter packets ")[1].split()[0]
+    # The counters of the firewall are not of the gateway.
+    changed = [name for name in result["changed"] if name != "rules"]
+    return {**result, "invalid": int(invalid), "changed": changed}
+
+
+def try_killed(bed: Bed, scheme: str) -> dict[str, Any]:
+    """Kill a gateway that holds a connection; then open others."""
+    before = state()
+    server = bed.serve("answers")
+    with gateway(scheme) as process:
+        call = bed.start(bed.client, "waiting")
+        assert call.stdout is not None
+        assert call.stdout.readline() == "open\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        changed = until_equal(before)
+        out = bed.start(bed.client, "short", "20", "4").communicate()[0]
+    call.kill()
+    server.kill()
+    return {**json.loads(out), "changed": changed}
+
+
+def try_stopped(bed: Bed, scheme: str) -> dict[str, Any]:
+    """Stop a gateway that holds a connection; the others pass, and the one is reset afterwards."""
+    server = bed.serve("answers")
+    with gateway(scheme, "--json") as process:
+        call = bed.start(bed.client, "waiting")
+        assert call.stdout is not None
+        assert call.stdout.readline() == "open\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        out = bed.start(bed.client, "short", "20", "4").communicate()[0]
+        process.send_signal(signal.SIGCONT)
+        waited = call.communicate()[0]
+        report = ended(process)
+    server.kill()
+    return {**json.loads(out), "waiting": waited, "report": report}
+
+
+def waiting() -> None:
+    """Open a connection, wait for its end, and print that."""
+    with socket.create_connection((SERVER, PORT)) as connection:
+        print("open", flush=True)
+        try:
+            print(f"{len(connection.recv(1))} bytes")
+        except OSError as error:
+            print(error)
+
+
+def qdisc(*words: str) -> None:
+    tbf = ("root", "handle", "1:", "tbf", "burst", "3000", "limit", "300000")
+    run("tc", "qdisc", words[0], "dev", "wlan0", *tbf, "rate", words[1])
+
+
+def backlog() -> int:
+    """Bytes in the queue of the wireless interface."""
+    call = ["tc", "-s", "-j", "qdisc", "show", "dev", "wlan0"]
+    shown = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    return int(json.loads(shown)[0]["backlog"])
+
+
+def try_rnf(bed: Bed, scheme: str, period: str, phase: str, *rates: str) -> dict[str, Any]:
+    """The mean queue (bytes) of the second half of each phase, in which the radio link has a rate
+    (Mbit/s) that it reports with its queue once per period (s)."""
+    qdisc("add", f"{rates[0]}mbit")
+    server = bed.serve("endless")
+    queues: list[float] = []
+    late = 0.0
+    with (
+        gateway(scheme, "--json", "--radio", str(RADIO)) as process,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as radio,
+    ):
+        radio.connect(("127.0.0.1", RADIO))
+        client = bed.start(bed.client, "reads")
+        begun = due = time.monotonic()
+        for i, rate in enumerate(rates):
+            qdisc("change", f"{rate}mbit")
+            end, seen = begun + (i + 1) * float(phase), []
+            while (now := time.monotonic()) < end:
+                queue = backlog()
+                if now >= due:
+                    late = max(late, now - due)
+                    radio.send(f"rate={rate}Mbps queue={queue}".encode())
+                    due += float(period)
+                if now > end - float(phase) / 2:
+                    seen.append(queue)
+                time.sleep(TICK)
+            queues.append(sum(seen) / len(seen))
+        client.kill()
+        report = ended(process)
+    server.kill()
+    return {"queues": queues, "late_s": late, "report": report}
+
+
+def reads() -> None:
+    """Read for ever."""
+    with socket.create_connection((SERVER, PORT)) as connection:
+        while connection.recv(1 << 16):
+            pass
 
 
 def main(scheme: str, role: str, *words: str) -> None:
@@ -187,11 +342,21 @@ def main(scheme: str, role: str, *words: str) -> None:
         here: dict[str, Callable[..., None]] = {
             "answers": answers,
             "short": short,
+            "bulk": bulk,
             "endless": endless,
             "unread": unread,
+            "waiting": waiting,
+            "reads": reads,
         }
         return here[role](*words)
-    tries: dict[str, Callable[..., dict[str, Any]]] = {"short": try_short}
+    tries: dict[str, Callable[..., dict[str, Any]]] = {
+        "short": try_short,
+        "slow": try_slow,
+        "nat": try_nat,
+        "killed": try_killed,
+        "stopped": try_stopped,
+        "rnf": try_rnf,
+    }
     bed = Bed()
     try:
         print(json.dumps(tries[role](bed, scheme, *words)))

@@ -16,7 +16,7 @@ use crate::arrival::read;
 use crate::endpoint::{Endpoint, TcpState};
 use crate::isn::{Secrets, initial_sequence_number};
 use crate::settings::Settings;
-use crate::terms::{Terms, headers};
+use crate::terms::{Original, headers};
 
 /// Connections in SYN-RECEIVED at most; further SYNs are dropped (Linux `tcp_max_syn_backlog`).
 const BACKLOG: usize = 1024;
@@ -40,23 +40,6 @@ pub enum Listening {
     At(HashSet<SocketAddr>),
     /// At every address: of a host that stands for others.
     Everywhere,
-}
-
-/// What the SYN of a connection says that another one continues: its sequence numbers and sizes of
-/// segments stay the same, so that a packet filter on the way need not know that there are two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Original {
-    /// Initial sequence number.
-    pub isn: u32,
-    /// Largest payload beside no options, bytes.
-    pub mss: u16,
-}
-
-impl Original {
-    /// What a SYN or SYN-ACK says.
-    pub fn of(tcp: &TcpPacket<'_>) -> Original {
-        Original { isn: tcp.seq, mss: Terms::of(tcp).mss }
-    }
 }
 
 /// A connection with what the host notes of it.

@@ -40,6 +40,7 @@ mod terms;
 mod wire;
 
 pub use endpoint::{Counters, End, Endpoint, TcpState};
-pub use host::{ConnectionId, Host, Listening, Original};
+pub use host::{ConnectionId, Host, Listening};
 pub use isn::initial_sequence_number;
 pub use settings::{KeepAlive, RelayEnd, Settings};
+pub use terms::Original;

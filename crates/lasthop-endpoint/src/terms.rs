@@ -27,6 +27,23 @@ pub(crate) struct Terms {
     pub ecn: bool,
 }
 
+/// What the SYN of a connection says that another one continues: its sequence numbers and sizes of
+/// segments stay the same, so that a packet filter on the way need not know that there are two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Original {
+    /// Initial sequence number.
+    pub isn: u32,
+    /// Largest payload beside no options, bytes.
+    pub mss: u16,
+}
+
+impl Original {
+    /// What a SYN or SYN-ACK says.
+    pub fn of(tcp: &TcpPacket<'_>) -> Original {
+        Original { isn: tcp.seq, mss: Terms::of(tcp).mss }
+    }
+}
+
 /// Bytes of IP and TCP headers without options.
 pub(crate) fn headers(is_v6: bool) -> u32 {
     if is_v6 { 60 } else { 40 }

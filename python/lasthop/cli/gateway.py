@@ -15,22 +15,27 @@ def add_parser(commands: Any) -> None:
     """Add `gateway` to the command line."""
     gateway = commands.add_parser(
         "gateway",
-        help="run an agent on the packets that this router forwards",
+        help="run an agent or relay on the packets that this router forwards",
         description=(
             "Run the agent of a scheme on the TCP packets that this machine forwards to and from an"
-            " interface,\nuntil SIGINT or SIGTERM. The packets come by a queue of the kernel, which"
-            " they go past if lasthop is\nkilled, stopped or too slow. Rules are removed at the"
-            " end. SIGUSR1 prints the state. See\ndocs/gateway.md."
+            " interface, or\ndivide their connections by its relay, until SIGINT or SIGTERM. The"
+            " packets come by a queue of the\nkernel, which they go past if lasthop is killed,"
+            " stopped or too slow. Rules are removed at the end.\nSIGUSR1 prints the state. See"
+            " docs/gateway.md."
         ),
         **common.examples(
             "lasthop gateway --scheme snoop --wireless wlan0",
             "lasthop gateway --scheme rate-control --wireless wlan0 --wired eth0 --rate 20Mbps",
+            "lasthop gateway --scheme i-tcp:buffer=256000B --wireless wlan0",
+            "lasthop gateway --scheme rnf --wireless wlan0 --radio 5005",
             "lasthop gateway --scheme snoop --wireless wlan0 --dry-run",
             "lasthop gateway --wireless wlan0 --remove",
         ),
     )
     gateway.add_argument(
-        "--scheme", metavar="S", help="scheme with an agent: snoop, packet-control, ack-pacing, …"
+        "--scheme",
+        metavar="S",
+        help="scheme with an agent (snoop, packet-control, …) or a relay (i-tcp, m-tcp, rnf)",
     )
     gateway.add_argument(
         "--wireless", metavar="IFACE", required=True, help="interface to the mobiles"
@@ -46,6 +51,12 @@ def add_parser(commands: Any) -> None:
         type=int,
         metavar="N",
         help="connections that are tracked at most (default 16384)",
+    )
+    gateway.add_argument(
+        "--radio",
+        type=int,
+        metavar="PORT",
+        help="port of 127.0.0.1 at which the radio link reports its rate and queue, for relays",
     )
     gateway.add_argument(
         "--dry-run", action="store_true", help="print the rules, in the language of nft, and end"
@@ -77,6 +88,7 @@ def gateway(options: Options, words: list[str]) -> int:
             wired=options.wired,
             rate=options.rate,
             max_flows=options.max_flows,
+            radio=options.radio,
             show_each_second=show,
         )
     finally:

@@ -1,4 +1,4 @@
-"""A gateway: an agent on the packets that this machine forwards."""
+"""A gateway: an agent or relay on the packets that this machine forwards."""
 
 from __future__ import annotations
 
@@ -71,14 +71,16 @@ def gateway(
     wired: str | None = None,
     rate: str | None = None,
     max_flows: int | None = None,
+    radio: int | None = None,
     show_each_second: bool = False,
 ) -> tuple[str, dict[str, Any]]:
     """Run a gateway until SIGINT, SIGTERM or SIGHUP; return its report as text and as data.
 
-    `scheme` is one of the catalogue whose agent needs readable packets and nothing else.
-    `wireless` is the interface to the mobiles, `wired` that to the fixed network (any if it is
-    None). `rate` is that of the radio link. At most `max_flows` connections are tracked. The
-    process loses all rights but those to the machine's network, for good.
+    `scheme` is one of the catalogue whose agent needs readable packets and nothing else, or whose
+    relay divides connections. `wireless` is the interface to the mobiles, `wired` that to the fixed
+    network (any if it is None). `rate` is that of the radio link. At most `max_flows` connections
+    are tracked. `radio` is the port of 127.0.0.1 at which the radio link reports its rate and queue
+    to a relay. The process loses all rights but those to the machine's network, for good.
 
     Raises `InputError` if the scheme cannot run on a gateway, and `OSError` if this machine refuses
     queue or rules.
@@ -88,9 +90,11 @@ def gateway(
     # What is needed at the end is loaded while the files can be read.
     for name in ("shlex", "traceback", "lasthop.cli.json_text"):
         import_module(name)
+    if radio is not None:
+        quantities.whole_number(radio, "--radio", least=1, most=65_535)
     console = Console(show_each_second)
     with console.signals():
-        text, data = _native.gateway(scheme, wireless, console.ask, wired, rate, max_flows)
+        text, data = _native.gateway(scheme, wireless, console.ask, wired, rate, max_flows, radio)
     return text, json.loads(data)
 
 

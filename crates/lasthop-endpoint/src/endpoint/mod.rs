@@ -18,9 +18,9 @@ use lasthop::units::{Duration, Time};
 use lasthop_wire::TcpPacket;
 
 use crate::arrival::read;
-use crate::host::Original;
 use crate::settings::Settings;
 use crate::stream_data::Arrived;
+use crate::terms::Original;
 use crate::wire::Wire;
 
 /// One end of a TCP connection, without I/O and clock.
@@ -154,7 +154,7 @@ impl Endpoint {
         }
     }
 
-    /// A packet of this connection has arrived, whole and with a checksum that is known to be right.
+    /// A packet of this connection has arrived, whole and with a checksum known to be right.
     pub fn checked_packet(&mut self, now: Time, tcp: &TcpPacket<'_>) {
         self.process_packet(now, tcp);
         self.settle(now);

@@ -1,7 +1,6 @@
 //! An agent on forwarded packets: what becomes of each, and what the agent sends. No I/O and no
 //! clock.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -12,7 +11,7 @@ use lasthop::units::{Rate, Time};
 use lasthop_wire::offload::{HEADER_LEN, Splitter, complete_checksum, segmentation_header};
 use lasthop_wire::{Encapsulation, NotTcp, TcpPacket, parse};
 
-use super::report::Tally;
+use super::tally::{Counts, Tally};
 use crate::flows::{Flows, NO_HANDSHAKE, Seen};
 use crate::stand::{Reason, Sent, Shown, Stand};
 use crate::summary::count;
@@ -70,21 +69,6 @@ impl NodeView for Radio {
     fn rate(&self, direction: Direction) -> Option<Rate> {
         self.0.filter(|_| direction == Direction::Downlink)
     }
-}
-
-/// What the engine has counted.
-#[derive(Clone, Debug, Default)]
-pub struct Counts {
-    /// Packets given, those that the kernel still had to segment as one.
-    pub packets: u64,
-    /// Segments shown to the agent.
-    pub shown: u64,
-    /// Packets not shown to the agent, by reason.
-    pub untouched: BTreeMap<&'static str, u64>,
-    /// Packets that the agent sent: retransmissions, held packets and packets it generated.
-    pub injected: u64,
-    /// Packets that the agent wanted to send, but whose connection or bytes are unknown.
-    pub not_injected: u64,
 }
 
 /// An agent, the connections that it sees, and what of them it was not shown.

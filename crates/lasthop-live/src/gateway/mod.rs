@@ -17,6 +17,7 @@ pub mod rules;
 mod scheme;
 pub mod signals;
 mod splitting;
+mod tally;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -31,10 +32,11 @@ use engine::{Engine, Fate, Given, Injected};
 use queue::Queue;
 use radio::Radio;
 use raw::Sender;
-use report::{Report, Stopped, Tally};
+use report::{Report, Stopped};
 use rules::{Match, Rules};
 pub use scheme::{Part, Refused, part_of};
 use splitting::Splitting;
+use tally::Tally;
 
 /// Connections that are tracked unless the caller says otherwise.
 pub const MAX_FLOWS: usize = 16_384;

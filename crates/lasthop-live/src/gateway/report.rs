@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::engine::Counts;
 use super::rules::Match;
+use super::tally::Tally;
 
 /// Times when packets passed a process that did not go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,20 +63,6 @@ pub struct Report {
     pub connections_evicted: u64,
     /// Counters of the agent, in the order it reports them.
     #[serde(serialize_with = "as_map")]
-    pub agent: Vec<(&'static str, u64)>,
-}
-
-/// What an agent or the relays have done.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub counts: Counts,
-    pub rewritten: u64,
-    pub kept: u64,
-    pub dropped: BTreeMap<&'static str, u64>,
-    pub stored: u64,
-    pub connections: u64,
-    pub seen: u64,
-    pub evicted: u64,
     pub agent: Vec<(&'static str, u64)>,
 }
 

@@ -17,9 +17,9 @@ use lasthop_endpoint::{ConnectionId, KeepAlive, Settings};
 use lasthop_wire::offload::complete_checksum;
 use lasthop_wire::{NotTcp, TcpPacket, icmp_error, parse};
 
-use super::engine::{Counts, Fate, Given, Injected};
+use super::engine::{Fate, Given, Injected};
 use super::radio::RadioReport;
-use super::report::Tally;
+use super::tally::{Counts, Tally};
 use crate::flows::NO_HANDSHAKE;
 use crate::own_ends::leg_settings;
 use crate::split::{Relays, Side, Split};
@@ -223,3 +223,7 @@ impl Splitting {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test may panic")]
+mod tests;
