@@ -12,6 +12,7 @@ use lasthop::segment::{Direction, Flags, FlowId, Payload, Segment};
 use lasthop::units::{Duration, Time};
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::render::MAX_WINDOW_SCALE;
+use lasthop_wire::tuple_hash::TupleHash;
 use lasthop_wire::{Addressing, Encapsulation, Numbering, TcpPacket, assemble};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -296,7 +297,7 @@ pub enum NoFrame {
 #[derive(Debug)]
 pub struct Flows {
     flows: FxHashMap<FlowId, Flow>,
-    ids: HashMap<Key, FlowId>,
+    ids: HashMap<Key, FlowId, TupleHash>,
     /// Flows in the order of their last packet, oldest first.
     by_last_used: BTreeMap<u64, FlowId>,
     clock: u64,
@@ -316,7 +317,7 @@ impl Flows {
     pub fn new(cap: usize) -> Flows {
         Flows {
             flows: FxHashMap::default(),
-            ids: HashMap::new(),
+            ids: HashMap::default(),
             by_last_used: BTreeMap::new(),
             clock: 0,
             cap: cap.max(1),

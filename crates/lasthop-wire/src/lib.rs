@@ -11,6 +11,7 @@
 //! * [`datagram`]: UDP datagrams and ICMP errors.
 //! * [`icmp`]: ICMP errors about TCP segments.
 //! * [`path_mtu`]: packets that are larger than the MTU of a link.
+//! * [`tuple_hash`]: a keyed hash for tables of connections.
 //! * [`capture`]: write pcapng; read pcapng and legacy pcap.
 //!
 //! No function in this crate panics, whatever bytes it is given.
@@ -36,6 +37,7 @@ pub mod patch;
 pub mod path_mtu;
 pub mod render;
 pub mod snack;
+pub mod tuple_hash;
 
 pub use addressing::{Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE};
 pub use capture::reader::{CaptureReader, ReadError};
