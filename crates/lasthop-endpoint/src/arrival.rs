@@ -42,14 +42,14 @@ pub(crate) struct Arrival {
 
 impl Origins {
     /// The segment of a packet. Offsets are those closest to what is expected (RFC 9293, section
-    /// 3.4); one before the stream wraps around.
+    /// 3.4); a sequence number before the stream wraps around, an ACK number is that of its start.
     pub fn arrival(&self, tcp: &TcpPacket<'_>) -> Arrival {
         let distance = |number: u32, zero: u32, offset: u64| {
             i64::from(number.wrapping_sub(zero).wrapping_sub(offset as u32) as i32)
         };
         let ahead = distance(tcp.seq, self.seq_zero, self.next);
         let acks = distance(tcp.ack, self.ack_zero, self.unacknowledged);
-        let ack = self.unacknowledged.wrapping_add_signed(acks);
+        let ack = self.unacknowledged.saturating_add_signed(acks);
         let flags = tcp.flags();
         let (present, options) = tcp.segment_options(ack, self.mss);
         let stamps = tcp.timestamps().zip(self.timestamp_offset);

@@ -2,14 +2,15 @@
 //! is answered when there is none.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
-use std::net::SocketAddr;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use etherparse::TcpHeader;
 use lasthop::segment::Flags;
 use lasthop::units::Time;
 use lasthop_wire::render::TTL;
+use lasthop_wire::tuple_hash::TupleHash;
 use lasthop_wire::{Addressing, TcpPacket, assemble, icmp_error};
 
 use crate::arrival::read;
@@ -22,12 +23,25 @@ use crate::terms::{Original, headers};
 const BACKLOG: usize = 1024;
 
 /// A connection of a host, by its addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId {
     /// Address and port of this end.
     pub local: SocketAddr,
     /// Address and port of the peer.
     pub remote: SocketAddr,
+}
+
+impl Hash for ConnectionId {
+    /// In few words, which the derived way would not be.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(u32::from(self.local.port()) << 16 | u32::from(self.remote.port()));
+        for end in [&self.local, &self.remote] {
+            match end.ip() {
+                IpAddr::V4(address) => state.write_u32(address.into()),
+                IpAddr::V6(address) => state.write_u128(address.into()),
+            }
+        }
+    }
 }
 
 /// Where a host accepts connections.
@@ -59,8 +73,7 @@ pub struct Host<K = RandomState> {
     settings: Arc<Settings>,
     listening: Listening,
     key: K,
-    /// Keyed by the hash of the standard library: peers choose their ports.
-    connections: HashMap<ConnectionId, Slot>,
+    connections: HashMap<ConnectionId, Slot, TupleHash>,
     timers: BTreeSet<(Time, ConnectionId)>,
     accepted: VecDeque<ConnectionId>,
     changed: VecDeque<ConnectionId>,
@@ -76,7 +89,7 @@ impl<K: BuildHasher> Host<K> {
             settings: settings.into(),
             listening,
             key,
-            connections: HashMap::new(),
+            connections: HashMap::default(),
             timers: BTreeSet::new(),
             accepted: VecDeque::new(),
             changed: VecDeque::new(),
@@ -230,14 +243,13 @@ impl<K: BuildHasher> Host<K> {
         }
     }
 
-    /// The application does not need the connection any more: it is closed, and forgotten when it
-    /// has ended. Data that arrive until then are not read.
+    /// The application does not need the connection any more: it is closed
+    /// ([`Endpoint::release`]), and forgotten when it has ended.
     pub fn release(&mut self, now: Time, id: ConnectionId) {
-        self.with(id, |endpoint| endpoint.close(now));
         if let Some(slot) = self.connections.get_mut(&id) {
             slot.is_released = true;
-            self.update(id);
         }
+        self.with(id, |endpoint| endpoint.release(now));
     }
 
     /// The next packet to be sent.

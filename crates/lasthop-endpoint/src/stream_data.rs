@@ -92,9 +92,16 @@ impl Arrived {
     /// Moves bytes below `next` to `into`; how many.
     pub fn read(&mut self, into: &mut [u8], next: u64) -> usize {
         let count = self.readable(next).min(into.len());
-        for (place, byte) in into.iter_mut().zip(self.bytes.drain(..count)) {
-            *place = byte;
+        let (front, back) = self.bytes.as_slices();
+        let into = into.get_mut(..count).unwrap_or_default();
+        let (to_front, to_back) = into.split_at_mut(front.len().min(count));
+        for (places, bytes) in [(to_front, front), (to_back, back)] {
+            let length = places.len().min(bytes.len());
+            if let (Some(places), Some(bytes)) = (places.get_mut(..length), bytes.get(..length)) {
+                places.copy_from_slice(bytes);
+            }
         }
+        self.bytes.drain(..count);
         self.start += count as u64;
         if self.bytes.is_empty() {
             // The room of a burst is given back.

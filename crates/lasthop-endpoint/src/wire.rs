@@ -150,14 +150,11 @@ impl Wire {
         self.push(&tcp, segment.flags, &[]);
     }
 
-    /// A reset with this sequence number (RFC 9293, section 3.5.2), which acknowledges `ack` if
-    /// there is one.
-    pub fn send_reset(&mut self, seq: u64, ack: Option<u64>) {
-        let numbering = self.numbering();
+    /// A reset with this sequence number, for an ACK that is not acceptable (RFC 9293, section
+    /// 3.5.2).
+    pub fn send_reset(&mut self, seq: u64) {
         let tcp = TcpHeader {
-            sequence_number: numbering.seq_zero.wrapping_add(seq as u32),
-            acknowledgment_number: ack.map_or(0, |ack| numbering.ack_field(ack)),
-            ack: ack.is_some(),
+            sequence_number: self.numbering().seq_zero.wrapping_add(seq as u32),
             rst: true,
             ..TcpHeader::default()
         };

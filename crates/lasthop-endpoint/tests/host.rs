@@ -85,7 +85,7 @@ fn connections_leave_no_state() {
         match round % 3 {
             0 => hosts.client.release(now, id),
             1 => hosts.server.release(now, accepted),
-            _ => hosts.client.with(id, |c| c.abort()).unwrap(),
+            _ => hosts.client.with(id, |c| c.abort(now)).unwrap(),
         }
         hosts.exchange();
         hosts.client.release(now, id);

@@ -321,7 +321,8 @@ fn time_wait_answers_fins_and_ignores_resets() {
 fn an_aborted_connection_resets_the_peer() {
     let mut link = Link::established(linux(), linux());
     link.write(CLIENT, &[1; 100]);
-    link.end(CLIENT).abort();
+    let now = link.now;
+    link.end(CLIENT).abort(now);
     link.run_for(Duration::secs(1));
     assert_eq!(link.end(CLIENT).end(), Some(End::Aborted));
     assert_eq!(link.end(SERVER).end(), Some(End::Reset));

@@ -193,7 +193,7 @@ fn closed_ports_refuse_and_resets_pass() {
     assert_eq!(link.mobile.get(refused).unwrap().end(), Some(End::Refused));
     let id = link.mobile.connect(link.now, address(2, 5001), address(1, 80)).unwrap();
     link.run_for(Duration::millis(100));
-    link.server.with(mirrored(id), |c| c.abort());
+    link.server.with(mirrored(id), |c| c.abort(link.now));
     link.run_for(Duration::millis(100));
     assert_eq!(link.mobile.get(id).unwrap().end(), Some(End::Reset));
     assert_eq!(link.end.next(), Time::NEVER);
@@ -205,7 +205,7 @@ fn a_connection_whose_client_goes_away_while_it_is_opened_is_reset() {
     // The server's end asks the mobile, whose answer comes after 40 ms, when nobody waits for it.
     let id = link.server.connect(link.now, address(1, 5000), address(2, 22)).unwrap();
     link.run_for(Duration::millis(10));
-    let _ = link.server.with(id, |c| c.abort());
+    let _ = link.server.with(id, |c| c.abort(link.now));
     link.server.release(link.now, id);
     link.run_for(Duration::millis(200));
     let accepted = link.mobile.accept().unwrap();
@@ -215,7 +215,7 @@ fn a_connection_whose_client_goes_away_while_it_is_opened_is_reset() {
     // The mobile asks the server, which accepts at once.
     let id = link.mobile.connect(link.now, address(2, 5000), address(1, 80)).unwrap();
     link.run_for(Duration::millis(10));
-    let _ = link.mobile.with(id, |c| c.abort());
+    let _ = link.mobile.with(id, |c| c.abort(link.now));
     link.mobile.release(link.now, id);
     link.run_for(Duration::millis(200));
     let accepted = link.server.accept().unwrap();

@@ -176,7 +176,7 @@ fn a_closed_port_refuses_and_a_reset_passes() {
         bench.run_for(Duration::millis(200));
         assert_eq!(bench.mobile.get(refused).unwrap().end(), Some(End::Refused), "{scheme}");
         let id = bench.connect(false);
-        bench.server.with(mirrored(id), |c| c.abort());
+        bench.server.with(mirrored(id), |c| c.abort(bench.now));
         bench.run_for(Duration::millis(200));
         assert_eq!(bench.mobile.get(id).unwrap().end(), Some(End::Reset), "{scheme}");
         assert_eq!(bench.relayed().len(), 1, "{scheme}");

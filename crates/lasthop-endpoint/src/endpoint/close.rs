@@ -63,17 +63,30 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn abort_with(&mut self, end: End) {
+    pub(super) fn abort_with(&mut self, now: Time, end: End) {
         match self.phase {
             Phase::Closed => return,
             Phase::SynSent | Phase::TimeWait => {}
             Phase::SynReceived { .. } | Phase::Open => {
                 let next = |r: &Receiver| r.rcv_nxt() + u64::from(r.finished());
-                let ack = self.receiver.as_ref().map(next);
-                self.wire.send_reset(self.sender.snd_max(), ack);
+                let ack = self.receiver.as_ref().map_or(0, next);
+                let reset = self.bare_segment(now, self.sender.snd_max());
+                let flags = reset.flags.with(Flags::RST);
+                self.wire.send(Segment { ack, window: 0, flags, ..reset }, &Options::NONE);
             }
         }
         self.finish(end);
+    }
+
+    /// A segment without data; resets have timestamps too (RFC 7323, section 3.2).
+    fn bare_segment(&mut self, now: Time, seq: u64) -> Segment {
+        let timestamps = self.wire.agreed.is_some_and(|agreed| agreed.timestamps);
+        let flags = if timestamps { Flags::ACK.with(Flags::TIMESTAMPS) } else { Flags::ACK };
+        let mut segment = Segment { seq, flags, ts_value: timestamp(now), ..Segment::default() };
+        if let Some(receiver) = &mut self.receiver {
+            receiver.piggyback(&mut segment);
+        }
+        segment
     }
 
     /// A connection with nothing in flight is probed after a while without arrivals.
@@ -94,19 +107,10 @@ impl Endpoint {
     pub(super) fn on_keep_alive_timer(&mut self, now: Time) {
         let Some(keep_alive) = self.settings.keep_alive else { return };
         if self.keep_alives >= keep_alive.probes {
-            return self.abort_with(End::TimedOut);
+            return self.abort_with(now, End::TimedOut);
         }
         self.keep_alives += 1;
-        let timestamps = self.wire.agreed.is_some_and(|agreed| agreed.timestamps);
-        let mut segment = Segment {
-            seq: self.sender.snd_max().wrapping_sub(1),
-            flags: if timestamps { Flags::ACK.with(Flags::TIMESTAMPS) } else { Flags::ACK },
-            ts_value: timestamp(now),
-            ..Segment::default()
-        };
-        if let Some(receiver) = &mut self.receiver {
-            receiver.piggyback(&mut segment);
-        }
-        self.wire.send(segment, &Options::NONE);
+        let probe = self.bare_segment(now, self.sender.snd_max().wrapping_sub(1));
+        self.wire.send(probe, &Options::NONE);
     }
 }

@@ -84,6 +84,7 @@ impl Endpoint {
             arrived: Arrived::default(),
             written: 0,
             close_wanted: false,
+            is_released: false,
             peer_has_closed: false,
             closes_first: false,
             syn_sent: now,
@@ -148,7 +149,7 @@ impl Endpoint {
         if flags.has(Flags::ACK) && !acks_syn {
             self.counters.unacceptable += 1;
             if !flags.has(Flags::RST) {
-                self.wire.send_reset(self.offset_of(tcp.ack), None);
+                self.wire.send_reset(self.offset_of(tcp.ack));
             }
         } else if flags.has(Flags::RST) {
             // Only one that acknowledges the SYN is believed (RFC 5961, section 3.2).

@@ -62,6 +62,7 @@ pub struct Endpoint {
     /// Bytes that the application has written.
     written: u64,
     close_wanted: bool,
+    is_released: bool,
     /// The peer's FIN has arrived, after everything before it; this end's FIN was sent earlier.
     peer_has_closed: bool,
     closes_first: bool,
@@ -268,14 +269,27 @@ impl Endpoint {
         }
     }
 
+    /// The application has no more use for the connection: it is closed, and nothing will be read.
+    /// Data that were not read, or that arrive afterwards, are lost, which a reset tells the peer
+    /// (RFC 1122, section 4.2.2.13). An attempt to connect ends at once, unless something was
+    /// written (RFC 9293, section 3.10.4).
+    pub fn release(&mut self, now: Time) {
+        self.is_released = true;
+        let connects = self.phase == Phase::SynSent && self.written == 0;
+        match connects || self.readable() > 0 {
+            true => self.abort(now),
+            false => self.close(now),
+        }
+    }
+
     /// The application writes no more.
     pub fn is_closing(&self) -> bool {
         self.close_wanted
     }
 
     /// The application gives the connection up: the peer gets a reset (RFC 9293, section 3.10.5).
-    pub fn abort(&mut self) {
-        self.abort_with(End::Aborted);
+    pub fn abort(&mut self, now: Time) {
+        self.abort_with(now, End::Aborted);
     }
 
     /// The state, with the name of RFC 9293.

@@ -78,6 +78,11 @@ impl Endpoint {
         (self.last_arrival, self.keep_alives) = (now, 0);
         if discard.is_none() {
             let next = self.receiver.as_ref().map_or(0, Receiver::rcv_nxt);
+            let is_new = segment.len > 0 && segment.seq + u64::from(segment.len) > next;
+            if self.is_released && is_new {
+                self.wire.send_reset(self.offset_of(tcp.ack));
+                return self.finish(End::Aborted);
+            }
             self.arrived.store(segment.seq, tcp.payload, next);
         }
         self.receive(now, &segment, discard);
@@ -113,13 +118,13 @@ impl Endpoint {
         if matches!(self.phase, Phase::SynReceived { .. }) {
             if arrival.acks != 0 {
                 self.counters.unacceptable += 1;
-                self.wire.send_reset(self.offset_of(tcp.ack), None);
+                self.wire.send_reset(self.offset_of(tcp.ack));
             }
             return arrival.acks == 0;
         }
         let in_flight = self.sender.flight() as i64;
         let oldest = -(self.max_peer_window.min(1 << 30) as i64);
-        let accepted = (oldest..=in_flight).contains(&arrival.acks) && !is_before(arrival, self);
+        let accepted = (oldest..=in_flight).contains(&arrival.acks);
         if !accepted {
             self.counters.unacceptable += 1;
             self.challenge(now);
@@ -192,9 +197,4 @@ fn is_within_window(receiver: &Receiver, arrival: &Arrival) -> bool {
 /// Its first byte would be before the first one of the stream.
 fn is_before_stream(segment: &Segment) -> bool {
     segment.seq > u64::MAX / 2
-}
-
-/// Its ACK number would be before the first byte of this end's stream.
-fn is_before(arrival: &Arrival, endpoint: &Endpoint) -> bool {
-    arrival.acks < 0 && arrival.acks.unsigned_abs() > endpoint.sender.snd_una()
 }

@@ -8,6 +8,7 @@ use lasthop::units::Time;
 use lasthop_endpoint::{
     ConnectionId, End, Endpoint, Host, Listening, Original, Settings, TcpState,
 };
+use lasthop_wire::tuple_hash::TupleHash;
 use lasthop_wire::{TcpPacket, has_valid_checksum, icmp_error, parse};
 
 use super::relays::Relays;
@@ -27,7 +28,7 @@ pub struct Split {
     pub(super) server: Host,
     pub(super) mobile: Host,
     /// The SYNs that wait for the other side to accept, by side and connection.
-    opening: HashMap<(Side, ConnectionId), Vec<u8>>,
+    opening: HashMap<(Side, ConnectionId), Vec<u8>, TupleHash>,
     pub(super) relays: Option<Relays>,
     pub(super) block: Vec<u8>,
     connections: u64,
@@ -40,7 +41,7 @@ impl Split {
         Split {
             server: host(server),
             mobile: host(mobile),
-            opening: HashMap::new(),
+            opening: HashMap::default(),
             relays: None,
             block: vec![0; BLOCK],
             connections: 0,
@@ -149,7 +150,7 @@ impl Split {
         for side in [Side::Server, Side::Mobile] {
             let all: Vec<ConnectionId> = self.host(side).all().map(|(id, _)| id).collect();
             for id in all {
-                self.host(side).with(id, Endpoint::abort);
+                self.host(side).with(id, |c| c.abort(now));
             }
         }
         self.settle(now);
@@ -186,7 +187,7 @@ impl Split {
         let beyond = mirrored(id);
         // The rest of an earlier connection with these addresses.
         if self.host(side.other()).get(beyond).is_some_and(|c| c.state() == TcpState::TimeWait) {
-            self.host(side.other()).with(beyond, Endpoint::abort);
+            self.host(side.other()).with(beyond, |c| c.abort(now));
             self.host(side.other()).release(now, beyond);
         }
         // If the rest of an earlier connection is in the way, the peer tries again.
@@ -282,7 +283,7 @@ impl Split {
             Some(_) => {
                 self.relay_reset(now, side, id);
                 let (other, beyond) = (side.other(), mirrored(id));
-                self.host(other).with(beyond, Endpoint::abort);
+                self.host(other).with(beyond, |c| c.abort(now));
                 self.host(other).release(now, beyond);
                 self.host(side).release(now, id);
             }
@@ -298,7 +299,7 @@ impl Split {
             self.opening.contains_key(&(other, beyond)) || self.opening.contains_key(&(side, id));
         let is_open = self.host(side).get(id).is_some_and(|c| !c.is_closing());
         if is_open && !is_asked_for && self.host(other).get(beyond).is_none() {
-            self.host(side).with(id, Endpoint::abort);
+            self.host(side).with(id, |c| c.abort(now));
             self.host(side).release(now, id);
         }
     }

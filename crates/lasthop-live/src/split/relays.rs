@@ -10,6 +10,7 @@ use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::Notice;
 use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{ConnectionId, Endpoint, Host};
+use lasthop_wire::tuple_hash::TupleHash;
 
 use super::side::{Side, mirrored};
 
@@ -26,7 +27,7 @@ pub struct Relays {
     /// The side on which the data arrive.
     pub(super) inbound: Side,
     /// By the connection of the inbound end.
-    pub(super) active: HashMap<ConnectionId, Active>,
+    pub(super) active: HashMap<ConnectionId, Active, TupleHash>,
     timers: BTreeSet<(Time, ConnectionId)>,
     /// Notices about connections that are being opened.
     pub(super) early: VecDeque<(ConnectionId, Notice)>,
@@ -238,8 +239,8 @@ impl SplitConnection for TwoEnds<'_> {
 
     fn reset(&mut self, side: Leg) {
         match side {
-            Leg::Inbound => self.with_inbound(|endpoint, _| endpoint.abort()),
-            Leg::Outbound => self.with_outbound(|endpoint, _| endpoint.abort()),
+            Leg::Inbound => self.with_inbound(|endpoint, now| endpoint.abort(now)),
+            Leg::Outbound => self.with_outbound(|endpoint, now| endpoint.abort(now)),
         }
     }
 }
