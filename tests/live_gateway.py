@@ -7,9 +7,9 @@ The role is the first word:
 
 router SCHEME FOLDER [WAIT SIGNAL]: runs as the server's command of the radio link. Builds the
 network behind it, and runs a gateway with SCHEME ("none": without one). WAIT seconds after the
-client has begun, the gateway gets a signal; STOP is followed by CONT 3 s later. When the client has
-ended, so does the gateway; FOLDER/report.json has its report, and FOLDER/changed.json what it has
-left.
+client has begun, the gateway gets a signal; STOP is followed by CONT 1.5 s later. When the client
+has ended, so does the gateway; FOLDER/report.json has its report, and FOLDER/changed.json what it
+has left.
 client SIZE FOLDER VERSION: runs as the command of the radio link. Fetches SIZE bytes by IPv4 or
 IPv6 (4, 6); prints JSON with their SHA-256 and the seconds, and waits until the router has ended.
 server, wire: run by the router.
@@ -160,7 +160,8 @@ def start(scheme: str, folder: str) -> "subprocess.Popen[bytes] | None":
 def disturb(gateway: "subprocess.Popen[bytes]", name: str) -> None:
     gateway.send_signal(getattr(signal, f"SIG{name}"))
     if name == "STOP":
-        time.sleep(3)
+        # Longer than the rules last.
+        time.sleep(1.5)
         gateway.send_signal(signal.SIGCONT)
 
 

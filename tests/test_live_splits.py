@@ -25,7 +25,7 @@ COUNT, TOGETHER = (10_000, 50) if os.environ.get("LASTHOP_LONG_TESTS") else (500
 #: I-TCP's buffer, bytes.
 BUFFER = 64_000
 #: Rates of RNF's radio link (Mbit/s), how long each holds, and the time between reports (s).
-RATES, PHASE, PERIOD = (2, 8, 2), 2.5, 0.2
+RATES, PHASE, PERIOD = (2, 8, 2), 1.8, 0.15
 
 live = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
@@ -62,6 +62,11 @@ def test_a_slow_reader_holds_the_sender_back() -> None:
     held = found["acknowledged"] - found["arrived"]
     assert 0 < held <= BUFFER
     assert found["report"]["agent"]["buffer_peak_bytes"] <= BUFFER
+    # SIGUSR1 shows the connection.
+    (shown,) = found["state"]["divided"]
+    assert (shown["server"], shown["to_mobile"]) == ("10.2.0.2:5001", "ESTABLISHED")
+    assert shown["mobile"].startswith("10.1.0.2:")
+    assert shown["held"] == held
 
 
 @live

@@ -84,7 +84,7 @@ def link_abilities() -> tuple[list[tuple[str, str, str | None, bool]], list[str]
 def gateway(
     scheme: str,
     wireless: str,
-    ask: Callable[[str | None], int],
+    ask: Callable[..., int],
     wired: str | None = None,
     rate: str | None = None,
     max_flows: int | None = None,

@@ -10,8 +10,11 @@ use lasthop::units::Duration;
 use lasthop_endpoint::TcpState;
 use lasthop_wire::{Addressing, assemble, parse};
 
-/// Packets of a test.
-const PACKETS: u64 = 450_000;
+/// Packets of each test; `LASTHOP_FUZZ_PACKETS` says another number.
+fn packets() -> u64 {
+    let number = std::env::var("LASTHOP_FUZZ_PACKETS").ok();
+    number.map_or(450_000, |text| text.parse().expect("a number of packets"))
+}
 
 /// Byte `i` of the client's stream.
 fn byte(i: usize) -> u8 {
@@ -84,13 +87,13 @@ fn sequence_numbers(link: &Link) -> [u32; 2] {
     })
 }
 
-/// A transfer goes on while 450,000 blind packets arrive at both ends, in batches.
+/// A transfer goes on while blind packets arrive at both ends, in batches.
 #[test]
 fn blind_packets_neither_end_nor_change_a_connection() {
     let mut link = Link::established(linux(), linux());
     let mut draws = Draws(random::Stream::new(1, "blind"), 0);
     let (mut written, mut read) = (0, 0);
-    for round in 0..PACKETS / 1000 {
+    for round in 0..packets() / 1000 {
         let bytes: Vec<u8> = (written..written + 5000).map(byte).collect();
         written += link.write(CLIENT, &bytes);
         link.run_for(Duration::millis(draws.below(40)));
@@ -123,8 +126,8 @@ fn blind_packets_neither_end_nor_change_a_connection() {
 #[test]
 fn changed_packets_do_not_panic() {
     let mut draws = Draws(random::Stream::new(2, "changed"), 0);
-    let mut packets = 0;
-    while packets < PACKETS {
+    let (mut sent, all) = (0, packets());
+    while sent < all {
         let mut link = Link::new(linux(), linux(), false);
         let mut stored: Vec<(usize, Vec<u8>)> = Vec::new();
         for _ in 0..60 {
@@ -145,7 +148,7 @@ fn changed_packets_do_not_panic() {
                     let changed = change(&mut draws, packet);
                     let now = link.now;
                     link.end(*to).packet(now, &changed);
-                    packets += 1;
+                    sent += 1;
                 }
             }
         }
@@ -202,7 +205,8 @@ fn arbitrary_bytes_are_ignored() {
     let mut link = Link::established(linux(), linux());
     let mut draws = Draws(random::Stream::new(3, "arbitrary"), 0);
     let real = link.sent_by(CLIENT).last().unwrap().clone();
-    for _ in 0..PACKETS / 3 {
+    let all = packets() / 3;
+    for _ in 0..all {
         let mut packet: Vec<u8> = (0..draws.below(80)).map(|_| draws.bits() as u8).collect();
         if draws.below(2) == 0 {
             packet = real.clone();
@@ -213,6 +217,6 @@ fn arbitrary_bytes_are_ignored() {
         let now = link.now;
         link.end(SERVER).packet(now, &packet);
     }
-    assert_eq!(link.end(SERVER).counters().invalid, PACKETS / 3);
+    assert_eq!(link.end(SERVER).counters().invalid, all);
     assert_eq!((link.state(SERVER), SECRETS.len()), (TcpState::Established, 2));
 }

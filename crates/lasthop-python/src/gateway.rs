@@ -5,6 +5,7 @@ use std::io;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::units::{Quantity, Rate};
 use lasthop_live::gateway::abilities::abilities;
+use lasthop_live::gateway::report::Report;
 use lasthop_live::gateway::rules::{self, Match};
 use lasthop_live::gateway::{Gateway, MAX_FLOWS, Options, privileges};
 use pyo3::prelude::*;
@@ -14,11 +15,13 @@ use crate::InputError;
 /// What the callback of a gateway may answer.
 const SHOW: u8 = 1;
 const STOP: u8 = 2;
+const DUMP: u8 = 3;
 
 /// Runs the agent or relay of a scheme on the packets that this machine forwards to and from an
 /// interface.
 /// `ask` is called with a line about the state or None, about ten times per second, and answers 0
-/// (go on), 1 (call again with the state) or 2 (stop). Returns the report as text and as JSON.
+/// (go on), 1 (call again with the state), 2 (stop) or 3 (call again with the whole state as text
+/// and as JSON). Returns the report as text and as JSON.
 #[pyfunction]
 #[pyo3(signature = (scheme, wireless, ask, wired=None, rate=None, max_flows=None, radio=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of the command")]
@@ -51,6 +54,10 @@ pub fn gateway(
                 let call = |line: Option<String>| ask.call1(py, (line,))?.extract::<u8>(py);
                 match call(None)? {
                     SHOW => call(Some(gateway.report().line())),
+                    DUMP => {
+                        let state = gateway.state();
+                        ask.call1(py, (state.to_string(), json(&state)?))?.extract(py)
+                    }
                     answer => Ok(answer),
                 }
             });
@@ -67,8 +74,11 @@ pub fn gateway(
         io::ErrorKind::InvalidInput => InputError::new_err(e.to_string()),
         _ => e.into(),
     })?;
-    let json = serde_json::to_string(&report).map_err(|e| InputError::new_err(e.to_string()))?;
-    Ok((report.to_string(), json))
+    Ok((report.to_string(), json(&report)?))
+}
+
+fn json(report: &Report) -> PyResult<String> {
+    serde_json::to_string(report).map_err(|e| InputError::new_err(e.to_string()))
 }
 
 /// The rules of a gateway in the language of nft.

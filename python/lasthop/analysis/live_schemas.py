@@ -81,6 +81,12 @@ def link() -> Schema:
 def gateway() -> Schema:
     """The document of `lasthop gateway`."""
     counters = {"type": "object", "additionalProperties": COUNT}
+    divided = {
+        **dict.fromkeys(("mobile", "server", "to_mobile"), TEXT),
+        "to_server": or_null(TEXT),
+        **dict.fromkeys(("held", "in_flight"), COUNT),
+        "min_rtt_s": or_null(POSITIVE),
+    }
     return object_of(
         {
             "schema_version": THIS_VERSION,
@@ -98,7 +104,8 @@ def gateway() -> Schema:
             "bypassed": or_null(COUNT),
             "stopped": object_of({"times": COUNT, "unread": COUNT}),
             **ABOUT,
-        }
+        },
+        {"divided": list_of(object_of(divided), "of a state that SIGUSR1 asks for")},
     )
 
 

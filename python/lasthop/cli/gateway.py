@@ -90,6 +90,7 @@ def gateway(options: Options, words: list[str]) -> int:
             max_flows=options.max_flows,
             radio=options.radio,
             show_each_second=show,
+            state_as_json=options.json,
         )
     finally:
         progress.clear_line()

@@ -14,36 +14,36 @@ from typing import Any
 from lasthop import _native, quantities
 
 #: What the callback of `_native.gateway` answers.
-GO_ON, SHOW, STOP = 0, 1, 2
+GO_ON, SHOW, STOP, DUMP = 0, 1, 2, 3
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Console:
     """What signals ask of a gateway, and the lines that it prints about its state."""
 
-    def __init__(self, show_each_second: bool) -> None:
+    def __init__(self, show_each_second: bool, as_json: bool) -> None:
         self._each_second = show_each_second
+        self._as_json = as_json
         self._is_asked = False
         self._is_ended = False
         self._shown = time.monotonic()
 
-    def ask(self, line: str | None) -> int:
+    def ask(self, line: str | None, data: str | None = None) -> int:
         """The callback of `_native.gateway`."""
-        if line is not None:
-            self._show(line)
+        if data is not None:
+            self._is_asked = False
+            clear = "\r\x1b[K" if self._each_second else ""
+            sys.stderr.write(f"{clear}{data if self._as_json else line}\n")
+        elif line is not None:
+            self._shown = time.monotonic()
+            sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
         if self._is_ended:
             return STOP
+        if line is not None:
+            return GO_ON
         due = self._each_second and time.monotonic() - self._shown >= 1
-        return SHOW if line is None and (due or self._is_asked) else GO_ON
-
-    def _show(self, line: str) -> None:
-        self._shown = time.monotonic()
-        if self._each_second and not self._is_asked:
-            sys.stderr.write(f"\r\x1b[K{line}")
-        else:
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-        self._is_asked = False
+        return DUMP if self._is_asked else SHOW if due else GO_ON
 
     @contextmanager
     def signals(self) -> Iterator[None]:
@@ -73,6 +73,7 @@ def gateway(
     max_flows: int | None = None,
     radio: int | None = None,
     show_each_second: bool = False,
+    state_as_json: bool = False,
 ) -> tuple[str, dict[str, Any]]:
     """Run a gateway until SIGINT, SIGTERM or SIGHUP; return its report as text and as data.
 
@@ -80,7 +81,8 @@ def gateway(
     relay divides connections. `wireless` is the interface to the mobiles, `wired` that to the fixed
     network (any if it is None). `rate` is that of the radio link. At most `max_flows` connections
     are tracked. `radio` is the port of 127.0.0.1 at which the radio link reports its rate and queue
-    to a relay. The process loses all rights but those to the machine's network, for good.
+    to a relay. SIGUSR1 prints the state to stderr, `state_as_json` or as text. The process loses
+    all rights but those to the machine's network, for good.
 
     Raises `InputError` if the scheme cannot run on a gateway, and `OSError` if this machine refuses
     queue or rules.
@@ -92,7 +94,7 @@ def gateway(
         import_module(name)
     if radio is not None:
         quantities.whole_number(radio, "--radio", least=1, most=65_535)
-    console = Console(show_each_second)
+    console = Console(show_each_second, state_as_json)
     with console.signals():
         text, data = _native.gateway(scheme, wireless, console.ask, wired, rate, max_flows, radio)
     return text, json.loads(data)

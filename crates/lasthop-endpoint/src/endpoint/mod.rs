@@ -130,6 +130,24 @@ pub enum TcpState {
     Closed,
 }
 
+impl TcpState {
+    /// The name of the RFC.
+    pub fn name(self) -> &'static str {
+        match self {
+            TcpState::SynSent => "SYN-SENT",
+            TcpState::SynReceived => "SYN-RECEIVED",
+            TcpState::Established => "ESTABLISHED",
+            TcpState::FinWait1 => "FIN-WAIT-1",
+            TcpState::FinWait2 => "FIN-WAIT-2",
+            TcpState::CloseWait => "CLOSE-WAIT",
+            TcpState::Closing => "CLOSING",
+            TcpState::LastAck => "LAST-ACK",
+            TcpState::TimeWait => "TIME-WAIT",
+            TcpState::Closed => "CLOSED",
+        }
+    }
+}
+
 /// What a connection has discarded or reported, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

@@ -84,7 +84,7 @@ fn run(words: Words) -> Result<(), String> {
         privileges::reduce()?;
         gateway.run(|gateway| {
             if signals::asked() {
-                eprintln!("{}", gateway.report().line());
+                eprintln!("{}", gateway.state());
             }
             io::Result::Ok(!signals::ended())
         })

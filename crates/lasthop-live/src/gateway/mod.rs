@@ -254,6 +254,15 @@ impl Gateway {
         )
     }
 
+    /// The same with the connections that are divided now.
+    pub fn state(&self) -> Report {
+        let divided = match &self.work {
+            Work::Agent(_) => Vec::new(),
+            Work::Relays(splitting) => splitting.divided(),
+        };
+        Report { divided, ..self.report() }
+    }
+
     fn now(&self) -> Time {
         Time(self.start.elapsed().as_nanos() as u64)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -64,6 +65,31 @@ pub struct Report {
     /// Counters of the agent, in the order it reports them.
     #[serde(serialize_with = "as_map")]
     pub agent: Vec<(&'static str, u64)>,
+    /// In a report that was asked for: connections that are divided now, at most [`LISTED`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub divided: Vec<Divided>,
+}
+
+/// Connections that a report lists.
+pub const LISTED: usize = 1000;
+
+/// A connection that ends here, in both halves.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Divided {
+    /// Address and port of the mobile.
+    pub mobile: SocketAddr,
+    /// Address and port of the server.
+    pub server: SocketAddr,
+    /// State of the end towards the mobile, by RFC 9293.
+    pub to_mobile: &'static str,
+    /// State of the end towards the server; `None` if it has ended.
+    pub to_server: Option<&'static str>,
+    /// Bytes of the server that the mobile has not acknowledged.
+    pub held: u64,
+    /// Of them, those in flight.
+    pub in_flight: u64,
+    /// Smallest round-trip time to the mobile, s.
+    pub min_rtt_s: Option<f64>,
 }
 
 impl Report {
@@ -95,6 +121,7 @@ impl Report {
             connections_seen: tally.seen,
             connections_evicted: tally.evicted,
             agent: tally.agent,
+            divided: Vec::new(),
         }
     }
 
@@ -150,7 +177,21 @@ impl fmt::Display for Report {
             self.not_injected,
             list(&self.dropped)
         )?;
-        write!(f, "agent {}: {}", self.scheme, agent.join(", ").replace('_', " "))
+        write!(f, "agent {}: {}", self.scheme, agent.join(", ").replace('_', " "))?;
+        for c in &self.divided {
+            write!(
+                f,
+                "\n{} {}, {} {}: {} bytes held, {} in flight, RTT {}",
+                c.mobile,
+                c.to_mobile,
+                c.server,
+                c.to_server.unwrap_or("ended"),
+                c.held,
+                c.in_flight,
+                c.min_rtt_s.map_or("unknown".into(), |s| format!("{:.1} ms", s * 1e3)),
+            )?;
+        }
+        Ok(())
     }
 }
 

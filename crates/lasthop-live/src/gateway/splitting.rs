@@ -13,12 +13,13 @@ use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Notice, NoticeKind};
 use lasthop::tcp::profile::{Profile, ProfileName};
 use lasthop::units::{Duration, Time};
-use lasthop_endpoint::{ConnectionId, KeepAlive, Settings};
+use lasthop_endpoint::{ConnectionId, Endpoint, KeepAlive, Settings};
 use lasthop_wire::offload::complete_checksum;
 use lasthop_wire::{NotTcp, TcpPacket, icmp_error, parse};
 
 use super::engine::{Fate, Given, Injected};
 use super::radio::RadioReport;
+use super::report::{Divided, LISTED};
 use super::tally::{Counts, Tally};
 use crate::flows::NO_HANDSHAKE;
 use crate::own_ends::leg_settings;
@@ -208,6 +209,25 @@ impl Splitting {
                 out.push(Injected { direction, to, bytes });
             }
         }
+    }
+
+    /// The connections that are divided now; at most [`LISTED`].
+    pub(super) fn divided(&self) -> Vec<Divided> {
+        let ends = self.split.ends().take(LISTED);
+        ends.map(|(mobile, to_mobile, to_server)| {
+            let (server, mobile) = (mobile.local, mobile.remote);
+            let waiting = to_server.map_or(0, Endpoint::readable) as u64;
+            Divided {
+                mobile,
+                server,
+                to_mobile: to_mobile.state().name(),
+                to_server: to_server.map(|end| end.state().name()),
+                held: waiting + to_mobile.unacknowledged(),
+                in_flight: to_mobile.in_flight(),
+                min_rtt_s: to_mobile.min_rtt().map(Duration::as_secs),
+            }
+        })
+        .collect()
     }
 
     /// What was counted.

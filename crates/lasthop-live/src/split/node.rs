@@ -138,6 +138,11 @@ impl Split {
         self.mobile.all().map(|(id, endpoint)| (id, endpoint.in_flight()))
     }
 
+    /// The ends of all connections: towards the mobile, and towards the server if that exists.
+    pub fn ends(&self) -> impl Iterator<Item = (ConnectionId, &Endpoint, Option<&Endpoint>)> {
+        self.mobile.all().map(|(id, end)| (id, end, self.server.get(mirrored(id))))
+    }
+
     /// There is no connection.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
