@@ -39,6 +39,8 @@ NOT_RUN = {
     "make fuzz SECONDS=60": "builds with nightly Rust, then runs for ten minutes",
     "tools/fuzz.sh 600 sender": "the same",
     "make test": "runs these tests",
+    "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop-endpoint --test packetdrill "
+    "folder -- --ignored --nocapture": "needs the scripts of packetdrill",
     "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted "
     "packetdrill_scripts -- --ignored --nocapture": "needs the scripts",
     "tcpdump -i eth1 -s 134 -w in.pcap tcp": (
@@ -54,6 +56,8 @@ ONLY_READ = {
     "lasthop reproduce zeng2006/fig15 --quick --out figures": "an example of `report` runs it",
     "lasthop gateway --scheme snoop --wireless wlan0": "runs on a router until a signal",
     "lasthop gateway --scheme rate-control --wireless wlan0 --wired eth0 --rate 20Mbps": "the same",
+    "lasthop gateway --scheme i-tcp:buffer=256000B --wireless wlan0": "the same",
+    "lasthop gateway --scheme rnf --wireless wlan0 --radio 5005": "the same",
     "lasthop gateway --wireless wlan0 --remove": "changes rules of the machine",
 }
 #: Command lines that only `make test-long` runs, and why.
