@@ -64,6 +64,9 @@ impl Flags {
     /// The packet has a bit error that a link layer has not detected: who verifies its checksum
     /// discards it.
     pub const CORRUPTED: Flags = Flags(524_288);
+    /// The code point of an ECN-capable transport is ECT(1), which identifies L4S (RFC 9331); set
+    /// only with ECT.
+    pub const ECT1: Flags = Flags(1_048_576);
     /// The options that are stored in the side table, see [`Options`].
     pub const OPTIONS: Flags =
         Flags::SACK.with(Flags::NAMED).with(Flags::REPORT).with(Flags::SNACK);

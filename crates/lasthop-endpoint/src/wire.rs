@@ -19,6 +19,7 @@ use crate::terms::{Terms, headers};
 const LEAST_MTU: [u32; 2] = [552, 1280];
 /// The ECN field of an ECN-capable packet (RFC 3168, section 5): ECT(0).
 const ECT_0: u8 = 2;
+const ECT_1: u8 = 1;
 
 /// What the packets of a connection are made of.
 #[derive(Debug)]
@@ -167,7 +168,11 @@ impl Wire {
             true => HIGH_DROP_PRECEDENCE,
             false => LOW_DROP_PRECEDENCE,
         };
-        let ecn = if flags.has(Flags::ECT) { ECT_0 } else { 0 };
+        let ecn = match flags.has(Flags::ECT) {
+            true if flags.has(Flags::ECT1) => ECT_1,
+            true => ECT_0,
+            false => 0,
+        };
         let addressing = Addressing {
             source: self.local,
             destination: self.remote,

@@ -302,10 +302,7 @@ impl Chain {
             flows.segment(&seen, &tcp).map_err(|_| "larger than a segment of its connection")?;
         let mss = flows.mss(segment.flow, direction);
         let (present, options) = tcp.segment_options(segment.ack, mss);
-        segment.flags = segment.flags.with(present);
-        if tcp.addressing.traffic_class & 3 != 0 {
-            segment.flags = segment.flags.with(Flags::ECT);
-        }
+        segment.flags = segment.flags.with(present).with(tcp.capability());
         if tcp.addressing.traffic_class & !3 == HIGH_DROP_PRECEDENCE {
             segment.flags = segment.flags.with(Flags::LOW_PRIORITY);
         }

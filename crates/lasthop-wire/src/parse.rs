@@ -317,6 +317,16 @@ impl<'a> TcpPacket<'a> {
         (flags, found)
     }
 
+    /// Whether the transport is ECN-capable, and by which code point, as flags of the simulator's
+    /// segments.
+    pub fn capability(&self) -> Flags {
+        match self.addressing.traffic_class & 3 {
+            0 => Flags::NONE,
+            1 => Flags::ECT.with(Flags::ECT1),
+            _ => Flags::ECT,
+        }
+    }
+
     /// The flags in the simulator's representation, including the CE mark of the IP header.
     pub fn flags(&self) -> Flags {
         let mut flags = FLAG_BITS

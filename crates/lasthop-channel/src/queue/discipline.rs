@@ -86,7 +86,7 @@ pub struct Queued {
     pub flags: Flags,
     /// It has just arrived.
     pub is_arriving: bool,
-    /// It has waited longest.
+    /// It has waited longest, of those in its [lane](QueueSettings::lane).
     pub is_first: bool,
     /// The same among the frames of its flow.
     pub is_first_of_flow: bool,
@@ -241,6 +241,12 @@ pub trait QueueSettings: Sized {
     /// below the limit.
     fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
         None
+    }
+
+    /// The part of the queue that a frame with these flags enters, each of which is first in, first
+    /// out, for disciplines that have several.
+    fn lane(&self, _flags: Flags) -> u8 {
+        0
     }
 
     /// True if the discipline may drop a frame for this reason. The verifier asks, which knows

@@ -102,6 +102,14 @@ macro_rules! disciplines {
                 }
             }
 
+            /// See [`QueueSettings::lane`].
+            pub fn lane(&self, flags: Flags) -> u8 {
+                match self {
+                    Discipline::Droptail | Discipline::Foreign(_) => 0,
+                    $(Discipline::[<$module:camel>](settings) => settings.lane(flags),)*
+                }
+            }
+
             /// See [`QueueSettings::may_drop`].
             pub fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
                 match self {

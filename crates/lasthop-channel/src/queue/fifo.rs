@@ -42,6 +42,12 @@ impl Fifo {
         Some(frame)
     }
 
+    /// The frame that has waited longest.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&Frame> {
+        self.frames.get(0)
+    }
+
     /// Removes the last frame for which `which` is true.
     pub(super) fn remove_last(&mut self, which: impl Fn(&Frame) -> bool) -> Option<Frame> {
         let i = (0..self.frames.len()).rev().find(|&i| self.frames.get(i).is_some_and(&which))?;

@@ -4,9 +4,9 @@
 //! stores handles and the fields that disciplines use. The host stores the segments and executes
 //! the outcomes.
 //!
-//! Marking follows RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. RED, CoDel and
-//! FQ-CoDel drop frames that are not ECN-capable instead. Step marking and Jersey's congestion
-//! warning only mark: other frames pass, and drops occur only when the queue is full.
+//! Marking follows RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. RED, CoDel,
+//! FQ-CoDel, PIE and DualPI2 drop frames that are not ECN-capable instead. Step marking and Jersey's
+//! congestion warning only mark: other frames pass, and drops occur only when the queue is full.
 //!
 //! A discipline is one file: its settings, which implement [`QueueSettings`], the queue, which
 //! implements [`QueueDiscipline`], its reasons for drops and marks, and tests. The list below names
@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::sample::Sample;
 use fifo::{number, same_unit, text};
+use lasthop_core::segment::Flags;
 use lasthop_core::units::{QueueLimit, Time};
 
 pub use discipline::{
@@ -45,6 +46,7 @@ disciplines! {
     two_priority,
     drop_head,
     pie,
+    dualpi2,
 }
 
 /// A queue: its limit and its discipline.

@@ -252,10 +252,7 @@ impl Engine {
         let mut segment = self.track(now, direction, &tcp)?;
         let mss = self.flows.mss(segment.flow, direction);
         let (present, options): (Flags, Options) = tcp.segment_options(segment.ack, mss);
-        segment.flags = segment.flags.with(present);
-        if tcp.addressing.traffic_class & 3 != 0 {
-            segment.flags = segment.flags.with(Flags::ECT);
-        }
+        segment.flags = segment.flags.with(present).with(tcp.capability());
         let packet = Packet { bytes: given.bytes.into(), lacks_checksum: given.lacks_checksum };
         let shown = Shown { packet, direction, segment, options };
         self.counts.shown += 1;

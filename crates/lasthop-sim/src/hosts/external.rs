@@ -110,7 +110,8 @@ impl Ecn {
     fn flags(self) -> Flags {
         match self {
             Ecn::NotEct => Flags::DATAGRAM,
-            Ecn::Ect0 | Ecn::Ect1 => Flags::DATAGRAM.with(Flags::ECT),
+            Ecn::Ect0 => Flags::DATAGRAM.with(Flags::ECT),
+            Ecn::Ect1 => Flags::DATAGRAM.with(Flags::ECT).with(Flags::ECT1),
             Ecn::Ce => Flags::DATAGRAM.with(Flags::ECT).with(Flags::CE),
         }
     }

@@ -215,7 +215,7 @@ impl Receiver {
     ) -> (u64, u64) {
         let before = self.rcv_nxt;
         let next = before + u64::from(segment.len);
-        let in_order = segment.flags.without(Flags::ECT) == Flags::ACK
+        let in_order = segment.flags.without(Flags::ECT.with(Flags::ECT1)) == Flags::ACK
             && segment.seq == before
             && segment.len > 0
             && next <= self.edge;

@@ -23,6 +23,8 @@ struct Waiting {
     bytes: u64,
     flow: (bool, u32),
     flags: Flags,
+    /// The part of the queue that it has entered.
+    lane: u8,
     at: Time,
 }
 
@@ -75,6 +77,7 @@ impl QueueModel {
             bytes: bytes.into(),
             flow,
             flags: segment.flags,
+            lane: self.config.discipline.lane(segment.flags),
             at: now,
         });
         self.last_enqueued = Some(segment.id);
@@ -111,7 +114,7 @@ impl QueueModel {
         Queued {
             flags: w.flags,
             is_arriving: is_arriving(w),
-            is_first: i == 0,
+            is_first: !self.waiting[..i].iter().any(|before| before.lane == w.lane),
             is_first_of_flow: self.is_first_of_flow(i),
             exceeds_limit: self.over,
             limit_in_bytes: matches!(self.config.limit, Some(QueueLimit::Bytes(_))),
