@@ -67,6 +67,9 @@ impl Flags {
     /// The code point of an ECN-capable transport is ECT(1), which identifies L4S (RFC 9331); set
     /// only with ECT.
     pub const ECT1: Flags = Flags(1_048_576);
+    /// The highest bit of the count of marks in an ACK (AccECN, RFC 9768); CWR and ECE are the
+    /// others.
+    pub const AE: Flags = Flags(2_097_152);
     /// The options that are stored in the side table, see [`Options`].
     pub const OPTIONS: Flags =
         Flags::SACK.with(Flags::NAMED).with(Flags::REPORT).with(Flags::SNACK);

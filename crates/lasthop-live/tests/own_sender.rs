@@ -146,6 +146,7 @@ const SCHEMES: [&str; 30] = [
     "bbr",
     "bbr3",
     "copa",
+    "prague",
 ];
 
 /// With the same seed the same packets are lost, and a transfer takes as long as in the simulation,

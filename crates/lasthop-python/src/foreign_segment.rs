@@ -72,7 +72,7 @@ impl Segment {
     fn id(&self) -> u64 {
         self.segment.id
     }
-    /// Names of the TCP flags: "SYN", "ACK", "FIN", "RST", "ECE", "CWR", "ELN".
+    /// Names of the TCP flags: "SYN", "ACK", "FIN", "RST", "ECE", "CWR", "AE", "ELN".
     #[getter]
     fn flags(&self) -> Vec<&'static str> {
         let names = [
@@ -82,6 +82,7 @@ impl Segment {
             ("RST", Flags::RST),
             ("ECE", Flags::ECE),
             ("CWR", Flags::CWR),
+            ("AE", Flags::AE),
             ("ELN", Flags::ELN),
         ];
         names.into_iter().filter(|(_, f)| self.segment.flags.has(*f)).map(|(n, _)| n).collect()

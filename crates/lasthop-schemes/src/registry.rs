@@ -48,6 +48,7 @@ macro_rules! with_schemes {
             bbr { window },
             bbr3 { window },
             copa { window },
+            prague { window },
             packet_control { agent },
             ack_pacing { agent },
             rate_control { agent },

@@ -8,6 +8,7 @@
     clippy::partial_pub_fields
 )]
 
+mod accurate_ecn;
 pub mod loss;
 pub mod notice_rule;
 pub mod offload;

@@ -81,6 +81,8 @@ pub struct Ack {
     pub whole_segments: bool,
     /// It carries an ECN echo (RFC 3168).
     pub ece: bool,
+    /// Segments that it newly reports as marked, with AccECN (RFC 9768).
+    pub marked: u32,
     /// The timestamps option of the ACK, if there is one.
     pub stamps: Option<Stamps>,
     /// Delivery-rate sample, if the rule asked for samples and this ACK gives one.
@@ -165,6 +167,8 @@ pub struct Start {
     pub receive_window: u64,
     /// How CUBIC computes its window.
     pub cubic: CubicForm,
+    /// ACKs count marked segments (AccECN, RFC 9768).
+    pub accurate_ecn: bool,
     /// The stack of the endpoints, for rules that differ in Linux from their RFC or draft.
     pub profile: ProfileName,
 }
@@ -217,6 +221,8 @@ pub struct Needs {
     pub sack: bool,
     /// ECN: data are sent ECN-capable and echoes are handled.
     pub ecn: bool,
+    /// L4S: data are sent as ECT(1), and ACKs count marks (`Ack::marked`).
+    pub l4s: bool,
     /// Delivery-rate samples: `Ack::rate` is filled in. A rule with `on_lost` or
     /// `is_app_limited_by_rule` has them as well.
     pub rate_samples: bool,

@@ -245,13 +245,14 @@ fn socket(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
-const FLAG_BITS: [(u16, Flags); 7] = [
+const FLAG_BITS: [(u16, Flags); 8] = [
     (1, Flags::FIN),
     (2, Flags::SYN),
     (4, Flags::RST),
     (16, Flags::ACK),
     (64, Flags::ECE),
     (128, Flags::CWR),
+    (256, Flags::AE),
     (ELN_BIT, Flags::ELN),
 ];
 

@@ -111,6 +111,7 @@ impl Numbering {
             rst: flag(Flags::RST),
             ece: flag(Flags::ECE),
             cwr: flag(Flags::CWR),
+            ns: flag(Flags::AE),
             ..TcpHeader::default()
         };
         set_options(&mut header, &timestamps(segment));

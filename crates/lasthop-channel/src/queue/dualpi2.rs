@@ -213,7 +213,7 @@ impl Law {
         self.settings.coupling * self.probability
     }
 
-    /// The probability of the L queue's own mark, after this waiting time (RFC 9332, figure 5, `laqm`).
+    /// The probability of the L queue's own mark after this waiting time (RFC 9332, `laqm`).
     fn of_wait(&self, waited: Duration) -> f64 {
         let Dualpi2 { step, ramp, .. } = self.settings;
         if waited <= step {
@@ -416,8 +416,7 @@ mod tests {
     fn the_base_probability_follows_the_rfc() {
         let rfc = Dualpi2 { alpha: 0.15, beta: 3.0, ..Dualpi2::default() };
         let updated = |settings, probability, [before, now]: [u64; 2]| {
-            let mut law =
-                Law { settings, probability, delay_before: Duration::millis(before) };
+            let mut law = Law { settings, probability, delay_before: Duration::millis(before) };
             law.update(Duration::millis(now));
             assert_eq!(law.delay_before, Duration::millis(now));
             law.probability

@@ -5,8 +5,9 @@
 //! the outcomes.
 //!
 //! Marking follows RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. RED, CoDel,
-//! FQ-CoDel, PIE and DualPI2 drop frames that are not ECN-capable instead. Step marking and Jersey's
-//! congestion warning only mark: other frames pass, and drops occur only when the queue is full.
+//! FQ-CoDel, PIE and DualPI2 drop frames that are not ECN-capable instead. Step marking and
+//! Jersey's congestion warning only mark: other frames pass, and drops occur only when the queue is
+//! full.
 //!
 //! A discipline is one file: its settings, which implement [`QueueSettings`], the queue, which
 //! implements [`QueueDiscipline`], its reasons for drops and marks, and tests. The list below names

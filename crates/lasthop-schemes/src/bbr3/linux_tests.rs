@@ -32,6 +32,7 @@ fn the_profile_chooses_the_rules_unless_the_setting_does() {
         let (mut r, mut w) =
             (Bbr3Window::new(&Bbr3 { rules, ..Bbr3::default() }), window(10.0, f64::INFINITY));
         let start = Start {
+            accurate_ecn: false,
             now: Time::ZERO,
             flow: 0,
             draw: 0,

@@ -296,8 +296,14 @@ impl SenderPart {
     /// The profile with what the slots need switched on, and with what the scheme prescribes.
     pub fn profile(&self, profile: &Profile) -> Profile {
         let needs = self.needs;
-        let (timestamps, ecn) = (profile.timestamps || needs.timestamps, profile.ecn || needs.ecn);
-        let mut profile = Profile { timestamps, ecn, sack: needs.sack, ..profile.clone() };
+        let mut profile = Profile {
+            timestamps: profile.timestamps || needs.timestamps,
+            ecn: profile.ecn || needs.ecn || needs.l4s,
+            accurate_ecn: profile.accurate_ecn || needs.l4s,
+            l4s: profile.l4s || needs.l4s,
+            sack: needs.sack,
+            ..profile.clone()
+        };
         self.scheme.override_profile(&mut profile);
         self.outer.override_profile(&mut profile);
         profile

@@ -197,6 +197,7 @@ fn timeout_restarts_the_window_growth() {
         recovering: false,
         by_bytes: false,
         whole_segments: false,
+        marked: 0,
         ece: false,
         stamps: None,
         rate: None,

@@ -28,6 +28,7 @@ pub fn ack() -> Ack {
         mss: 1000,
         recovering: false,
         ece: false,
+        marked: 0,
         stamps: None,
         by_bytes: false,
         whole_segments: false,
@@ -68,6 +69,7 @@ pub fn start() -> Start {
         rtt,
         sack: true,
         receive_window: 1 << 20,
+        accurate_ecn: false,
         profile: ProfileName::Rfc,
         cubic: CubicForm::Rfc9438,
     }
@@ -314,6 +316,7 @@ mod tests {
             &[Exempt::Growth, Exempt::Reduction],
             "cwnd never falls below half of the largest window, from which it also starts",
         ),
+        ("prague", &[Exempt::Growth], "what is delivered counts, duplicate ACKs included"),
         ("copa", &[Exempt::Growth], "what is delivered counts, duplicate ACKs included"),
         (
             "bbr",

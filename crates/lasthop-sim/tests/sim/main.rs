@@ -19,6 +19,7 @@ mod framing;
 mod ground_truth;
 mod handover;
 mod impairments;
+mod l4s;
 mod limits;
 mod link_events;
 mod links;

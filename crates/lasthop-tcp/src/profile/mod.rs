@@ -85,6 +85,11 @@ macro_rules! profile_fields {
             dsack: bool,
             /// Explicit congestion notification (RFC 3168).
             ecn: bool,
+            /// With `ecn`: each ACK has a count of marked segments (AccECN, RFC 9768; without its
+            /// option) in place of the echo of RFC 3168.
+            accurate_ecn: bool,
+            /// With `ecn`: data are ECT(1), which identifies L4S (RFC 9331), and not ECT(0).
+            l4s: bool,
             /// cwnd after the SYN has been acknowledged (RFC 6928, RFC 3390; ns-2 `windowInit_`).
             initial_window: Size,
             /// cwnd after the SYN was lost once (RFC 5681 section 3.1; ns-2: 1).

@@ -41,8 +41,8 @@ impl Receiver {
         if self.timestamps {
             flags = flags.with(Flags::TIMESTAMPS);
         }
-        if self.echo {
-            flags = flags.with(Flags::ECE);
+        if !extra.has(Flags::SYN) {
+            flags = flags.with(self.echo.flags());
         }
         self.move_edge();
         let honest = self.rcv_nxt.min(self.ack_limit);
@@ -107,9 +107,7 @@ impl Receiver {
         segment.window = u32::try_from(window).unwrap_or(u32::MAX);
         segment.ts_echo = self.paws.recent();
         segment.flags = segment.flags.with(Flags::ACK);
-        if self.echo {
-            segment.flags = segment.flags.with(Flags::ECE);
-        }
+        segment.flags = segment.flags.with(self.echo.flags());
     }
 
     /// The options of an ACK: the segment that it names, what it asks for, and what has arrived

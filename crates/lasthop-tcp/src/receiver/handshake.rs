@@ -81,7 +81,8 @@ impl Receiver {
             && self.fin_at.is_none()
             && self.rule.is_none()
             && self.misbehaviour.is_none()
-            && self.growth.is_none();
+            && self.growth.is_none()
+            && !self.echo.is_accurate();
     }
 
     /// The SYN-ACK was not answered in time.

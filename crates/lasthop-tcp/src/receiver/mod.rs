@@ -23,6 +23,7 @@ use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
 use self::syn_acks::SynAcks;
+use crate::accurate_ecn::MarkEcho;
 use crate::loss::LossClass;
 use crate::profile::{DelayedAckRule, Profile, SequenceCheck, WindowUpdate};
 use crate::reassembly::Reassembly;
@@ -65,9 +66,8 @@ pub struct Receiver {
     snack: Snack,
     /// When the rule wants to be called, and when that was decided.
     wake: (Time, Time),
-    /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section
-    /// 6.1.3).
-    echo: bool,
+    /// What it feeds back of marks.
+    echo: MarkEcho,
     /// In-order bytes that the application has not read (manual reading only).
     unread: u64,
     /// What the buffer is limited to now (relays), bytes.
@@ -163,7 +163,7 @@ impl Receiver {
             named: 0,
             snack: Snack::NONE,
             wake: (Time::NEVER, Time::ZERO),
-            echo: false,
+            echo: MarkEcho::new(profile),
             unread: 0,
             ack_limit: u64::MAX,
             shut: false,
@@ -282,7 +282,8 @@ impl Receiver {
             return self.on_bare_ack(now, start, out);
         }
         let silent = self.ask_rule(now, segment, out);
-        let congested = self.echo_congestion(segment);
+        let segments = segment.len.div_ceil(self.config.mss.max(1)).max(1);
+        let congested = self.echo.on_segment(segment.flags, segments);
         let fin = !beyond && self.takes_fin(segment, end);
         if beyond || (segment.len == 0 && !fin) {
             // Beyond the window or the end of the data, or nothing: answered.
@@ -503,14 +504,6 @@ impl Receiver {
     /// It tells causes of losses apart.
     pub fn classifies(&self) -> bool {
         self.rule.as_ref().is_some_and(|rule| rule.classifies())
-    }
-
-    /// RFC 3168, section 6.1.3: marks are echoed until the sender says that it has reduced. True if
-    /// this segment changed that.
-    fn echo_congestion(&mut self, segment: &Segment) -> bool {
-        let before = self.echo;
-        self.echo = segment.flags.has(Flags::CE) || (self.echo && !segment.flags.has(Flags::CWR));
-        self.echo != before
     }
 
     /// The next sequence number: a FIN that all data have preceded has one, too (RFC 9293, section

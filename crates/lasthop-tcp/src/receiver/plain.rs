@@ -119,7 +119,8 @@ impl Receiver {
             self.plain = self.ahead.is_empty() && self.acks_as_linux();
             return;
         }
-        let plain = (self.usual || self.delays_plainly()) && !self.echo && !self.timestamps;
+        let plain =
+            (self.usual || self.delays_plainly()) && self.echo.is_silent() && !self.timestamps;
         self.plain = plain && self.ahead.is_empty();
         self.plain_beyond = plain && self.sack_blocks == 0;
         self.plain_window = self.window();
@@ -138,7 +139,7 @@ impl Receiver {
     fn acks_as_linux(&self) -> bool {
         self.linux_acks.as_ref().is_some_and(|acks| acks.rtt().is_some())
             && self.delays_acks()
-            && !self.echo
+            && self.echo.is_silent()
             && self.duplicate.is_none()
             && self.edge_step == 0
     }

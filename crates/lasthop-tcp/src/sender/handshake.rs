@@ -124,6 +124,7 @@ impl<W: WindowRule> Sender<W> {
             sack: stream.config().needs.sack,
             receive_window: stream.rwnd(),
             cubic: stream.profile().cubic,
+            accurate_ecn: stream.counts_marks(),
             profile: stream.profile().profile,
         };
         let samples = stream.config().needs.rate_samples;

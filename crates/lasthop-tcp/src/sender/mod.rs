@@ -203,6 +203,8 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > stream.snd_max() {
             return;
         }
+        let counted = if stream.is_special() { stream.read_marks(segment) } else { None };
+        let segment = counted.as_ref().unwrap_or(segment);
         stream.timers_mut().probes_answered();
         let closes = segment.window == 0 && stream.profile().persist == PersistRule::Always;
         if closes && stream.on_closed_window(now, segment) {

@@ -80,6 +80,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
         p.limited_transmit ^= b[2] && b[3];
         p.guard_after_rto ^= b[4] && b[5];
         p.ecn = b[8] || b[9];
+        (p.accurate_ecn, p.l4s) = (b[8] && b[9], b[9] && b[6]);
         if b[6] && b[7] {
             p.limited_transmit_rule = LimitedTransmitRule::BelowThreshold;
             p.idle_restart = IdleRestart::Off;

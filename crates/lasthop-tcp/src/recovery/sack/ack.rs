@@ -570,6 +570,7 @@ impl SackRecovery {
         let mut ack = stream.report(now, segment, arrival.acked, rtt, *was != Phase::Open);
         (ack.delivered, ack.flight, ack.prior_flight) =
             (arrival.delivered, self.pipe(stream.flight()), *pipe_before);
+        ack.marked = stream.marked(arrival.delivered);
         if every {
             let rate = stream.congestion_mut().rate_mut();
             ack.rate = rate.and_then(|r| r.finish(now, arrival.delivered));

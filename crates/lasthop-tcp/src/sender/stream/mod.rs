@@ -13,6 +13,7 @@ use super::config::{SenderConfig, SenderCounters, State};
 use super::congestion::Congestion;
 use super::limits::CwndUsage;
 use super::timers::Timers;
+use crate::accurate_ecn::MarkReader;
 use crate::profile::{IdleRestart, PersistRule, Profile};
 use crate::rate::RateSampler;
 use crate::scoreboard::Scoreboard;
@@ -70,6 +71,8 @@ pub struct Stream<W> {
     /// found it unacknowledged (Linux `retrans_stamp`).
     unanswered: (u64, Time),
     paws: Paws,
+    /// What is read from AccECN's counts.
+    marks: Option<MarkReader>,
     counters: SenderCounters,
     timers: Timers,
     congestion: Congestion<W>,
@@ -95,6 +98,7 @@ impl<W: WindowRule> Stream<W> {
             rwnd: config.receive_window,
             max_rwnd: config.receive_window,
             profile: profile.clone(),
+            marks: MarkReader::new(profile),
             special: profile.ecn || needs.rate_samples || offload || is_special(hooks),
             hooks,
             offload,

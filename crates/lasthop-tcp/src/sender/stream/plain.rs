@@ -95,6 +95,7 @@ impl<W: WindowRule> Stream<W> {
             by_bytes: self.profile.byte_counting,
             whole_segments: self.profile.whole_segments,
             ece: false,
+            marked: 0,
             stamps: None,
             rate: None,
         }

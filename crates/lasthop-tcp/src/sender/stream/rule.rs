@@ -38,6 +38,7 @@ impl<W: WindowRule> Stream<W> {
             by_bytes: self.profile.byte_counting,
             whole_segments: self.profile.whole_segments,
             ece: segment.flags.has(Flags::ECE),
+            marked: self.marked(bytes),
             stamps: stamped.then_some(Stamps { sent: segment.ts_echo, received: segment.ts_value }),
             rate: None,
         }
@@ -70,6 +71,7 @@ impl<W: WindowRule> Stream<W> {
     ) -> u64 {
         let mut ack = self.report(now, segment, bytes, rtt, self.congestion.inflation() > 0.0);
         ack.delivered = self.delivered_without_sack(bytes);
+        ack.marked = self.marked(ack.delivered);
         ack.rate = self.congestion.sample_rate(now, self.snd_una, ack.delivered);
         ack.flight = self.in_network();
         self.congestion.on_any_ack(&ack);
@@ -196,9 +198,10 @@ impl<W: WindowRule> Stream<W> {
         let loss = self.loss(now, kind, flags, pipe, within_window);
         let before = self.window();
         // One reduction for a window of data (RFC 3168, section 6.1.2): a mark in this window has
-        // been answered already.
+        // been answered already. That of L4S is a smaller one (RFC 9331, section 4.3).
         let answered = kind == LossKind::DuplicateAcks
             && self.profile.ecn
+            && !self.profile.l4s
             && !self.congestion.past_last_mark(self.snd_una);
         let mut class = LossClass::Unclassified;
         if !answered || self.congestion.classifies() {
@@ -222,6 +225,27 @@ impl<W: WindowRule> Stream<W> {
             out.classified(loss.seq, segment.transmissions, class);
         }
         kind == LossKind::DuplicateAcks && classified && after.cwnd >= before.cwnd
+    }
+
+    /// An ACK that has a count of marks, with an echo in its place if marks are reported; `None`
+    /// without AccECN.
+    #[inline]
+    pub fn read_marks(&mut self, segment: &Segment) -> Option<Segment> {
+        let is_old = segment.ack < self.snd_una;
+        self.marks.as_mut().map(|marks| marks.read(segment, is_old))
+    }
+
+    /// ACKs count marks (AccECN).
+    pub fn counts_marks(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// Segments that the ACK being processed reports as marked, if it newly delivers this number of
+    /// bytes.
+    #[inline]
+    pub fn marked(&self, delivered: u64) -> u32 {
+        let Some(marks) = &self.marks else { return 0 };
+        marks.marked(delivered.div_ceil(u64::from(self.config.mss.max(1))) as u32)
     }
 
     /// An ACK that echoes a mark: it does not open the window.

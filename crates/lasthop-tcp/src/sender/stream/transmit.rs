@@ -271,8 +271,8 @@ impl<W: WindowRule> Stream<W> {
     pub fn extras(&mut self, now: Time, sent: &Sent) -> Flags {
         let mut flags = Flags::NONE;
         if self.profile.ecn {
-            flags = flags.with(Flags::ECT);
-            if self.congestion.take_cwr() {
+            flags = flags.with(self.capability());
+            if self.congestion.take_cwr() && self.marks.is_none() {
                 flags = flags.with(Flags::CWR);
             }
         }
@@ -286,6 +286,11 @@ impl<W: WindowRule> Stream<W> {
         }
         self.congestion.charge_pacer(now, sent.len, self.offloaded_segments(sent.len));
         flags
+    }
+
+    /// The code point of an ECN-capable segment.
+    fn capability(&self) -> Flags {
+        if self.profile.l4s { Flags::ECT.with(Flags::ECT1) } else { Flags::ECT }
     }
 
     /// Sends the segment that begins at `seq` again.
@@ -303,7 +308,12 @@ impl<W: WindowRule> Stream<W> {
             self.congestion.charge_pacer(now, len, self.offloaded_segments(len));
             further_headers = self.further_headers(len);
         }
-        let flags = if fin { Flags::FIN } else { Flags::NONE };
+        let mut flags = if fin { Flags::FIN } else { Flags::NONE };
+        if self.marks.is_some() {
+            // RFC 3168, section 6.1.5, excludes retransmissions; with AccECN, Linux does not
+            // (`tcp_ecn_send`).
+            flags = flags.with(self.capability());
+        }
         let mut segment = self.make(seq, len, flags, attempt, now);
         segment.size += further_headers;
         self.last_sent = now;

@@ -199,7 +199,13 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => Just("cubic".to_string()),
         2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")]
             .prop_map(str::to_string),
-        2 => prop_oneof![Just("copa"), Just("copa:competes=false:delta=0.1")]
+        2 => prop_oneof![
+            Just("prague"),
+            Just("prague:rtt_transition=0"),
+            Just("prague:classic_fallback=true"),
+            Just("copa"),
+            Just("copa:competes=false:delta=0.1")
+        ]
             .prop_map(str::to_string),
         2 => prop_oneof![Just("bbr3"), Just("bbr3:recovery=reno"), Just("bbr3:recovery=sack-ns2")]
             .prop_map(str::to_string),
