@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(rule.alpha(), 1.0);
     }
 
-    /// With a share p of marks, a round trip adds 1 - p segments and takes away p / 2 of the window:
+    /// With a share p of marks, a round trip adds 1 - p segments and takes p / 2 of the window:
     /// they balance at 2 (1 - p) / p segments.
     #[test]
     fn the_window_settles_at_two_marks_in_a_round_trip() {

@@ -44,8 +44,8 @@ fn shared(schemes: &[&str], seconds: u64) -> Network {
 /// classic queue is about the target.
 ///
 /// A round trip adds a segment and, once in a round trip and the time to the next mark, alpha / 2
-/// of the window goes: x = p cwnd marks in a round trip, with x / 2 = 1 + 1 / x, thus x = 1 + 3^0.5.
-/// The window of the classic flow is 1.22 / p_C^0.5 with p_C = (p / 2)^2, so that the ratio of the
+/// of the window goes: x = p cwnd marks in a round trip, with x / 2 = 1 + 1 / x, x = 1 + 3^0.5. The
+/// window of the classic flow is 1.22 / p_C^0.5 with p_C = (p / 2)^2, so that the ratio of the
 /// rates is x / 2.44 times that of the round-trip times.
 #[test]
 fn prague_and_cubic_share_the_link() {
@@ -80,8 +80,8 @@ fn prague_alone_fills_the_link() {
     assert!(delay < 0.004, "{delay}");
 }
 
-/// Every mark is in the count of an ACK that arrives (RFC 9768, section 3.2.2), also if the receiver
-/// delays ACKs. Data are ECT(1).
+/// Every mark is in the count of an ACK that arrives (RFC 9768, section 3.2.2), although the
+/// receiver delays ACKs. Data are ECT(1).
 #[test]
 fn the_acks_count_every_mark() {
     let mut network = shared(&["prague"], 20);
