@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::sample::Sample;
-use lasthop_core::segment::{Flags, FlowId, Handle, Segment};
+use lasthop_core::segment::{Flags, FlowId, Handle, NodeId, Segment};
 use lasthop_core::units::{QueueLimit, Rate, Time};
 
 /// Reason of a drop: the queue is full.
@@ -24,6 +24,8 @@ pub struct Frame {
     pub flow: FlowId,
     /// Flags of the segment.
     pub flags: Flags,
+    /// Destination; 0 if the host has no nodes.
+    pub to: NodeId,
     /// Arrival time.
     pub at: Time,
 }
@@ -37,6 +39,7 @@ impl Frame {
             bytes: segment.size + overhead,
             flow: segment.flow,
             flags: segment.flags,
+            to: segment.to,
             at: now,
         }
     }

@@ -17,6 +17,7 @@
 #[macro_use]
 mod disciplines;
 mod average;
+mod cobalt;
 mod discipline;
 mod drop_tail;
 mod fifo;
@@ -48,6 +49,7 @@ disciplines! {
     drop_head,
     pie,
     dualpi2,
+    cake,
 }
 
 /// A queue: its limit and its discipline.

@@ -29,9 +29,15 @@ impl<Q: QueueDiscipline> Bench<Q> {
     pub fn offer_frame(&mut self, ms: u64, handle: u32, flags: Flags, bytes: u32, flow: FlowId) {
         self.queue.enqueue(
             at(ms),
-            Frame { handle, bytes, flow, flags, at: at(ms) },
+            Frame { handle, bytes, flow, flags, to: 0, at: at(ms) },
             &mut self.outcomes,
         );
+    }
+
+    /// A frame of 1000 bytes of this flow to this host.
+    pub fn offer_to(&mut self, ms: u64, handle: u32, flow: FlowId, to: u16) {
+        let frame = Frame { handle, bytes: 1000, flow, to, at: at(ms), ..Frame::default() };
+        self.queue.enqueue(at(ms), frame, &mut self.outcomes);
     }
 
     pub fn offer_sized(&mut self, ms: u64, handle: u32, flags: Flags, bytes: u32) {
@@ -50,7 +56,7 @@ impl<Q: QueueDiscipline> Bench<Q> {
     pub fn pass(&mut self, ms: u64, handle: u32, flags: Flags) -> bool {
         self.queue.pass(
             at(ms),
-            Frame { handle, bytes: 1000, flow: 0, flags, at: at(ms) },
+            Frame { handle, bytes: 1000, flow: 0, flags, to: 0, at: at(ms) },
             &mut self.outcomes,
         )
     }

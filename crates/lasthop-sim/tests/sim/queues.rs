@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::support::*;
 use lasthop::agent::{Agent, Context, Verdict};
+use lasthop::queue::cake::Cake;
 use lasthop::queue::codel::Codel;
 use lasthop::queue::cw_marking::CwMarking;
 use lasthop::queue::drop_head::DropHead;
@@ -67,6 +68,15 @@ fn pie_limits_the_delay_of_a_long_buffer() {
     let delay = pie.links[DOWN].queue_delay_s.p50.unwrap();
     assert!(delay < 0.045, "{delay}");
     assert!(pie.links[DOWN].utilisation.unwrap() > 0.8, "{:?}", pie.links[DOWN]);
+}
+
+/// The same with CAKE. A frame takes 8.4 ms, so that the target is 12.6 ms.
+#[test]
+fn cake_limits_the_delay_of_a_long_buffer() {
+    let cake = watch(&bulk(managed(200, Discipline::Cake(Cake::default())), false, 60), 1).result;
+    let delay = cake.links[DOWN].queue_delay_s.p50.unwrap();
+    assert!(delay < 0.05, "{delay}");
+    assert!(cake.links[DOWN].utilisation.unwrap() > 0.85, "{:?}", cake.links[DOWN]);
 }
 
 /// With ECN nothing is lost or retransmitted, but cwnd is reduced all the same.

@@ -70,7 +70,7 @@ impl Bench {
 
     /// A frame of `size` bytes, headers of the MAC not counted.
     fn offer(&mut self, at: Time, station: usize, size: u32) {
-        let frame = Frame { handle: 0, bytes: size + 34, flow: 0, flags: Flags::NONE, at };
+        let frame = Frame { handle: 0, bytes: size + 34, flow: 0, flags: Flags::NONE, to: 0, at };
         self.cell.offer(at, station, frame, &self.freight, &mut self.outcomes);
     }
 

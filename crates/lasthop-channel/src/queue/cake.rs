@@ -1,0 +1,550 @@
+//! CAKE: one queue per flow without collisions, fair to hosts and to the flows of each, and COBALT
+//! in each queue.
+//!
+//! Source: Høiland-Jørgensen, Täht and Morton, "Piece of CAKE: a comprehensive queue management
+//! solution for home gateways", LANMAN 2018; Linux (`sch_cake.c`), whose constants these are.
+//!
+//! Flows are hashed into 1024 queues in sets of 8 (`cake_hash`): a flow whose queue another one
+//! uses takes any free one of the set. DRR++ serves flows that have just become active once before
+//! the others. A flow's quantum is divided by the number of its host's busy flows, so that hosts
+//! get equal shares (`cake_dequeue`, "dual-dsthost"); a host is a destination, because a frame does
+//! not have its source. The paper's triple isolation takes the larger number of both.
+//!
+//! COBALT is CoDel whose drop rate falls as it rose, by 1 in each interval, instead of ending at
+//! once, and BLUE, which drops at random with a probability that rises by 1/256 when the queue is
+//! full and falls by 1/4096 when it is empty. CoDel marks ECN-capable frames, BLUE drops them. The
+//! target is at least 1.5 full frames at the link's rate, and frames that waited for less than four
+//! are not dropped. The last frame of a queue is never dropped.
+//!
+//! Without the shaper, whose place the link's rate takes, without DiffServ tins and overheads, and
+//! without the ACK filter. The kernel rounds divided quanta at random; here, they have fractions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cobalt::{Cobalt, Law};
+use super::discipline::{
+    Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued,
+};
+use super::drop_reason;
+use super::fifo::{Fifo, excess};
+use crate::sample::Sample;
+use lasthop_core::random::Stream;
+use lasthop_core::ring::Ring;
+use lasthop_core::segment::{Flags, NodeId};
+use lasthop_core::units::{Duration, QueueLimit, Time};
+
+/// CAKE: a queue for each flow, with COBALT, fair to hosts and to the flows of each. Default limit:
+/// 10240 packets, as in Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cake {
+    /// Round-trip time of the flows, COBALT's interval. Default: 100 ms (tc-cake(8), "internet").
+    pub rtt: Duration,
+    /// COBALT's target, at least; default: 5 ms.
+    pub target: Duration,
+    /// Mark ECN-capable frames instead of dropping them, except at random. Default: true, as in
+    /// Linux.
+    pub ecn: bool,
+    /// What the link is shared between. Default: hosts, as far as `triple-isolate` of Linux.
+    pub isolation: Isolation,
+}
+
+/// What the link is shared between equally.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Destinations, and the flows of each ("dual-dsthost").
+    #[default]
+    Hosts,
+    /// Flows.
+    Flows,
+}
+
+impl Default for Cake {
+    fn default() -> Self {
+        Cake {
+            rtt: Duration::millis(100),
+            target: Duration::millis(5),
+            ecn: true,
+            isolation: Isolation::Hosts,
+        }
+    }
+}
+
+impl QueueSettings for Cake {
+    type Queue = CakeQueue;
+    const IS_RANDOM: bool = true;
+
+    fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CakeQueue {
+        CakeQueue::new(self, limit, link)
+    }
+
+    fn default_limit() -> Option<QueueLimit> {
+        Some(QueueLimit::Packets(10_240))
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.target == Duration::ZERO {
+            return Err(("target", "must be above 0 s".into()));
+        }
+        if self.rtt <= self.target {
+            let text = format!("must be above target = {}, found {}", self.target, self.rtt);
+            return Err(("rtt", text));
+        }
+        Ok(())
+    }
+
+    fn may_drop(&self, reason: &str, frame: &Queued) -> bool {
+        frame.is_first_of_flow
+            && match reason {
+                drop_reason::FATTEST => frame.exceeds_limit,
+                drop_reason::BLUE => true,
+                drop_reason::COBALT => !frame.is_marked_instead(self.ecn),
+                _ => false,
+            }
+    }
+
+    fn may_mark(&self, reason: &str, _frame: &Queued) -> bool {
+        self.ecn && reason == drop_reason::COBALT
+    }
+
+    fn may_send(&self, frame: &Queued) -> bool {
+        frame.is_first_of_flow
+    }
+
+    fn sample(s: &mut Sample<'_>) -> Self {
+        let target = s.whole(1, 50);
+        Cake {
+            target: Duration::millis(target),
+            rtt: Duration::millis(target + s.whole(1, 200)),
+            ecn: s.flag(),
+            isolation: if s.flag() { Isolation::Hosts } else { Isolation::Flows },
+        }
+    }
+}
+
+/// Reasons for drops and marks.
+pub mod reasons {
+    /// CoDel's part of COBALT.
+    pub const COBALT: &str = "cobalt";
+    /// BLUE's part of COBALT.
+    pub const BLUE: &str = "blue";
+}
+
+/// Queues (`CAKE_QUEUES`), and those of a set (`CAKE_SET_WAYS`).
+const QUEUES: usize = 1024;
+const WAYS: usize = 8;
+/// Where a flow is in the rotation (`CAKE_SET_NONE` and so on).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Nowhere,
+    /// Has just become active.
+    Sparse,
+    /// In the rotation of busy flows, but empty at its first turn there.
+    SparseWait,
+    Bulk,
+    /// Empty, with a state of COBALT that has not come to rest.
+    Decaying,
+}
+
+/// The lists of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    /// Flows that have not used their first quantum.
+    New,
+    /// Flows that have used it.
+    Old,
+    /// Empty flows.
+    Decaying,
+}
+
+/// A queue, of one flow or, in a full set, of several.
+#[derive(Clone, Debug)]
+struct FlowQueue {
+    fifo: Fifo,
+    /// Hash of the flow that has or had the queue.
+    tag: u64,
+    host: NodeId,
+    place: Place,
+    /// Bytes that it may still send in this round.
+    credit: f64,
+    cobalt: Cobalt,
+}
+
+/// The queues of CAKE.
+#[derive(Clone, Debug)]
+pub struct CakeQueue {
+    limit: Option<QueueLimit>,
+    law: Law,
+    quantum: f64,
+    isolation: Isolation,
+    hash: Stream,
+    draws: Stream,
+    judged: u64,
+    load: Load,
+    flows: Vec<FlowQueue>,
+    /// Busy flows of each host.
+    busy: Vec<u32>,
+    new: Ring<u32>,
+    old: Ring<u32>,
+    decaying: Ring<u32>,
+}
+
+impl CakeQueue {
+    /// A discipline with empty queues.
+    fn new(settings: &Cake, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CakeQueue {
+        let empty = FlowQueue {
+            fifo: Fifo::new(None),
+            tag: u64::MAX,
+            host: 0,
+            place: Place::Nowhere,
+            credit: 0.0,
+            cobalt: Cobalt::default(),
+        };
+        let quantum = match link.rate.0 / 8 >> 12 {
+            0 if link.rate.0 == 0 => 1514,
+            bytes => bytes.clamp(300, 1514),
+        };
+        CakeQueue {
+            limit,
+            law: Law::new([settings.target, settings.rtt], settings.ecn, link),
+            quantum: quantum as f64,
+            isolation: settings.isolation,
+            hash: Stream::new(0, "cake"),
+            draws: Stream::new(link.seed, &format!("cake {}", link.name)),
+            judged: 0,
+            load: Load::default(),
+            flows: vec![empty; QUEUES],
+            busy: Vec::new(),
+            new: Ring::default(),
+            old: Ring::default(),
+            decaying: Ring::default(),
+        }
+    }
+
+    /// Index of the queue for a frame's flow (`cake_hash`).
+    fn queue_of(&self, frame: &Frame) -> (usize, u64) {
+        let key = u64::from(frame.flow) | u64::from(frame.flags.has(Flags::DATAGRAM)) << 32;
+        let tag = self.hash.bits(key);
+        let direct = (tag % QUEUES as u64) as usize;
+        let (set, first) = (direct / WAYS * WAYS, direct % WAYS);
+        let ways = || (0..WAYS).map(move |i| set + (first + i) % WAYS);
+        let reserved = ways().find(|&q| self.flows[q].tag == tag);
+        let free = || ways().find(|&q| self.flows[q].place == Place::Nowhere);
+        (reserved.or_else(free).unwrap_or(direct), tag)
+    }
+
+    /// Number of the host's flows that the flow's quantum is divided by.
+    fn sharers(&self, host: NodeId) -> f64 {
+        match self.isolation {
+            Isolation::Hosts => {
+                f64::from(self.busy.get(usize::from(host)).copied().unwrap_or(0).max(1))
+            }
+            Isolation::Flows => 1.0,
+        }
+    }
+
+    /// The flow moves to another place; its host has one busy flow more or less.
+    fn set_place(&mut self, q: usize, place: Place) {
+        let (before, host) = (self.flows[q].place, usize::from(self.flows[q].host));
+        if self.busy.len() <= host {
+            self.busy.resize(host + 1, 0);
+        }
+        self.busy[host] -= u32::from(before == Place::Bulk);
+        self.busy[host] += u32::from(place == Place::Bulk);
+        self.flows[q].place = place;
+    }
+
+    fn pop(&mut self, q: usize) -> Option<Frame> {
+        let frame = self.flows[q].fifo.pop()?;
+        self.load.packets -= 1;
+        self.load.bytes -= u64::from(frame.bytes);
+        Some(frame)
+    }
+
+    /// The longest queue loses its first frame (`cake_drop`).
+    fn drop_from_fattest(&mut self, now: Time, outcomes: &mut Vec<Outcome>) {
+        let bytes = |q: &u32| self.flows[*q as usize].fifo.load().bytes;
+        let listed = [&self.new, &self.old].into_iter().flat_map(Ring::iter).copied();
+        let Some(q) = listed.max_by_key(|q| (bytes(q), std::cmp::Reverse(*q))) else { return };
+        let (q, law) = (q as usize, self.law);
+        self.flows[q].cobalt.on_full(&law, now);
+        if let Some(frame) = self.pop(q) {
+            frame.drop(drop_reason::FATTEST, outcomes);
+        }
+    }
+
+    fn list(&mut self, list: List) -> &mut Ring<u32> {
+        match list {
+            List::New => &mut self.new,
+            List::Old => &mut self.old,
+            List::Decaying => &mut self.decaying,
+        }
+    }
+
+    /// The flow whose turn it is, and its list; in the first turn of a dequeuing one whose state
+    /// decays (`cake_dequeue`).
+    fn in_turn(&self, first: bool) -> Option<(List, usize)> {
+        let of = |list, ring: &Ring<u32>| ring.front().map(|&q| (list, q as usize));
+        let decaying = || of(List::Decaying, &self.decaying);
+        let first = if first { decaying() } else { None };
+        let busy = || of(List::New, &self.new).or_else(|| of(List::Old, &self.old));
+        first.or_else(busy).or_else(decaying)
+    }
+
+    /// Takes an empty flow off the list that it is in.
+    fn unlist(&mut self, q: usize) {
+        for list in [List::Decaying, List::Old] {
+            let ring = self.list(list);
+            if let Some(i) = (0..ring.len()).find(|&i| ring.get(i) == Some(&(q as u32))) {
+                ring.remove(i);
+                return;
+            }
+        }
+    }
+
+    /// A flow without credit gets its quantum and waits for its next turn among the busy ones.
+    fn renew(&mut self, q: usize) {
+        if self.flows[q].place == Place::Sparse {
+            let is_empty = self.flows[q].fifo.load().packets == 0;
+            self.set_place(q, if is_empty { Place::SparseWait } else { Place::Bulk });
+        }
+        let sharers = self.sharers(self.flows[q].host);
+        self.flows[q].credit += self.quantum / sharers;
+        self.old.push(q as u32);
+    }
+
+    /// A flow whose turn it was is empty.
+    fn rest(&mut self, q: usize, now: Time) {
+        let law = self.law;
+        self.flows[q].cobalt.on_empty(&law, now);
+        if self.flows[q].cobalt.is_at_rest(now) {
+            self.set_place(q, Place::Nowhere);
+        } else {
+            self.set_place(q, Place::Decaying);
+            self.decaying.push(q as u32);
+        }
+    }
+
+    /// The flow's next frame that is not dropped; `None` if it was empty.
+    fn serve(&mut self, q: usize, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        let law = self.law;
+        loop {
+            let mut frame = self.pop(q)?;
+            let flow = &mut self.flows[q];
+            let draw = self.draws.uniform(self.judged);
+            self.judged += 1;
+            let is_last = flow.fifo.load().packets == 0;
+            match flow.cobalt.judge(&law, now, &mut frame, draw, outcomes) {
+                Some(reason) if !is_last => frame.drop(reason, outcomes),
+                _ => {
+                    flow.credit -= f64::from(frame.bytes);
+                    return Some(frame);
+                }
+            }
+        }
+    }
+}
+
+impl QueueDiscipline for CakeQueue {
+    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
+        let (q, tag) = self.queue_of(&frame);
+        if self.flows[q].tag != tag || self.flows[q].host != frame.to {
+            // The busy flows of both hosts are counted by the flow that has the queue now.
+            let place = self.flows[q].place;
+            self.set_place(q, Place::Nowhere);
+            (self.flows[q].tag, self.flows[q].host) = (tag, frame.to);
+            self.set_place(q, place);
+        }
+        self.load = self.load.plus(Load { packets: 1, bytes: frame.bytes.into() });
+        self.flows[q].fifo.push(frame);
+        match self.flows[q].place {
+            place @ (Place::Nowhere | Place::Decaying) => {
+                if place == Place::Decaying {
+                    self.unlist(q);
+                }
+                self.flows[q].credit = self.quantum / self.sharers(frame.to);
+                self.set_place(q, Place::Sparse);
+                self.new.push(q as u32);
+            }
+            Place::SparseWait => self.set_place(q, Place::Bulk),
+            Place::Sparse | Place::Bulk => {}
+        }
+        while excess(self.load, self.limit).is_some() && self.load.packets > 0 {
+            self.drop_from_fattest(now, outcomes);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        let mut first = true;
+        while self.load.packets > 0 {
+            let (list, q) = self.in_turn(std::mem::take(&mut first))?;
+            if self.flows[q].credit <= 0.0 {
+                self.list(list).pop();
+                self.renew(q);
+            } else if let Some(frame) = self.serve(q, now, outcomes) {
+                return Some(frame);
+            } else {
+                self.list(list).pop();
+                self.rest(q, now);
+            }
+        }
+        None
+    }
+
+    fn pass(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
+        self.enqueue(now, frame, outcomes);
+        self.dequeue(now, outcomes).is_some()
+    }
+
+    fn load(&self) -> Load {
+        self.load
+    }
+
+    fn has_room(&self, bytes: u32) -> bool {
+        excess(self.load.plus(Load { packets: 1, bytes: bytes.into() }), self.limit).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, ECT, FACTS, PLAIN};
+    use super::*;
+    use lasthop_core::units::Rate;
+
+    /// A link of 12 Mbit/s, where a frame of 1000 bytes takes 0.67 ms.
+    const FAST: LinkFacts<'static> = LinkFacts { rate: Rate(12_000_000), ..FACTS };
+
+    fn bench(settings: Cake) -> Bench<CakeQueue> {
+        Bench::new(settings.build(None, &FAST))
+    }
+
+    #[test]
+    fn the_quantum_follows_the_rate() {
+        let quantum = |rate| {
+            let facts = LinkFacts { rate: Rate(rate), ..FACTS };
+            Cake::default().build(None, &facts).quantum
+        };
+        let quanta = [0, 800_000, 12_000_000, 1_000_000_000].map(quantum);
+        assert_eq!(quanta, [1514.0, 300.0, 366.0, 1514.0]);
+    }
+
+    /// One frame leaves in each millisecond, so that the frame at 6 ms is the first that waited
+    /// longer than the target. The first drop is an interval later, the others 100 / 2^0.5 ms and
+    /// 100 / 3^0.5 ms apart: at 106, 176.7, 234.4, 284.4 ms.
+    #[test]
+    fn cobalt_drops_as_codel_does() {
+        for (flags, ecn) in [(PLAIN, true), (ECT, true), (ECT, false)] {
+            let mut b = bench(Cake { ecn, ..Cake::default() });
+            b.offer_all(0, 2000, flags);
+            let mut times = Vec::new();
+            for ms in 0..300 {
+                let before = b.outcomes.len();
+                b.take(ms);
+                times.extend(std::iter::repeat_n(ms, b.outcomes.len() - before));
+            }
+            assert_eq!(times, [106, 177, 235, 285]);
+            assert_eq!(b.marked().len(), if ecn && flags == ECT { 4 } else { 0 });
+            assert!(b.dropped().iter().all(|d| d.1 == drop_reason::COBALT));
+        }
+    }
+
+    #[test]
+    fn blue_answers_a_full_queue() {
+        let mut b = Bench::new(Cake::default().build(Some(QueueLimit::Packets(20)), &FAST));
+        (0..1000).for_each(|ms| b.offer(ms, ms as u32, ECT));
+        let dropped = b.dropped();
+        assert!(dropped.len() == 980 && dropped.iter().all(|d| d.1 == drop_reason::FATTEST));
+        assert!(b.queue.flows.iter().any(|f| f.cobalt.probability() > 0.5));
+        b.take_all(1000);
+        assert!(b.dropped()[980..].iter().any(|d| d.1 == drop_reason::BLUE));
+    }
+
+    /// How many of 600 frames go to each of these hosts, each with a number of busy flows.
+    fn shares(isolation: Isolation, flows: &[u32]) -> Vec<usize> {
+        let mut b = bench(Cake { isolation, rtt: Duration::secs(60), ..Cake::default() });
+        let mut handle = 0;
+        let mut flow = 0;
+        let mut hosts = Vec::new();
+        for (host, &n) in flows.iter().enumerate() {
+            for _ in 0..n {
+                for _ in 0..800 {
+                    b.offer_to(0, handle, flow, host as u16);
+                    handle += 1;
+                    hosts.push(host);
+                }
+                flow += 1;
+            }
+        }
+        let mut sent = vec![0; flows.len()];
+        (0..600).filter_map(|_| b.take(1)).for_each(|handle| sent[hosts[handle as usize]] += 1);
+        sent
+    }
+
+    #[test]
+    fn hosts_have_equal_shares() {
+        let sent = shares(Isolation::Hosts, &[1, 4]);
+        assert!(sent[0].abs_diff(sent[1]) < 20, "{sent:?}");
+        let sent = shares(Isolation::Flows, &[1, 4]);
+        assert!(sent[0].abs_diff(120) < 10, "{sent:?}");
+        let sent = shares(Isolation::Hosts, &[1, 2, 8]);
+        assert!(sent.iter().all(|n| n.abs_diff(200) < 20), "{sent:?}");
+    }
+
+    /// With one way instead of 8, 11 of 150 flows would share a queue in the mean (150^2 / 2048).
+    #[test]
+    fn flows_do_not_share_queues() {
+        let mut b = bench(Cake::default());
+        (0..150).for_each(|flow| b.offer_to(0, flow, flow, 0));
+        let used = b.queue.flows.iter().filter(|f| f.fifo.load().packets > 0).count();
+        assert_eq!(used, 150);
+        // Few flows get their queue again after it was free.
+        b.take_all(0);
+        (0..150).for_each(|flow| b.offer_to(1, flow, flow, 0));
+        assert_eq!(b.take_all(1).len(), 150);
+    }
+
+    #[test]
+    fn a_sparse_flow_goes_first() {
+        let mut b = bench(Cake::default());
+        (0..50).for_each(|i| b.offer_to(0, i, 0, 0));
+        b.take(0);
+        b.take(1);
+        b.offer_to(1, 100, 1, 0);
+        assert_eq!(b.take(2), Some(100));
+        assert_eq!(b.take(3), Some(2));
+    }
+
+    #[test]
+    fn counts_of_busy_flows_balance() {
+        let mut b = bench(Cake::default());
+        for round in 0..200_u64 {
+            for i in 0..40 {
+                b.offer_to(round * 50, i, i % 7, (i % 3) as u16);
+            }
+            let left = if round % 3 == 0 { 0 } else { 10 };
+            while b.queue.load().packets > left {
+                b.take(round * 50 + 1);
+            }
+        }
+        b.take_all(20_000);
+        assert_eq!(b.take(20_000), None);
+        for i in 0..1500 {
+            assert!(b.pass(20_001 + 10 * i, 1, PLAIN));
+        }
+        assert!(b.queue.busy.iter().sum::<u32>() <= 1, "{:?}", b.queue.busy);
+        let listed = b.queue.new.len() + b.queue.old.len() + b.queue.decaying.len();
+        let placed = b.queue.flows.iter().filter(|f| f.place != Place::Nowhere).count();
+        assert_eq!(listed, placed);
+    }
+
+    #[test]
+    fn invalid_settings_are_rejected() {
+        let key = |cake: Cake| cake.check().map_err(|e| e.0);
+        assert_eq!(key(Cake::default()), Ok(()));
+        assert_eq!(key(Cake { target: Duration::ZERO, ..Cake::default() }), Err("target"));
+        assert_eq!(key(Cake { rtt: Duration::millis(5), ..Cake::default() }), Err("rtt"));
+    }
+}
