@@ -171,6 +171,35 @@ fn handshake_and_data_have_tcp_sequence_numbers() {
     }
 }
 
+/// RFC 9768, section 3.2.1: AE is the lowest reserved bit of RFC 9293, which was NS; with CWR and
+/// ECE it is the count.
+#[test]
+fn the_count_of_accurate_ecn_is_in_the_header() {
+    for (flags, bits) in [
+        (Flags::AE, 0x110),
+        (Flags::AE.with(Flags::ECE), 0x150),
+        (Flags::AE.with(Flags::CWR).with(Flags::ECE), 0x1d0),
+    ] {
+        let ack = segment(false, 0, 0, 1000, Flags::ACK.with(flags));
+        let packet = render(&ack, &endpoints(0));
+        let tcp = parse(&packet).unwrap();
+        assert_eq!((tcp.flag_bits, tcp.flags()), (bits, ack.flags));
+    }
+}
+
+/// RFC 9331, section 4.1: ECT(1) identifies L4S.
+#[test]
+fn the_code_point_of_a_packet_is_its_capability() {
+    let mut packet = render(&segment(true, 0, 1000, 0, Flags::ACK), &endpoints(0));
+    let l4s = Flags::ECT.with(Flags::ECT1);
+    for (field, flags) in [(0, Flags::NONE), (1, l4s), (2, Flags::ECT), (3, Flags::ECT)] {
+        packet[1] = field;
+        let tcp = parse(&packet).unwrap();
+        assert_eq!(tcp.capability(), flags);
+        assert_eq!(tcp.flags().has(Flags::CE), field == 3);
+    }
+}
+
 #[test]
 fn windows_below_64_kib_are_exact() {
     assert_eq!([0, 65_535, 65_536, 1 << 20, u64::MAX].map(window_scale_for), [0, 0, 1, 5, 14]);

@@ -230,9 +230,9 @@ impl CakeQueue {
         let tag = self.hash.bits(key);
         let direct = (tag % QUEUES as u64) as usize;
         let (set, first) = (direct / WAYS * WAYS, direct % WAYS);
-        let ways = || (0..WAYS).map(move |i| set + (first + i) % WAYS);
-        let reserved = ways().find(|&q| self.flows[q].tag == tag);
-        let free = || ways().find(|&q| self.flows[q].place == Place::Nowhere);
+        let members = || (0..WAYS).map(move |i| set + (first + i) % WAYS);
+        let reserved = members().find(|&q| self.flows[q].tag == tag);
+        let free = || members().find(|&q| self.flows[q].place == Place::Nowhere);
         (reserved.or_else(free).unwrap_or(direct), tag)
     }
 
