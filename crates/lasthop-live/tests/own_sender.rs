@@ -115,7 +115,7 @@ fn run(network: &Network, seed: u64) -> (OwnSender, Mobile) {
 }
 
 /// The schemes that change the ends and that a live link can have.
-const SCHEMES: [&str; 30] = [
+const SCHEMES: [&str; 31] = [
     "tahoe",
     "reno",
     "newreno",

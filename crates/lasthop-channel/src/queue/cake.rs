@@ -203,7 +203,7 @@ impl CakeQueue {
             credit: 0.0,
             cobalt: Cobalt::default(),
         };
-        let quantum = match link.rate.0 / 8 >> 12 {
+        let quantum = match (link.rate.0 / 8) >> 12 {
             0 if link.rate.0 == 0 => 1514,
             bytes => bytes.clamp(300, 1514),
         };
