@@ -507,6 +507,7 @@ mod tests {
             let ack = Step::Ack { after_us: 1, segments: 2, rtt_us: Some(1000) };
             let duplicates = std::iter::repeat_n(Step::Duplicate { after_us: 1 }, 9);
             let steps: Vec<Step> = std::iter::once(ack.clone())
+                .chain(duplicates.clone())
                 .chain(report)
                 .chain([ack.clone()])
                 .chain(duplicates)
