@@ -346,10 +346,9 @@ impl CakeQueue {
             }
         }
     }
-}
 
-impl QueueDiscipline for CakeQueue {
-    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
+    /// Appends the frame to its flow's queue, regardless of the limit.
+    fn add(&mut self, frame: Frame) {
         let (q, tag) = self.queue_of(&frame);
         if self.flows[q].tag != tag || self.flows[q].host != frame.to {
             // The busy flows of both hosts are counted by the flow that has the queue now.
@@ -372,6 +371,12 @@ impl QueueDiscipline for CakeQueue {
             Place::SparseWait => self.set_place(q, Place::Bulk),
             Place::Sparse | Place::Bulk => {}
         }
+    }
+}
+
+impl QueueDiscipline for CakeQueue {
+    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
+        self.add(frame);
         while excess(self.load, self.limit).is_some() && self.load.packets > 0 {
             self.drop_from_fattest(now, outcomes);
         }
@@ -395,7 +400,7 @@ impl QueueDiscipline for CakeQueue {
     }
 
     fn pass(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
-        self.enqueue(now, frame, outcomes);
+        self.add(frame);
         self.dequeue(now, outcomes).is_some()
     }
 
@@ -515,6 +520,16 @@ mod tests {
         b.offer_to(1, 100, 1, 0);
         assert_eq!(b.take(2), Some(100));
         assert_eq!(b.take(3), Some(2));
+    }
+
+    /// A frame that finds the link idle is sent, however small the limit is.
+    #[test]
+    fn an_idle_link_sends_what_exceeds_the_limit() {
+        let mut b = Bench::new(Cake::default().build(Some(QueueLimit::Bytes(1)), &FAST));
+        assert!((0..100).all(|i| b.pass(10 * i, 0, PLAIN)));
+        assert!(b.outcomes.is_empty());
+        b.offer(2000, 1, PLAIN);
+        assert_eq!(b.dropped(), [(1, drop_reason::FATTEST)]);
     }
 
     #[test]
