@@ -201,8 +201,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
             .prop_map(str::to_string),
         2 => prop_oneof![
             Just("prague"),
-            Just("prague:rtt_transition=0"),
-            Just("prague:classic_fallback=true"),
+            Just("prague:rtt_transition=0:classic_fallback=true"),
             Just("copa"),
             Just("copa:competes=false:delta=0.1")
         ]
