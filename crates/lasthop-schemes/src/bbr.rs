@@ -143,8 +143,10 @@ pub struct BbrWindow {
     excess_rounds: u64,
     delivered: u64,
     in_flight: u64,
-    /// Bytes lost since the last ACK, and in total.
+    /// Bytes that this ACK has found lost, and when; those that a timer finds are of no ACK (Linux
+    /// `rs->losses`). Bytes lost in total.
     newly_lost: u64,
+    lost_at: Time,
     lost: u64,
     /// Cached targets of cwnd and of the volume in flight, with the values from which they were
     /// computed; these seldom change between ACKs.
@@ -190,6 +192,7 @@ impl BbrWindow {
             delivered: 0,
             in_flight: 0,
             newly_lost: 0,
+            lost_at: Time::ZERO,
             lost: 0,
             window_target: (None, 0.0),
             cycle_target: (None, 0.0),
@@ -471,6 +474,9 @@ impl WindowRule for BbrWindow {
     fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if self.lost_at != ack.now {
+            self.newly_lost = 0;
+        }
         let before = (ack.flight + ack.delivered + self.newly_lost) as f64;
         self.take(ack.rate.as_ref(), ack);
         self.update_bandwidth(ack);
@@ -487,7 +493,8 @@ impl WindowRule for BbrWindow {
     }
 
     fn on_lost(&mut self, _window: &mut Window, lost: &Lost) {
-        self.newly_lost += lost.bytes;
+        let same = std::mem::replace(&mut self.lost_at, lost.now) == lost.now;
+        self.newly_lost = lost.bytes + if same { self.newly_lost } else { 0 };
         self.lost += lost.bytes;
         self.in_flight = self.in_flight.saturating_sub(lost.bytes);
     }

@@ -32,7 +32,8 @@ pub struct RateSample {
     pub rtt: Option<Duration>,
     /// Bytes found lost between then and now.
     pub lost: u64,
-    /// Bytes found lost by this ACK.
+    /// Bytes that this ACK found lost; those that a timer found lost before it do not count (Linux
+    /// `tcp_ack`: `lost`).
     pub newly_lost: u64,
 }
 
@@ -84,8 +85,8 @@ pub struct RateSampler {
     /// When the segment delivered last had been sent; after an idle time, when sending began again.
     first_sent: Time,
     lost: u64,
-    /// `lost` at the last sample.
-    lost_before: u64,
+    /// When something was last found lost, and how many bytes by that event.
+    last_loss: (Time, u64),
     /// What is sent is limited by the application until so much has been delivered.
     app_limited: Option<u64>,
     min_rtt: Duration,
@@ -109,7 +110,7 @@ impl RateSampler {
             delivered_at: Time::ZERO,
             first_sent: Time::ZERO,
             lost: 0,
-            lost_before: 0,
+            last_loss: (Time::ZERO, 0),
             app_limited: None,
             min_rtt: rtt.unwrap_or(Duration::MAX),
             newest: None,
@@ -220,6 +221,8 @@ impl RateSampler {
         self.outstanding -= bytes;
         self.gone += bytes;
         self.lost += bytes;
+        let by_same = if self.last_loss.0 == now { self.last_loss.1 } else { 0 };
+        self.last_loss = (now, by_same + bytes);
         Some(Lost {
             now,
             seq: s.start,
@@ -275,7 +278,8 @@ impl RateSampler {
         if self.app_limited.is_some_and(|until| self.delivered > until) {
             self.app_limited = None;
         }
-        let newly_lost = self.lost - std::mem::replace(&mut self.lost_before, self.lost);
+        let (at, bytes_lost) = std::mem::take(&mut self.last_loss);
+        let newly_lost = if at == now { bytes_lost } else { 0 };
         let s = self.newest.take()?;
         self.first_sent = s.sent;
         let rtt = (!s.again).then(|| now - s.sent);
@@ -430,7 +434,24 @@ mod tests {
             (s.delivered, s.interval, s.total_delivered),
             (1000, Duration::millis(101), 3000)
         );
-        assert_eq!((s.rtt, s.lost, s.newly_lost), (None, 0, 1000));
+        assert_eq!((s.rtt, s.lost, s.newly_lost), (None, 0, 0), "an earlier event found it lost");
+    }
+
+    /// What the ACK finds lost is of the ACK; what a timer found before it is not (`tcp_ack`).
+    #[test]
+    fn losses_that_a_timer_found_are_of_no_ack() {
+        let mut r = RateSampler::new(None);
+        for n in 0..6 {
+            r.on_sent(ms(n), &segment(n, 1), n == 0);
+        }
+        ack(&mut r, 100, 1);
+        r.on_delivered(2, 3000);
+        r.on_lost(ms(102), 1000);
+        r.on_lost(ms(102), 2000);
+        assert_eq!(r.finish(ms(102), 1000).map(|s| s.newly_lost), Some(2000));
+        r.on_lost(ms(103), 4000);
+        r.on_delivered(4, 5000);
+        assert_eq!(r.finish(ms(105), 1000).map(|s| (s.newly_lost, s.lost)), Some((0, 3000)));
     }
 
     /// The ACK that tells of a loss delivers two segments: they count before the loss does.

@@ -131,13 +131,18 @@ impl Bounds {
         }
     }
 
+    /// Linux counts whole segments, rounded down.
+    fn whole(&self, bytes: f64) -> f64 {
+        if self.rules == Rules::Linux { self.mss * libm::floor(bytes / self.mss) } else { bytes }
+    }
+
     /// End of a round: if a segment was lost in it, the short-term bounds are reduced towards what
     /// is delivered.
     pub fn adapt_lower_bounds(&mut self, max_bw: f64, cwnd: f64) {
         let or = |bound: f64, other: f64| if bound.is_finite() { bound } else { other };
         let beta = self.limits.beta;
         self.bw_lo = self.bw_latest.max(beta * or(self.bw_lo, max_bw));
-        self.inflight_lo = (self.inflight_latest as f64).max(beta * or(self.inflight_lo, cwnd));
+        self.inflight_lo = (self.inflight_latest as f64).max(self.whole(beta * or(self.inflight_lo, cwnd)));
     }
 
     /// Removes the short-term bounds.
@@ -205,7 +210,7 @@ impl Bounds {
 
     /// A probe had too much in flight: `tx_in_flight`. The bound is at least beta times the target.
     pub fn cut(&mut self, tx_in_flight: f64, target: f64) {
-        self.inflight_hi = tx_in_flight.max(self.limits.beta * target);
+        self.inflight_hi = tx_in_flight.max(self.whole(self.limits.beta * target));
     }
 
     /// The long-term bound less the headroom for other flows.
@@ -213,7 +218,8 @@ impl Bounds {
         if !self.inflight_hi.is_finite() {
             return f64::INFINITY;
         }
-        (self.inflight_hi - mss.max(self.limits.headroom * self.inflight_hi)).max(least)
+        let headroom = mss.max(self.whole(self.limits.headroom * self.inflight_hi));
+        (self.inflight_hi - headroom).max(least)
     }
 
     /// Starts probing upwards.

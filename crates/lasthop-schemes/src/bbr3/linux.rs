@@ -28,9 +28,14 @@ pub(super) fn whole(bbr: &Bbr3Window, bytes: f64) -> f64 {
     if bbr.is_linux() { bbr.mss * libm::ceil(bytes / bbr.mss) } else { bytes }
 }
 
+/// What is delivered in an interval, in whole segments.
+fn floor(bbr: &Bbr3Window, bytes: f64) -> f64 {
+    bbr.mss * libm::floor(bytes / bbr.mss)
+}
+
 /// ACK aggregation beyond the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
 pub(super) fn excess(bbr: &Bbr3Window) -> f64 {
-    smaller(bbr.linux.extra_acked.get(), bbr.bw * MAX_AGGREGATION.as_secs())
+    smaller(bbr.linux.extra_acked.get(), floor(bbr, bbr.bw * MAX_AGGREGATION.as_secs()))
 }
 
 /// An ACK with losses marks its round, also if one of the losses has ended a probe and thereby
@@ -63,7 +68,7 @@ pub(super) fn note_departure(bbr: &mut Bbr3Window, now: Time, bytes: u32) {
 /// `in_flight` at the departure of the next burst, that one included while the rate is probed
 /// (`bbr_packets_in_net_at_edt`).
 pub(super) fn in_net_at_departure(bbr: &Bbr3Window, in_flight: u64, now: Time) -> f64 {
-    let delivered = bbr.bw * bbr.linux.departure.max(now).since(now).as_secs();
+    let delivered = floor(bbr, bbr.bw * bbr.linux.departure.max(now).since(now).as_secs());
     let leaving = if bbr.pacing_gain() > 1.0 { quantum(bbr) } else { 0.0 };
     larger(in_flight as f64 + leaving - delivered, 0.0)
 }

@@ -5,15 +5,16 @@ use super::linux::in_net_at_departure;
 use super::{Bbr3Window, Mode, STARTUP_LOSSES, cycle};
 use crate::bbr::model::larger;
 use lasthop_core::units::Time;
-use lasthop_tcp::rate::RateSample;
-use lasthop_tcp::window::{Loss, LossKind, Window};
+use lasthop_tcp::window::{Ack, Loss, LossKind, Window};
 
 /// Startup ends when the bandwidth stops growing, or when six ACKs of a round in recovery have
-/// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`).
-pub(super) fn check_startup(bbr: &mut Bbr3Window, sample: Option<&RateSample>) {
-    bbr.linux.loss_events += u32::from(bbr.linux.found_lost);
-    let recovering = bbr.episode.is_some() && !bbr.linux.timed_out;
-    let lossy = sample.is_some_and(|s| bbr.bounds.too_high(s.lost, s.tx_in_flight));
+/// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`). Losses that
+/// a timer has found are of no ACK (`rs->losses`), and the ACK that ends recovery is past it.
+pub(super) fn check_startup(bbr: &mut Bbr3Window, ack: &Ack) {
+    bbr.linux.loss_events += u32::from(bbr.linux.lost_at == Some(ack.now));
+    let within = bbr.episode.is_some_and(|(end, _)| ack.snd_una < end);
+    let recovering = within && !bbr.linux.timed_out;
+    let lossy = ack.rate.is_some_and(|s| bbr.bounds.too_high(s.lost, s.tx_in_flight));
     if bbr.bounds.round_ended && recovering && bbr.linux.loss_events >= STARTUP_LOSSES && lossy {
         bbr.full.ever = true;
         bbr.bounds.end_startup(bbr.inflight(bbr.max_bw()));
@@ -36,8 +37,12 @@ pub(super) fn check_drain(bbr: &mut Bbr3Window, now: Time) {
 
 /// An episode begins: the state for an undo is saved after the first segments have been marked lost
 /// (`tcp_enter_recovery`, `bbr_ssthresh`). A timeout within a recovery saves nothing
-/// (`tcp_enter_loss`).
-pub(super) fn save(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
+/// (`tcp_enter_loss`). A recovery that follows upon a timeout begins with the window before that
+/// (`bbr_exit_loss_recovery`).
+pub(super) fn save(bbr: &mut Bbr3Window, window: &mut Window, loss: &Loss) {
+    if loss.kind != LossKind::Timeout && std::mem::take(&mut bbr.linux.timed_out) {
+        window.cwnd = larger(window.cwnd, bbr.prior_cwnd);
+    }
     if loss.kind != LossKind::Timeout || bbr.episode.is_none() {
         bbr.bounds.remember();
         bbr.save_cwnd(window);
@@ -54,7 +59,15 @@ pub(super) fn on_loss(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
         if !probing && bbr.bounds.inflight_lo.is_infinite() {
             bbr.bounds.inflight_lo = larger(window.cwnd, bbr.prior_cwnd);
         }
-    } else if !bbr.linux.found_lost && bbr.probe_samples {
+    } else if bbr.linux.lost_at != Some(loss.now) {
+        on_repaired(bbr, window, loss);
+    }
+}
+
+/// A tail loss probe has repaired the loss of a segment.
+fn on_repaired(bbr: &mut Bbr3Window, window: &Window, loss: &Loss) {
+    bbr.bounds.note_loss(bbr.delivered);
+    if bbr.probe_samples {
         let in_flight = bbr.bounds.inflight_latest() + bbr.mss;
         if bbr.bounds.too_high(bbr.mss as u64, in_flight as u64) {
             cycle::end_probe(bbr, loss.now, in_flight, false, window.cwnd);

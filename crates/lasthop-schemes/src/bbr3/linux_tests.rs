@@ -144,10 +144,20 @@ fn drain_ends_by_what_is_in_flight_alone() {
     assert_ne!(r.mode, Mode::Drain);
 }
 
+/// ACKs with losses, the event that begins the episode, what finds the losses, and whether the last
+/// ACK ends the episode.
+#[derive(Clone, Copy, Debug)]
+struct Startup {
+    acks: u32,
+    timed_out: bool,
+    by_timer: bool,
+    ends: bool,
+}
+
 /// Six ACKs with losses in one round of recovery, and more than 5/256.
 #[test]
 fn startup_ends_when_six_acks_have_reported_losses() {
-    let run = |acks: u32, timed_out| {
+    let run = |Startup { acks, timed_out, by_timer, ends }| {
         let (mut r, mut w) = linux();
         (r.mode, r.full) = (Mode::Startup, FullPipe::default());
         r.on_loss(
@@ -155,18 +165,62 @@ fn startup_ends_when_six_acks_have_reported_losses() {
             &Loss { snd_max: 1_000_000, ..if timed_out { timeout(10) } else { loss(10) } },
         );
         for n in 0..=acks {
+            let now = Time(1 + u64::from(n));
             if n < acks {
-                r.on_lost(&mut w, &lost(50_000, 1000));
+                let at = if by_timer { Time(now.0 - 1) } else { now };
+                r.on_lost(&mut w, &Lost { now: at, ..lost(50_000, 1000) });
             }
             let mut s = sample(&r, 3000, 50_000);
             s.rate = 1e5 * 2.0f64.powi(n as i32);
             s.prior_delivered = if n == acks { r.delivered } else { 0 };
-            r.on_any_ack(&mut w, &Ack { now: Time(1), flight: 50_000, rate: Some(s), ..ack() });
+            let snd_una = if n == acks && ends { 1_000_000 } else { 0 };
+            let (flight, rate) = (50_000, Some(s));
+            r.on_any_ack(&mut w, &Ack { now, flight, rate, snd_una, ..ack() });
         }
         (r.mode != Mode::Startup, r.full.ever)
     };
-    assert_eq!(run(6, false), (true, true));
-    assert_eq!((run(5, false), run(6, true)), ((false, false), (false, false)));
+    let usual = Startup { acks: 6, timed_out: false, by_timer: false, ends: false };
+    assert_eq!(run(usual), (true, true));
+    for other in [
+        Startup { acks: 5, ..usual },
+        Startup { timed_out: true, ..usual },
+        Startup { by_timer: true, ..usual },
+        Startup { ends: true, ..usual },
+    ] {
+        assert_eq!(run(other), (false, false), "{other:?}");
+    }
+}
+
+/// The window of twenty before the timeout comes back as recovery begins, and is what that saves.
+#[test]
+fn a_recovery_after_a_timeout_begins_with_the_window_before_it() {
+    let (mut r, mut w) = linux();
+    r.on_loss(&mut w, &Loss { snd_max: 150_000, ..timeout(10) });
+    w.cwnd = 3.0 * MSS;
+    r.on_loss(&mut w, &Loss { now: Time(2), snd_max: 160_000, ..loss(10) });
+    assert_eq!((w.cwnd, r.prior_cwnd, r.linux.timed_out), (20.0 * MSS, 20.0 * MSS, false));
+}
+
+/// Without the route's permission no mark counts.
+#[test]
+fn a_congestion_mark_is_ignored() {
+    let marked = |(mut r, mut w): (Bbr3Window, Window)| {
+        r.on_loss(&mut w, &Loss { kind: LossKind::Ecn, ..loss(10) });
+        r.bounds.loss_in_round
+    };
+    assert_eq!((marked(linux()), marked(steady())), (false, true));
+}
+
+/// Of 11 segments 0.703 are 7.7, 15 % of them 1.6.
+#[test]
+fn reductions_are_in_whole_segments() {
+    let (mut r, _) = linux();
+    (r.bounds.inflight_lo, r.bounds.inflight_hi) = (11_000.0, 11_000.0);
+    r.bounds.adapt_lower_bounds(100_000.0, 20_000.0);
+    assert_eq!(r.bounds.inflight_lo, 7000.0);
+    assert_eq!(r.bounds.with_headroom(MSS, 4000.0), 10_000.0);
+    r.bounds.cut(1000.0, 11_000.0);
+    assert_eq!(r.bounds.inflight_hi, 7000.0);
 }
 
 /// The ACK delivers one segment. After the timeout the short-term bound is the window of twenty

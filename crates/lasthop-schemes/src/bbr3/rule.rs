@@ -29,7 +29,7 @@ impl WindowRule for Bbr3Window {
         self.measure(ack, window.cwnd);
         if self.mode == Mode::Startup {
             if self.is_linux() {
-                linux_phases::check_startup(self, sample)
+                linux_phases::check_startup(self, ack)
             } else {
                 self.check_startup(sample)
             }
@@ -62,7 +62,7 @@ impl WindowRule for Bbr3Window {
         }
         window.cwnd = self.set_cwnd(window.cwnd, ack.delivered as f64);
         self.prior_in_flight = ack.flight;
-        self.linux.found_lost = false;
+        self.linux.lost_at = None;
     }
 
     fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
@@ -73,7 +73,7 @@ impl WindowRule for Bbr3Window {
         }
         self.bounds.note_loss(lost.delivered);
         self.bounds.count(lost);
-        self.linux.found_lost = true;
+        self.linux.lost_at = Some(lost.now);
         if self.probe_samples && self.bounds.too_high(lost.lost, lost.tx_in_flight) {
             cycle::end_probe(
                 self,
@@ -86,7 +86,13 @@ impl WindowRule for Bbr3Window {
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
-        self.bounds.note_loss(self.delivered);
+        if loss.kind == LossKind::Ecn && self.is_linux() {
+            // Marks count on routes that say so only (`bbr_can_use_ecn`, `TCP_ECN_LOW`).
+            return LossClass::Unclassified;
+        }
+        if !self.is_linux() {
+            self.bounds.note_loss(self.delivered);
+        }
         if loss.kind == LossKind::Ecn {
             return LossClass::Unclassified;
         }

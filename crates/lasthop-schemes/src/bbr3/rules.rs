@@ -22,8 +22,8 @@ pub enum Rules {
 pub struct LinuxState {
     /// The earliest departure time of the next segment (`tcp_wstamp_ns`).
     pub departure: Time,
-    /// True if a segment was marked lost since the last ACK.
-    pub found_lost: bool,
+    /// When a segment was last marked lost.
+    pub lost_at: Option<Time>,
     /// ACKs of this round with losses (`loss_events_in_round`).
     pub loss_events: u32,
     /// The present episode began with a timeout (`TCP_CA_Loss`).
