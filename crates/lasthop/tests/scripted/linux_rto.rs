@@ -190,6 +190,37 @@ fn a_partial_ack_of_a_late_segment_retransmits_nothing_or_undoes() {
     );
 }
 
+/// `tcp_retrans_stamp_cleanup`: the first recovery ends, and no retransmission of it is in flight,
+/// while something is SACKed; the second one counts from its own first retransmission, so that the
+/// late segment 10000 undoes it.
+#[test]
+fn a_recovery_counts_from_its_own_first_retransmission() {
+    let script = |of: &str, state: &str| {
+        play(&format!(
+            "scheme reno
+             profile linux
+             write 40
+             > 0..10000
+             +0.1 < ack 0 sack 1000-4000
+             > 0 rtx, 10000
+             +0.1 < ack 4000 of 0#2
+             > *
+             +0.01 < ack 8000 of 0#2
+             > *
+             +0.01 < ack 10000 sack 11000-12000 of 0#2
+             > *
+             +0.01 < ack 10000 sack 11000-14000 of 0#2
+             > 10000 rtx
+             = undone 0 ssthresh 2
+             +0.01 < ack 11000 sack 12000-14000 of {of}
+             > *
+             = {state}"
+        ));
+    };
+    script("10000", "undone 1");
+    script("10000#2", "undone 0");
+}
+
 /// The kernel's timers count ticks of 4 ms and expire behind a whole one (`calc_index`): RACK's,
 /// set for 27 ms, after 32.
 #[test]

@@ -143,11 +143,16 @@ impl SackRecovery {
         }
     }
 
-    /// No loss is known: what is retransmitted later is the first copy again, unless one is still
-    /// in flight (Linux `tcp_try_to_open`).
+    /// Outside of a recovery, and as one begins: what is retransmitted next is the first copy again,
+    /// unless one is in flight or snd_una itself has been retransmitted (Linux
+    /// `tcp_retrans_stamp_cleanup`).
     pub(super) fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
-        let copy = |sent: &Sent| sent.marks.any(Marks::RESENT);
-        if self.first_copy.is_some() && !stream.board().iter().any(copy) {
+        if self.first_copy.is_none() {
+            return;
+        }
+        let board = stream.board();
+        let again = board.at(0).is_some_and(|first| first.transmissions > 1);
+        if !again && !board.iter().any(|sent| sent.marks.any(Marks::RESENT)) {
             self.first_copy = None;
         }
     }

@@ -76,6 +76,7 @@ impl SackRecovery {
         out: &mut impl Output,
     ) {
         let (before, una) = (stream.window(), stream.snd_una());
+        self.forget_copies(stream);
         // A reduction for an ECN echo continues as this one, and cannot be undone.
         let reducing = self.leave_cwr();
         self.undo = reducing.is_none().then_some(Undo::new(before, una));

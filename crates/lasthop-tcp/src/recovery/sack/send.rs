@@ -57,7 +57,7 @@ impl SackRecovery {
         let before = stream.snd_max();
         self.send_by_pipe(stream, now, out);
         self.only_new = false;
-        if self.phase == Phase::Open && self.board.sacked() == 0 {
+        if self.phase == Phase::Open {
             self.forget_copies(stream);
         }
         if delivers {
