@@ -30,7 +30,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bbr::model::{
-    Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil, larger, smaller,
+    Aggregation, Departure, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil, larger,
+    smaller,
 };
 use crate::bbr::policer::Policer;
 use crate::catalogue::{
@@ -141,6 +142,7 @@ pub struct BbrWindow {
     aggregation: Aggregation,
     excess: [f64; 2],
     excess_rounds: u64,
+    departure: Departure,
     delivered: u64,
     in_flight: u64,
     /// Bytes that this ACK has found lost, and when; those that a timer finds are of no ACK (Linux
@@ -189,6 +191,7 @@ impl BbrWindow {
             aggregation: Aggregation::new(Time::ZERO),
             excess: [0.0; 2],
             excess_rounds: 0,
+            departure: Departure::default(),
             delivered: 0,
             in_flight: 0,
             newly_lost: 0,
@@ -313,16 +316,21 @@ impl BbrWindow {
         let whole = self.min_rtt.is_some_and(|rtt| now.since(self.cycle_at) > rtt);
         let gain = self.pacing_gain();
         let next = if gain > 1.0 {
-            let in_flight = before + self.pacing.quantum();
+            let in_flight = self.in_net(before, self.pacing.quantum(), now);
             whole && (self.newly_lost > 0 || in_flight >= self.target(gain))
         } else if gain < 1.0 {
-            whole || before <= self.target(1.0)
+            whole || self.in_net(before, 0.0, now) <= self.target(1.0)
         } else {
             whole
         };
         if next {
             (self.mode, self.cycle_at) = (Mode::ProbeBw((phase + 1) % CYCLE.len()), now);
         }
+    }
+
+    /// Bytes in the network when the next segment leaves.
+    fn in_net(&self, in_flight: f64, leaving: f64, now: Time) -> f64 {
+        self.departure.in_net(in_flight, leaving, self.bw(), self.mss, now)
     }
 
     fn enter_probe_bw(&mut self, now: Time) {
@@ -336,7 +344,9 @@ impl BbrWindow {
             self.mode = Mode::Drain;
             window.ssthresh = self.target(1.0);
         }
-        if self.mode == Mode::Drain && ack.flight as f64 <= self.target(1.0) {
+        if self.mode == Mode::Drain
+            && self.in_net(ack.flight as f64, 0.0, ack.now) <= self.target(1.0)
+        {
             self.enter_probe_bw(ack.now);
         }
     }
@@ -350,8 +360,9 @@ impl BbrWindow {
             (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.save_cwnd(window);
+            // In this order: a smaller cwnd than the saved one is not saved (`bbr_update_min_rtt`).
             (self.mode, self.stay) = (Mode::ProbeRtt, Stay::default());
+            self.save_cwnd(window);
         }
         let low = ack.flight as f64 <= MIN_SEGMENTS * self.mss;
         if self.mode == Mode::ProbeRtt
@@ -503,8 +514,18 @@ impl WindowRule for BbrWindow {
         if loss.kind == LossKind::Ecn {
             return LossClass::Unclassified;
         }
-        self.save_cwnd(window);
         let timeout = loss.kind == LossKind::Timeout;
+        let recovering = self.episode.filter(|e| !e.timeout);
+        if !timeout || self.episode.is_none() {
+            // A timeout within an episode saves nothing (`tcp_enter_loss`).
+            self.save_cwnd(window);
+        }
+        if let Some(e) = recovering.filter(|_| !timeout) {
+            // The ACK that ends a recovery begins another: for BBR it is the same
+            // (`prev_ca_state`).
+            self.episode = Some(Episode { end: loss.snd_max, ..e });
+            return LossClass::Unclassified;
+        }
         self.episode = Some(Episode { end: loss.snd_max, timeout, new: true, conserving: false });
         // Until the next ACK: the volume in flight and one segment.
         window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
@@ -524,6 +545,7 @@ impl WindowRule for BbrWindow {
 
     fn on_sent(&mut self, window: &mut Window, now: Time, bytes: u32, flight: u64) {
         self.in_flight = flight;
+        self.departure.on_sent(now, bytes, self.pacing.get(), self.mss);
         if flight > u64::from(bytes) || self.delivered == 0 {
             return;
         }

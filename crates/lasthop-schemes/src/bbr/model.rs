@@ -1,7 +1,7 @@
 //! Components of both versions of BBR: packet-timed round trips, windowed maxima, pacing.
 
 use lasthop_core::units::{Duration, Rate, Time};
-use lasthop_tcp::pacing::quantum;
+use lasthop_tcp::pacing::{after_credit, quantum};
 use lasthop_tcp::rate::RateSample;
 
 /// The pacing rate is 1 % below the estimated bandwidth, so that a queue drains.
@@ -230,6 +230,50 @@ impl PacingRate {
     #[inline]
     pub fn quantum(&self) -> f64 {
         self.quantum
+    }
+}
+
+/// When the next segment leaves by the pacing rate (Linux `tcp_wstamp_ns`): what is in flight then is
+/// less than now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Departure {
+    at: Time,
+    /// Bytes and rate of the last segment, and the time that it took at that rate.
+    gap: (u32, Rate, Duration),
+}
+
+impl Departure {
+    /// `bytes` leave, of segments of `mss` bytes: the next segment leaves as much later as they take
+    /// at `rate` (`tcp_update_skb_after_send`).
+    pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate, mss: f64) {
+        if (self.gap.0, self.gap.1) != (bytes, rate) {
+            self.gap = (bytes, rate, rate.time_for(u64::from(bytes)));
+        }
+        let mut gap = self.gap.2;
+        if f64::from(bytes) > mss {
+            gap = after_credit(gap, now.since(self.at));
+        }
+        self.at = self.at.max(now) + gap;
+    }
+
+    /// Bytes in flight then, with `leaving` bytes that leave, if `in_flight` are now and the path
+    /// delivers whole segments at `bandwidth` (`bbr_packets_in_net_at_edt`).
+    pub fn in_net(
+        &self,
+        in_flight: f64,
+        leaving: f64,
+        bandwidth: f64,
+        mss: f64,
+        now: Time,
+    ) -> f64 {
+        let delivered = bandwidth * self.at.max(now).since(now).as_secs();
+        larger(in_flight + leaving - mss * libm::floor(delivered / mss), 0.0)
+    }
+
+    /// The time itself.
+    #[cfg(test)]
+    pub fn set(&mut self, at: Time) {
+        self.at = at;
     }
 }
 

@@ -198,6 +198,68 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     assert_eq!(w.cwnd, 25.0 * MSS, "and what this ACK delivers");
 }
 
+/// For BBR a recovery that begins with the ACK that ends another is the same (`prev_ca_state`):
+/// neither is the window given back nor a round conserved.
+#[test]
+fn a_recovery_right_after_another_continues_it() {
+    let (mut r, mut w) = steady();
+    w.cwnd = 24.0 * MSS;
+    r.on_loss(&mut w, &Loss { snd_max: 70_000, ..loss(20) });
+    see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 50_000, ..ack() });
+    r.rounds.restart(0);
+    see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 60_000, ..ack() });
+    assert_eq!(w.cwnd, 17.0 * MSS);
+    r.on_loss(&mut w, &Loss { snd_max: 90_000, ..loss(15) });
+    see(&mut r, &mut w, Ack { flight: 10_000, snd_una: 70_000, ..ack() });
+    assert_eq!((w.cwnd, r.prior_cwnd), (18.0 * MSS, 24.0 * MSS));
+    see(&mut r, &mut w, Ack { flight: 10_000, snd_una: 90_000, ..ack() });
+    assert_eq!(w.cwnd, 24.0 * MSS, "the saved window");
+}
+
+/// Losses that a timer has found are of no ACK: this one takes nothing off (`rs->losses`).
+#[test]
+fn only_losses_of_the_ack_reduce_the_window() {
+    let after = |at| {
+        let (mut r, mut w) = steady();
+        w.cwnd = 20.0 * MSS;
+        let (tx_in_flight, delivered) = (20_000, 100_000);
+        let (seq, bytes, lost, app_limited) = (0, 3000, 3000, false);
+        r.on_lost(
+            &mut w,
+            &Lost { now: at, seq, bytes, tx_in_flight, lost, delivered, app_limited },
+        );
+        see(&mut r, &mut w, Ack { flight: 15_000, ..ack() });
+        w.cwnd
+    };
+    let ack_at = Time(1_010_000_000);
+    assert_eq!((after(ack_at), after(Time(8))), (18.0 * MSS, 21.0 * MSS));
+}
+
+/// Twelve segments are in flight and ten fill the pipe; the next one leaves in 20 ms, in which two
+/// are delivered (`bbr_packets_in_net_at_edt`).
+#[test]
+fn drain_ends_by_what_is_in_flight_when_the_next_segment_leaves() {
+    let drained = |wait| {
+        let (mut r, mut w) = steady();
+        r.mode = Mode::Drain;
+        let target = r.target(1.0) as u64;
+        r.departure.set(Time(1_010_000_000) + wait);
+        see(&mut r, &mut w, Ack { flight: target + 2000, ..ack() });
+        r.mode != Mode::Drain
+    };
+    assert!(drained(Duration::millis(20)) && !drained(Duration::millis(19)));
+}
+
+/// cwnd was 30 segments before the last loss (`bbr_save_cwnd`).
+#[test]
+fn probe_rtt_keeps_a_larger_window_of_before() {
+    let (mut r, mut w) = steady();
+    (w.cwnd, r.prior_cwnd) = (20.0 * MSS, 30.0 * MSS);
+    let now = Time::ZERO + Duration::secs(11);
+    r.on_any_ack(&mut w, &Ack { now, flight: 9000, ..ack() });
+    assert_eq!((r.mode, r.prior_cwnd), (Mode::ProbeRtt, 30.0 * MSS));
+}
+
 /// The last segment of a stream may be small; the bytes it delivers must not become the window.
 #[test]
 fn conservation_leaves_one_segment_at_least() {

@@ -2,10 +2,9 @@
 //! "linux"`. How it counts and paces; `linux_phases.rs` has the phases.
 
 use super::Bbr3Window;
-use crate::bbr::model::{larger, smaller};
+use crate::bbr::model::smaller;
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::offload::autosize;
-use lasthop_tcp::pacing::after_credit;
 use lasthop_tcp::rate::RateSample;
 use lasthop_tcp::window::Ack;
 
@@ -55,20 +54,15 @@ pub(super) fn measure_aggregation(bbr: &mut Bbr3Window, ack: &Ack, cwnd: f64) {
     }
 }
 
-/// Computes the departure time of the next burst after `bytes` are sent
-/// (`tcp_update_skb_after_send`).
+/// Computes the departure time of the next burst after `bytes` are sent.
 pub(super) fn note_departure(bbr: &mut Bbr3Window, now: Time, bytes: u32) {
-    let mut gap = bbr.pacing.get().time_for(u64::from(bytes));
-    if f64::from(bytes) > bbr.mss {
-        gap = after_credit(gap, now.since(bbr.linux.departure));
-    }
-    bbr.linux.departure = bbr.linux.departure.max(now) + gap;
+    let (rate, mss) = (bbr.pacing.get(), bbr.mss);
+    bbr.linux.departure.on_sent(now, bytes, rate, mss);
 }
 
 /// `in_flight` at the departure of the next burst, that one included while the rate is probed
 /// (`bbr_packets_in_net_at_edt`).
 pub(super) fn in_net_at_departure(bbr: &Bbr3Window, in_flight: u64, now: Time) -> f64 {
-    let delivered = floor(bbr, bbr.bw * bbr.linux.departure.max(now).since(now).as_secs());
     let leaving = if bbr.pacing_gain() > 1.0 { quantum(bbr) } else { 0.0 };
-    larger(in_flight as f64 + leaving - delivered, 0.0)
+    bbr.linux.departure.in_net(in_flight as f64, leaving, bbr.bw, bbr.mss, now)
 }

@@ -350,7 +350,7 @@ fn up_ends_when_the_next_burst_would_reach_the_bound() {
     r.mode = Mode::Up;
     let now = Time(1_000_000);
     assert_eq!(linux::in_net_at_departure(&r, 9000, now), 11_000.0);
-    r.linux.departure = now + Duration::millis(10);
+    r.linux.departure.set(now + Duration::millis(10));
     assert_eq!(linux::in_net_at_departure(&r, 9000, now), 10_000.0);
     r.mode = Mode::Down;
     assert_eq!(linux::in_net_at_departure(&r, 9000, now), 8000.0);

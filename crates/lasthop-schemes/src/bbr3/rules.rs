@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bbr::model::larger;
+use crate::bbr::model::{Departure, larger};
 use lasthop_core::units::Time;
 
 /// The rules to follow where the draft and Linux differ.
@@ -21,7 +21,7 @@ pub enum Rules {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinuxState {
     /// The earliest departure time of the next segment (`tcp_wstamp_ns`).
-    pub departure: Time,
+    pub departure: Departure,
     /// When a segment was last marked lost.
     pub lost_at: Option<Time>,
     /// ACKs of this round with losses (`loss_events_in_round`).
