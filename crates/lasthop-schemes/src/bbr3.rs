@@ -71,7 +71,7 @@
 //! Four cells are medians of 7 to 19 transfers instead of 40. The source gave each transfer 180 s,
 //! began no further ones of a cell after the first that was late, and left the late ones out of its
 //! median; simulated transfers of these cells differ by a factor of ten. Their medians are
-//! therefore compared with the interval in which 95 % of medians of so many simulated transfers
+//! therefore compared with the interval in which 95 % of medians of as many simulated ones
 //! lie, late ones left out (999 seeds, Mbit/s). Late ones of Linux: its transfers of a cell came in
 //! tens.
 //!
