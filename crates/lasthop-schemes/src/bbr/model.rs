@@ -233,8 +233,8 @@ impl PacingRate {
     }
 }
 
-/// When the next segment leaves by the pacing rate (Linux `tcp_wstamp_ns`): what is in flight then is
-/// less than now.
+/// When the next segment leaves by the pacing rate (Linux `tcp_wstamp_ns`): what is in flight then
+/// is less than now.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Departure {
     at: Time,
@@ -243,8 +243,8 @@ pub struct Departure {
 }
 
 impl Departure {
-    /// `bytes` leave, of segments of `mss` bytes: the next segment leaves as much later as they take
-    /// at `rate` (`tcp_update_skb_after_send`).
+    /// `bytes` leave, of segments of `mss` bytes: the next segment leaves as much later as they
+    /// take at `rate` (`tcp_update_skb_after_send`).
     pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate, mss: f64) {
         if (self.gap.0, self.gap.1) != (bytes, rate) {
             self.gap = (bytes, rate, rate.time_for(u64::from(bytes)));

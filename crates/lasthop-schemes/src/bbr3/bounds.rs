@@ -142,7 +142,8 @@ impl Bounds {
         let or = |bound: f64, other: f64| if bound.is_finite() { bound } else { other };
         let beta = self.limits.beta;
         self.bw_lo = self.bw_latest.max(beta * or(self.bw_lo, max_bw));
-        self.inflight_lo = (self.inflight_latest as f64).max(self.whole(beta * or(self.inflight_lo, cwnd)));
+        let reduced = self.whole(beta * or(self.inflight_lo, cwnd));
+        self.inflight_lo = (self.inflight_latest as f64).max(reduced);
     }
 
     /// Removes the short-term bounds.

@@ -8,8 +8,8 @@ use lasthop_core::units::Time;
 use lasthop_tcp::window::{Ack, Loss, LossKind, Window};
 
 /// Startup ends when the bandwidth stops growing, or when six ACKs of a round in recovery have
-/// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`). Losses that
-/// a timer has found are of no ACK (`rs->losses`), and the ACK that ends recovery is past it.
+/// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`). Losses
+/// that a timer has found are of no ACK (`rs->losses`), and the ACK that ends recovery is past it.
 pub(super) fn check_startup(bbr: &mut Bbr3Window, ack: &Ack) {
     bbr.linux.loss_events += u32::from(bbr.linux.lost_at == Some(ack.now));
     let within = bbr.episode.is_some_and(|(end, _)| ack.snd_una < end);

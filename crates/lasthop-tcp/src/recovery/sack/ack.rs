@@ -143,20 +143,6 @@ impl SackRecovery {
         }
     }
 
-    /// Outside of a recovery, and as one begins: what is retransmitted next is the first copy again,
-    /// unless one is in flight or snd_una itself has been retransmitted (Linux
-    /// `tcp_retrans_stamp_cleanup`).
-    pub(super) fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
-        if self.first_copy.is_none() {
-            return;
-        }
-        let board = stream.board();
-        let again = board.at(0).is_some_and(|first| first.transmissions > 1);
-        if !again && !board.iter().any(|sent| sent.marks.any(Marks::RESENT)) {
-            self.first_copy = None;
-        }
-    }
-
     /// What the ACK says about a tail loss probe that is under way. `bare`: a duplicate ACK without
     /// blocks.
     fn answer_of_probe(

@@ -269,6 +269,20 @@ impl SackRecovery {
         }
     }
 
+    /// Outside of a recovery, and as one begins: what is retransmitted next is the first copy
+    /// again, unless one is in flight or snd_una itself has been retransmitted (Linux
+    /// `tcp_retrans_stamp_cleanup`).
+    pub(super) fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
+        if self.first_copy.is_none() {
+            return;
+        }
+        let board = stream.board();
+        let again = board.at(0).is_some_and(|first| first.transmissions > 1);
+        if !again && !board.iter().any(|sent| sent.marks.any(Marks::RESENT)) {
+            self.first_copy = None;
+        }
+    }
+
     /// An ACK of new data echoes the stamp of something sent before the first retransmission (Linux
     /// `tcp_packet_delayed`, in milliseconds), so that the last reduction may have been spurious.
     pub(super) fn is_delayed<W: WindowRule>(&self, stream: &Stream<W>, arrival: &Arrival) -> bool {
