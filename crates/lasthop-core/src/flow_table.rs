@@ -58,13 +58,10 @@ impl<S: Default> FlowTable<S> {
     /// assert_eq!(table.entry(3).1, Some(20));
     /// ```
     pub fn entry(&mut self, flow: FlowId) -> (&mut S, Option<S>) {
-        // Segments of a flow mostly come one after the other.
-        if self.slots.get(self.newest).is_some_and(|slot| slot.flow == flow) {
-            return (&mut self.slots[self.newest].state, None);
-        }
         let mut out = None;
-        let i = match self.places.get(&flow) {
-            Some(&i) => {
+        let i = match self.place(flow) {
+            Some(i) if i == self.newest => return (&mut self.slots[i].state, None),
+            Some(i) => {
                 self.unlink(i);
                 i
             }
@@ -85,6 +82,16 @@ impl<S: Default> FlowTable<S> {
         self.places.insert(flow, i);
         self.link_newest(i);
         (&mut self.slots[i].state, out)
+    }
+
+    /// The slot of `flow`, if it has one.
+    #[inline]
+    fn place(&self, flow: FlowId) -> Option<usize> {
+        // Segments of a flow mostly come one after the other.
+        if self.slots.get(self.newest).is_some_and(|slot| slot.flow == flow) {
+            return Some(self.newest);
+        }
+        self.places.get(&flow).copied()
     }
 
     /// Takes a slot out of the list by last use.
@@ -115,13 +122,13 @@ impl<S: Default> FlowTable<S> {
 
     /// The state of `flow` if there is one; does not count as use.
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut S> {
-        let i = *self.places.get(&flow)?;
+        let i = self.place(flow)?;
         Some(&mut self.slots[i].state)
     }
 
     /// The state of `flow` if there is one; does not count as use.
     pub fn get(&self, flow: FlowId) -> Option<&S> {
-        self.places.get(&flow).map(|&i| &self.slots[i].state)
+        self.place(flow).map(|i| &self.slots[i].state)
     }
 
     /// Removes a flow and returns its state.
