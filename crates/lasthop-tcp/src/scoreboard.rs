@@ -86,6 +86,17 @@ impl Span for Sent {
     }
 }
 
+/// Segments at the beginning of the scoreboard that an ACK acknowledges, all of them sent once.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered {
+    /// Their number.
+    pub count: usize,
+    /// When the first of them was sent.
+    pub first_sent: Time,
+    /// The last of them.
+    pub last: Sent,
+}
+
 /// The segments between snd_una and snd_max, in order, as a ring.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
@@ -119,6 +130,29 @@ impl Scoreboard {
             }
         }
         last
+    }
+
+    /// The segments that `ack` acknowledges, if it ends one and all of them were sent once and have
+    /// no marks.
+    #[inline(always)]
+    pub fn sent_once_up_to(&self, ack: u64) -> Option<Delivered> {
+        let first_sent = self.segments.front()?.last_sent;
+        for count in 1.. {
+            let last = self.segments.get(count - 1)?;
+            if last.transmissions != 1 || last.marks != Marks::NONE || last.end() > ack {
+                return None;
+            }
+            if last.end() == ack {
+                return Some(Delivered { count, first_sent, last: *last });
+            }
+        }
+        None
+    }
+
+    /// Removes this number of segments; there must be as many.
+    #[inline(always)]
+    pub fn drop_first(&mut self, count: usize) {
+        self.segments.drop_first(count);
     }
 
     /// Removes the first segment if `ack` covers it; if `ack` covers a part of it, that part.

@@ -99,8 +99,10 @@ pub struct Sender<W> {
     gave_up: Option<GaveUp>,
     /// The last ACK that answered an invalid segment.
     last_invalid: Option<Time>,
-    /// The next ACK may take the fast path (`plain`).
+    /// The next ACK may take the fast path (`plain`): of recovery by duplicate ACKs, of that on
+    /// SACK blocks.
     plain: bool,
+    plain_with_sack: bool,
 }
 
 impl<W: WindowRule> Sender<W> {
@@ -122,6 +124,7 @@ impl<W: WindowRule> Sender<W> {
             gave_up: None,
             last_invalid: None,
             plain: false,
+            plain_with_sack: false,
         }
     }
 
@@ -174,6 +177,9 @@ impl<W: WindowRule> Sender<W> {
         options: &Options,
         out: &mut impl Output,
     ) {
+        if self.plain_with_sack && self.on_plain_ack_with_sack(now, segment, out) {
+            return;
+        }
         self.leave_plain();
         self.process_segment(now, segment, options, out);
         self.update_plain();
@@ -236,6 +242,13 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::FIN) && stream.state() == State::Done {
             stream.send_control(stream.snd_max(), Flags::ACK, now, out);
         }
+        self.write_if_room(now, out);
+    }
+
+    /// After an ACK: a program that waits for room writes if there is some.
+    #[inline(always)]
+    fn write_if_room(&mut self, now: Time, out: &mut impl Output) {
+        let stream = &mut self.stream;
         if stream.may_have_room() && stream.has_room() && stream.wake_program(now) {
             self.write_blocks(now, out);
         }

@@ -1,12 +1,14 @@
 //! The fast path for ACKs of new data of a connection in its usual state: established, recovery by
 //! duplicate ACKs without additions, nothing to be retransmitted, no options. It does what
-//! `on_segment` does, without the questions whose answers are known.
+//! `on_segment` does, without the questions whose answers are known. Recovery on SACK blocks has one
+//! too (`recovery/sack/plain.rs`).
 
 use super::{Limit, Sender};
 use crate::recovery::engine::Engine;
 use crate::sender::config::{Output, State};
 use crate::sender::stream::plain::{AfterPlainAck, Rest};
 use crate::window::WindowRule;
+use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the fast path is a file apart")]
@@ -42,10 +44,33 @@ impl<W: WindowRule> Sender<W> {
         limit.unwrap_or_else(|| self.limited_by())
     }
 
+    /// A segment of the receiver while SACK recovery is plain. False if it needs more than the fast
+    /// path; then nothing has changed.
+    #[inline(always)]
+    pub(super) fn on_plain_ack_with_sack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> bool {
+        let Engine::Sack(sack) = &mut self.recovery else { return false };
+        let taken = segment.flags.without(Flags::TIMESTAMPS) == Flags::ACK
+            && segment.ack > self.stream.snd_una()
+            && sack.on_plain_ack(&mut self.stream, now, segment, out);
+        if taken {
+            self.write_if_room(now, out);
+        }
+        taken
+    }
+
     /// After an ACK that has taken the slow path: notes whether the next one may take the fast one.
     /// Every other input ends that, see `leave_plain`.
     #[inline]
     pub(super) fn update_plain(&mut self) {
+        self.plain_with_sack = match &self.recovery {
+            Engine::Sack(sack) => self.stream.is_plain_with_sack() && sack.is_plain(&self.stream),
+            Engine::Dupack(_) | Engine::SackNs2(_) => false,
+        };
         self.plain = match &self.recovery {
             Engine::Dupack(recovery) => {
                 recovery.is_plain()
@@ -59,7 +84,7 @@ impl<W: WindowRule> Sender<W> {
     /// The next ACK takes the slow path.
     #[inline]
     pub(super) fn leave_plain(&mut self) {
-        self.plain = false;
+        (self.plain, self.plain_with_sack) = (false, false);
         self.stream.unfold();
     }
 }
@@ -68,9 +93,10 @@ impl<W: WindowRule> Sender<W> {
 mod tests {
     use super::*;
     use crate::profile::{Profile, ProfileName};
+    use crate::recovery::config::Recovery;
     use crate::sender::{SendReason, SenderConfig};
     use crate::window::{Ack, Needs, Window, grow, window_rule};
-    use lasthop_core::segment::{Flags, Options, Segment};
+    use lasthop_core::segment::Options;
     use lasthop_core::units::{Duration, Size};
     use proptest::prelude::*;
 
@@ -135,18 +161,23 @@ mod tests {
         let mut profile = Profile::named(case.profile);
         profile.timestamps = false;
         profile.initial_window = Size::Segments(4.0);
+        established(case, &profile, case.recovery.parse().unwrap())
+    }
+
+    /// An established connection that has written.
+    fn established(case: Case, profile: &Profile, recovery: Recovery) -> (Sender<Reno>, Host) {
         let config = SenderConfig {
             flow: 3,
             to: 1,
             mss: MSS,
             headers: 40,
             receive_window: case.receive_window,
-            recovery: case.recovery.parse().unwrap(),
+            recovery,
             needs: Needs::default(),
             clock_phase: Duration::ZERO,
             draw: 3,
         };
-        let mut sender = Sender::new(config, &profile, Reno { known: case.known });
+        let mut sender = Sender::new(config, profile, Reno { known: case.known });
         let mut host = Host::default();
         sender.open(Time::ZERO, &mut host);
         let syn_ack = Segment { flags: Flags::SYN.with(Flags::ACK), ..ack(0, case.receive_window) };
@@ -190,6 +221,103 @@ mod tests {
             }
             AfterPlainAck::Other => sender.on_segment(now, segment, &Options::NONE, host),
         }
+    }
+
+    /// An ACK as a receiver under `linux` may send it: what it acknowledges or reports by SACK, its
+    /// window and timestamps, all chosen by these numbers.
+    fn ack_with_options(
+        sender: &Sender<Reno>,
+        now: Time,
+        (kind, share, wait, other): (u8, f64, u64, u64),
+    ) -> (Segment, Options) {
+        let (una, max, mss) = (sender.snd_una(), sender.snd_max(), u64::from(MSS));
+        let whole = (max - una).div_ceil(mss).min(1 + wait / 13);
+        let number = match kind {
+            0 | 1 => una,
+            2 => una + (share * (max - una) as f64) as u64,
+            _ => (una + whole * mss).min(max),
+        };
+        let micros = |ms: u64| (now.0 / 1000).saturating_sub(1000 * ms) as u32;
+        let (stamp, echo) = (micros(if kind == 3 { 50 * other } else { 1 }), micros(wait));
+        let window = 20_000 + 3_000 * other * u64::from(kind != 4);
+        let mut segment = Segment { ts_value: stamp, ts_echo: echo, ..ack(number, window) };
+        segment.flags = segment.flags.with(Flags::TIMESTAMPS);
+        let mut options = Options::NONE;
+        let start = number + mss * (1 + other);
+        if kind <= 1 && start < max {
+            options.sack.push(start, (start + mss * (1 + wait / 13)).min(max));
+            segment.flags = segment.flags.with(Flags::SACK);
+        } else if kind == 5 && una > mss {
+            // A duplicate.
+            options.sack.push(una - mss, una);
+            segment.flags = segment.flags.with(Flags::SACK).with(Flags::DSACK);
+        }
+        (segment, options)
+    }
+
+    /// What a test compares of two senders.
+    fn state(sender: &mut Sender<Reno>) -> impl PartialEq + std::fmt::Debug + use<> {
+        let sent: Vec<_> =
+            (sender.snd_una()..sender.snd_max()).step_by(500).map(|seq| sender.sent(seq)).collect();
+        (
+            (sender.window(), sender.counters(), sender.deadline(), sender.limited_by()),
+            (sender.take_last_rtt(), sender.phase(), sender.pipe(), sender.receive_window()),
+            (sender.rto().rto(), sender.rto().srtt(), sender.reordering(), sent),
+        )
+    }
+
+    proptest! {
+        /// The same of recovery on SACK blocks under `linux`: with SACK blocks, D-SACK, windows that
+        /// grow and shrink, old timestamps, timers, and programs that wait for the send buffer.
+        #[test]
+        fn the_fast_path_of_sack_does_what_the_slow_path_does(
+            written in prop_oneof![Just(u64::MAX), 1u64..200_000],
+            buffer in any::<bool>(),
+            steps in prop::collection::vec((0u8..24, 0.0..1.0f64, 1u64..40, 0u64..4), 1..150),
+        ) {
+            let profile = Profile::named(ProfileName::Linux);
+            let profile = if buffer { profile } else { profile.without_send_buffer() };
+            let name = ProfileName::Linux;
+            let case =
+                Case { profile: name, recovery: "", known: false, receive_window: 30_000, written };
+            let (mut slow, mut sent_slowly) = established(case, &profile, Recovery::LINUX);
+            let (mut fast, mut sent_fast) = established(case, &profile, Recovery::LINUX);
+            let mut now = Time::ZERO + Duration::millis(100);
+            for step in steps {
+                now += Duration::millis(step.2);
+                if step.0 == 6 && slow.deadline().0 < Time::NEVER {
+                    now = now.max(slow.deadline().0);
+                    slow.on_timer(now, &mut sent_slowly);
+                    fast.on_timer(now, &mut sent_fast);
+                } else {
+                    let (segment, options) = ack_with_options(&slow, now, step);
+                    slow.leave_plain();
+                    slow.on_segment(now, &segment, &options, &mut sent_slowly);
+                    fast.on_segment(now, &segment, &options, &mut sent_fast);
+                }
+                prop_assert_eq!(&sent_fast.0, &sent_slowly.0);
+                prop_assert_eq!(state(&mut fast), state(&mut slow));
+            }
+        }
+    }
+
+    #[test]
+    fn acks_of_new_data_take_the_fast_path_of_sack_until_something_is_sacked() {
+        let profile = Profile::named(ProfileName::Linux).without_send_buffer();
+        let (name, receive_window, written) = (ProfileName::Linux, 30_000, u64::MAX);
+        let case = Case { profile: name, recovery: "", known: false, receive_window, written };
+        let (mut sender, mut host) = established(case, &profile, Recovery::LINUX);
+        let mut now = Time::ZERO + Duration::millis(100);
+        let plain: Vec<bool> = [9, 9, 0, 9]
+            .into_iter()
+            .map(|kind| {
+                now += Duration::millis(30);
+                let (segment, options) = ack_with_options(&sender, now, (kind, 0.0, 30, 0));
+                sender.on_segment(now, &segment, &options, &mut host);
+                sender.plain_with_sack
+            })
+            .collect();
+        assert_eq!(plain, [true, true, false, false]);
     }
 
     proptest! {

@@ -83,6 +83,11 @@ impl Additions {
         &mut self.spurious
     }
 
+    /// No reduction is in doubt, and no response is deferred.
+    pub fn are_idle(&self) -> bool {
+        self.spurious.is_idle() && matches!(self.defer, Defer::Off)
+    }
+
     /// A reduction is about to be made.
     pub fn remember<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time, kind: LossKind) {
         let before = Before {

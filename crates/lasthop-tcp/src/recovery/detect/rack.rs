@@ -143,6 +143,22 @@ impl Rack {
         self.deadline = None;
     }
 
+    /// Nothing is judged or probed for, and what was delivered is acknowledged: all below
+    /// `snd_una`.
+    pub fn is_plain(&self, snd_una: u64) -> bool {
+        self.resent.is_empty()
+            && self.from <= snd_una
+            && self.fack <= snd_una
+            && self.deadline.is_none()
+            && self.probe.is_none()
+    }
+
+    /// The segment was sent after all those delivered so far.
+    #[inline]
+    pub fn is_newest(&self, sent: &Sent) -> bool {
+        self.newest.is_none_or(|n| sent_after((sent.last_sent, sent.end()), n))
+    }
+
     /// Nothing in flight was sent before the newest segment delivered, so that nothing can be
     /// overdue: all of it was sent once, and nothing in it has been judged.
     #[inline]
@@ -277,7 +293,7 @@ impl Rack {
         if again && (echo_is_older || self.min_rtt.get().is_some_and(|m| rtt < m)) {
             return;
         }
-        if self.newest.is_none_or(|n| sent_after((sent.last_sent, sent.end()), n)) {
+        if self.is_newest(sent) {
             (self.newest, self.rtt) = (Some((sent.last_sent, sent.end())), rtt);
         } else if self.rtt_of == RackRtt::Latest {
             self.rtt = rtt;
@@ -290,6 +306,7 @@ impl Rack {
     }
 
     /// The smallest round-trip time of the profile's `min_rtt_window` or a little more.
+    #[inline]
     pub fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt.get()
     }
@@ -370,6 +387,7 @@ impl Rack {
     }
 
     /// A probe is under way.
+    #[inline]
     pub fn probing(&self) -> bool {
         self.probe.is_some()
     }

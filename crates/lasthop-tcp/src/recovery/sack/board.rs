@@ -119,6 +119,12 @@ impl SackBoard {
         &mut self.rack
     }
 
+    /// Nothing is SACKed, lost or sent again, while all bytes below `snd_una` are acknowledged.
+    #[inline]
+    pub fn is_plain(&self, snd_una: u64) -> bool {
+        (self.sacked, self.waiting, self.extra) == (0, 0, 0) && self.rack.is_plain(snd_una)
+    }
+
     /// The byte after the highest one SACKed.
     #[inline]
     pub fn high_sacked(&self) -> u64 {

@@ -8,6 +8,7 @@
 mod ack;
 pub mod board;
 mod episode;
+mod plain;
 mod rtt;
 mod send;
 mod timers;

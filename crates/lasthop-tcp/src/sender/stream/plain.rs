@@ -2,12 +2,12 @@
 //! options nor pacing nor an earlier loss nor the receive window's size matter.
 
 use super::Stream;
-use crate::profile::{CwndLimitedBy, GrowthBase};
-use crate::scoreboard::{Marks, Sent};
-use crate::sender::config::{Output, SendReason};
+use crate::profile::{ClockKind, CwndLimitedBy, GrowthBase};
+use crate::scoreboard::{Delivered, Marks, Sent};
+use crate::sender::config::{Output, SendReason, State};
 use crate::sender::limits::Limit;
 use crate::window::{Ack, WindowRule};
-use lasthop_core::segment::Flags;
+use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
@@ -29,6 +29,51 @@ impl<W: WindowRule> Stream<W> {
             && self.rwnd == self.max_rwnd
             && self.rwnd >= 2 * u64::from(self.config.mss)
             && self.congestion.inflation() == 0.0
+    }
+
+    /// An ACK may take the fast path of SACK recovery, as far as the stream is concerned.
+    #[inline]
+    pub fn is_plain_with_sack(&self) -> bool {
+        self.state == State::Established
+            && !self.special
+            && !self.congestion.is_paced()
+            && self.profile.clock != ClockKind::Ns2Ticks
+            && self.snd_nxt == self.snd_max
+            && !self.close_wanted
+    }
+
+    /// Takes the window and the timestamp of an ACK on that path, and removes what it delivers.
+    /// False if it needs more than the fast path; then nothing has changed.
+    #[inline(always)]
+    pub fn take_plain_ack(&mut self, now: Time, ack: &Segment, delivered: &Delivered) -> bool {
+        let window = u64::from(ack.window);
+        let stamped = ack.flags.has(Flags::TIMESTAMPS);
+        if window < u64::from(self.config.mss)
+            || self.timers.persist().is_some()
+            || (stamped && !self.paws.is_recent(ack.ts_value))
+        {
+            return false;
+        }
+        if stamped {
+            self.paws.update(now, ack.ts_value, false, true);
+        }
+        self.timers.probes_answered();
+        self.set_rwnd(window);
+        self.board.drop_first(delivered.count);
+        true
+    }
+
+    /// Passes an ACK on that path, of `bytes` more and with this round-trip time, to the window
+    /// rule.
+    #[inline(always)]
+    pub fn report_plain_ack(&mut self, now: Time, ack: &Segment, bytes: u64, rtt: Duration) {
+        let ack = self.report(now, ack, bytes, Some(rtt), false);
+        if self.hooks.every_ack {
+            self.congestion.on_any_ack(&ack);
+        }
+        if self.is_cwnd_limited(ack.prior_flight) {
+            self.congestion.on_ack(&ack);
+        }
     }
 
     /// An ACK of new data without options, outside of recovery; not everything written is
