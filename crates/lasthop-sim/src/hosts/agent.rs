@@ -32,6 +32,16 @@ struct AgentHost {
     links: NodeLinks,
     timers: Vec<(u32, Time, Time)>,
     source: Source,
+    /// Time of the scheduler entry of its timers, at or before the earliest of them; `NEVER` if
+    /// there is none.
+    entry: Time,
+}
+
+impl AgentHost {
+    /// The timer that is due first: its number, when it is due and when it was set.
+    fn first_timer(&self) -> Option<(u32, Time, Time)> {
+        self.timers.iter().min_by_key(|t| (t.1, t.2, t.0)).copied()
+    }
 }
 
 /// A link whose state changes an agent subscribes to.
@@ -94,6 +104,7 @@ impl Agents {
             links,
             timers: Vec::new(),
             source,
+            entry: Time::NEVER,
         });
         self.hosts.len() - 1
     }
@@ -277,29 +288,32 @@ impl Agents {
         }
     }
 
-    fn schedule<P: Probe>(&self, a: usize, net: &mut Net<P>) {
-        let host = &self.hosts[a];
-        match host.timers.iter().min_by_key(|t| (t.1, t.2, t.0)) {
-            Some(&(_, at, armed)) => net.scheduler.set(host.source, at.0, armed.0),
-            None => net.scheduler.clear(host.source),
+    /// Lazy timers: an entry before the first of them remains and is moved when it comes up.
+    fn schedule<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
+        let host = &mut self.hosts[a];
+        if let Some((_, at, armed)) = host.first_timer().filter(|t| t.1 < host.entry) {
+            net.scheduler.set(host.source, at.0, armed.0);
+            host.entry = at;
         }
     }
 
-    /// Runs the earliest timer of an agent if it is due.
+    /// The entry of an agent's timers has come up: runs the earliest one if it is due.
     #[inline(never)]
     fn timer<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
-        let now = net.now;
-        let timers = &mut self.hosts[a].timers;
-        let due = (0..timers.len())
-            .filter(|&i| timers[i].1 <= now)
-            .min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
-        if let Some(i) = due {
-            let (id, ..) = timers.remove(i);
-            let links = self.hosts[a].links;
+        let host = &mut self.hosts[a];
+        host.entry = Time::NEVER;
+        let is_due =
+            |t: &(u32, Time, Time)| (t.1.0, t.2.0) <= (net.event.time, net.event.triggered_at);
+        if let Some((id, ..)) = host.first_timer().filter(is_due) {
+            host.timers.retain(|t| t.0 != id);
+            let links = host.links;
             self.call(a, links, &Options::NONE, net, |agent, ctx| agent.on_timer(ctx, id));
             self.carry_out(a, net);
         }
         self.schedule(a, net);
+        if self.hosts[a].entry == Time::NEVER {
+            net.scheduler.clear(self.hosts[a].source);
+        }
     }
 
     /// Subscribes an agent to the state changes of a link.
