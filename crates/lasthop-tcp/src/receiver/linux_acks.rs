@@ -101,6 +101,7 @@ impl LinuxAcks {
     }
 
     /// A data segment has been taken in; says when it is acknowledged.
+    #[inline(always)]
     pub(super) fn on_data(&mut self, t: &Taken) -> When {
         self.mss = self.mss.max(t.len);
         if t.duplicate {

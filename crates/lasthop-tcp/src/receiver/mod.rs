@@ -224,6 +224,9 @@ impl Receiver {
             self.acknowledge(now, Flags::NONE, out);
             return (before, next - before);
         }
+        if self.takes_plain_segment(now, segment, out) {
+            return (before, next - before);
+        }
         self.on_other_segment(now, segment, discard, out)
     }
 
@@ -435,6 +438,7 @@ impl Receiver {
 
     /// A segment with `bytes` of payload has been taken in, which echoes `stamp` (0: none). True if
     /// the window that is offered grew.
+    #[inline(always)]
     fn grow_window(&mut self, now: Time, bytes: u32, stamp: u32, ahead: bool) -> bool {
         let Some(growth) = &mut self.growth else { return false };
         let before = growth.offered();

@@ -3,6 +3,8 @@
 
 use super::Receiver;
 use super::linux_acks::{Taken, When};
+use crate::sender::config::Output;
+use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the fast path is a file apart")]
@@ -16,6 +18,32 @@ impl Receiver {
             && seq == self.rcv_nxt
             && seq + u64::from(len) <= self.edge
             && self.paws.is_recent(stamp)
+    }
+
+    /// A segment that it expects, where ACKs are those of Linux: takes it, and sends its ACK unless
+    /// that is delayed. False if it may need more than the fast path; then nothing has changed.
+    #[inline]
+    pub(super) fn takes_plain_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> bool {
+        let stamped = Flags::ACK.with(Flags::TIMESTAMPS);
+        let expected = self.linux_acks.is_some()
+            && segment.flags == if self.timestamps { stamped } else { Flags::ACK }
+            && segment.len > 0
+            && self.expects(segment.seq, segment.len, segment.ts_value);
+        let stamps = (segment.ts_value, segment.ts_echo);
+        if expected && self.take_plain(now, segment.len, stamps).is_some() {
+            self.send_ack(now, Flags::NONE, out);
+        }
+        expected
+    }
+
+    /// The next segment may need more than the fast path.
+    pub(super) fn leave_plain(&mut self) {
+        (self.plain, self.plain_beyond) = (false, false);
     }
 
     /// Takes a segment that it expects and that arrives at `now`; `stamps` are its timestamp and

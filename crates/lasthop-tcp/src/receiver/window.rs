@@ -47,7 +47,7 @@ impl Receiver {
     /// Limits the advertised window (relays).
     pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
         self.window_limit = bytes;
-        (self.plain, self.plain_beyond) = (false, false);
+        self.leave_plain();
         self.update_window(now, mss, out);
     }
 
@@ -99,6 +99,7 @@ impl Receiver {
     pub fn acknowledge_up_to(&mut self, now: Time, offset: u64, out: &mut impl Output) {
         let news = offset.min(self.rcv_nxt) > self.ack_limit.min(self.rcv_nxt);
         self.ack_limit = offset;
+        self.leave_plain();
         if news && self.open {
             self.ack_now(now, out);
         }
@@ -114,6 +115,7 @@ impl Receiver {
     /// before are still accepted.
     pub fn close_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
         (self.ack_limit, self.shut) = (offset, true);
+        self.leave_plain();
         if self.open {
             self.ack_now(now, out);
         }
@@ -122,6 +124,7 @@ impl Receiver {
     /// Opens the window again and acknowledges up to `offset`.
     pub fn open_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
         self.ack_limit = offset;
+        self.leave_plain();
         if std::mem::take(&mut self.shut) && self.open {
             self.ack_now(now, out);
         }
