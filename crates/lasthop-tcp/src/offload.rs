@@ -20,7 +20,8 @@ pub fn autosize(rate: Rate, min_rtt: Option<Duration>, mss: f64, min_segments: u
     let halvings = min_rtt.map_or(u64::MAX, |rtt| rtt.0 / 512_000);
     let short = if halvings < 32 { 65_536 >> halvings } else { 0 };
     let bytes = ((rate.0 / 8 / 1024 + short) as f64).min(MAX_FRAME);
-    mss * libm::floor(bytes / mss).max(f64::from(min_segments))
+    // Neither negative nor above 65,535: the conversion rounds down.
+    mss * f64::from(((bytes / mss) as u32).max(min_segments))
 }
 
 /// A rate at which [`autosize`] gives more than `bytes`, however long the round trip; `None` if

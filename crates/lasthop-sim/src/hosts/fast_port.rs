@@ -25,21 +25,33 @@ impl<P: Probe> FastPort<'_, P> {
     /// Sends a segment of new data without options. Returns false if it has to take the slow path.
     #[inline(always)]
     pub(super) fn send(&mut self, data: PlainData) -> bool {
-        let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
-        let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
-        if !net.is_fast_path_open() {
+        let PlainData { seq, len, ts_value, .. } = data;
+        if !self.net.is_fast_path_open() {
             return false;
         }
-        if !receiver.expects(seq, len, ts_value) {
-            let beyond = receiver.expects_beyond(seq, len);
-            return beyond
-                && send_beyond(net, receiver, self.future.as_deref_mut(), fast, &{ data });
+        if !self.receiver.expects(seq, len, ts_value) {
+            return self.receiver.expects_beyond(seq, len) && self.send_beyond(&{ data });
         }
+        self.send_next(data);
+        true
+    }
+
+    /// Sends a segment that arrives beyond a hole.
+    #[inline(always)]
+    pub(super) fn send_beyond(&mut self, data: &PlainData) -> bool {
+        send_beyond(self.net, self.receiver, self.future.as_deref_mut(), self.fast, data)
+    }
+
+    /// Sends a segment that the receiver expects.
+    #[inline(always)]
+    pub(super) fn send_next(&mut self, data: PlainData) {
+        let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
+        let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         let now = net.now;
         let Some((at, triggered_at)) = net.transmit_data(&fast.path, data) else {
             net.new_id();
             net.probes.sent_undelivered(now, connection, (seq, len), size);
-            return true;
+            return;
         };
         let number = seq + u64::from(len);
         let Some(window) = receiver.take_plain(at, len, (ts_value, ts_echo)) else {
@@ -48,14 +60,13 @@ impl<P: Probe> FastPort<'_, P> {
             if let Some(future) = &mut self.future {
                 delay_ack(net, receiver, future, self.entry, (at, triggered_at), data);
             }
-            return true;
+            return;
         };
         net.probes.delivered_fast(now, at, connection, (seq, len), (size, fast.ack_size));
         fast.last = at;
         let when = (at, triggered_at);
         let offer = (window, receiver.echoed_stamp());
         answer(net, self.future.as_deref_mut(), fast, offer, (number, len), when, connection);
-        true
     }
 }
 

@@ -100,7 +100,7 @@ impl<P: Probe> Output for Port<'_, P> {
         if reason == SendReason::New && flags.without(Flags::TIMESTAMPS) == Flags::ACK {
             let connection = self.connection;
             let data = PlainData { seq, len, size, connection, flags, ts_value, ts_echo };
-            if self.is_expected(&data) && self.send_fast(&data) {
+            if self.is_open() && self.send_fast(data) {
                 return;
             }
         }
@@ -119,24 +119,32 @@ impl<P: Probe> Output for Port<'_, P> {
 }
 
 impl<P: Probe> Port<'_, P> {
-    /// New data may take the fast path.
-    #[inline]
-    fn is_expected(&self, data: &PlainData) -> bool {
-        let &PlainData { seq, len, ts_value, .. } = data;
-        let Some(FarEnd { receiver, fast: Some(_), .. }) = &self.far else { return false };
-        let expected = receiver.expects(seq, len, ts_value) || receiver.expects_beyond(seq, len);
-        expected && self.net.is_fast_path_open()
+    /// New data may take the fast path, if the receiver expects them.
+    #[inline(always)]
+    fn is_open(&self) -> bool {
+        matches!(self.far, Some(FarEnd { fast: Some(_), .. })) && self.net.is_fast_path_open()
     }
 
     /// Sends it on the fast path, if it may take it.
-    #[inline(never)]
-    fn send_fast(&mut self, data: &PlainData) -> bool {
-        let Port { net, far, .. } = self;
-        let Some(FarEnd { receiver, future, fast: Some(fast), entry }) = far else {
+    #[inline(always)]
+    fn send_fast(&mut self, data: PlainData) -> bool {
+        let Some(FarEnd { receiver, .. }) = &self.far else { return false };
+        let is_next = receiver.expects(data.seq, data.len, data.ts_value);
+        if !is_next && !receiver.expects_beyond(data.seq, data.len) {
             return false;
-        };
-        let future = future.as_deref_mut();
-        FastPort { net, receiver, future, fast, entry }.send(*data)
+        }
+        let Some(mut port) = self.fast_port() else { return false };
+        if is_next {
+            port.send_next(data);
+        }
+        is_next || port.send_beyond(&{ data })
+    }
+
+    #[inline(always)]
+    fn fast_port(&mut self) -> Option<FastPort<'_, P>> {
+        let FarEnd { receiver, future, fast, entry } = self.far.as_mut()?;
+        let (future, fast) = (future.as_deref_mut(), fast.as_deref_mut()?);
+        Some(FastPort { net: &mut *self.net, receiver, future, fast, entry })
     }
 
     /// Assigns a packet number and reports the sending.

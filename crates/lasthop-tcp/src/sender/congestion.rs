@@ -375,11 +375,11 @@ impl<W: WindowRule> Congestion<W> {
         })
     }
 
-    /// The rule does not pace, and its sending rate is at least `rate`; false also if only a
+    /// The rule never paces, and its sending rate is at least `rate`; false also if only a
     /// division would tell.
     #[inline]
     pub fn surely_sends_at(&self, rate: Rate, srtt: Duration, flight: u64) -> bool {
-        self.rule.pacing().is_none()
+        self.pacer.is_none()
             && surely_reaches(self.bits_per_round_trip(flight), srtt.as_secs(), rate)
     }
 

@@ -19,8 +19,8 @@ use lasthop_core::segment::{Block, Flags, Options, Segment};
 use lasthop_core::units::{Duration, Time};
 
 /// An ACK while it is processed.
-struct Processed {
-    arrival: Arrival,
+struct Processed<'a> {
+    arrival: &'a Arrival,
     /// The round-trip time that the window rule gets.
     rtt: Option<Duration>,
     /// The pipe before it.
@@ -102,7 +102,7 @@ impl SackRecovery {
         let found = self.board.waiting() > waiting_before;
         let probe = self.answer_of_probe(segment, duplicate, !advanced && blocks.is_empty());
         let was = self.change_phase(stream, now, segment, &arrival, probe, out);
-        let processed = Processed { arrival, rtt, pipe_before, was, grows };
+        let processed = Processed { arrival: &arrival, rtt, pipe_before, was, grows };
         self.inform_rule(stream, now, segment, &processed);
         if self.recovery.prr_dupacks {
             self.reduce_by_dupacks(stream, &arrival, advanced);
@@ -545,7 +545,7 @@ impl SackRecovery {
         stream: &mut Stream<W>,
         now: Time,
         segment: &Segment,
-        processed: &Processed,
+        processed: &Processed<'_>,
     ) {
         let Processed { arrival, rtt, pipe_before, was, grows } = processed;
         let every = stream.hooks().every_ack;

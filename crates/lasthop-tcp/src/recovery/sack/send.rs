@@ -86,12 +86,6 @@ impl SackRecovery {
         let mss = u64::from(stream.mss());
         let (first, wanted) = (stream.snd_max(), stream.written() > stream.snd_max());
         let mut deferred = false;
-        let in_recovery = self.phase == Phase::Recovery;
-        let mut reason = if in_recovery && self.board.high_resent() == stream.snd_una() {
-            SendReason::FastRetransmit
-        } else {
-            SendReason::Recovery
-        };
         loop {
             let room = self.room(stream);
             let waiting =
@@ -101,8 +95,11 @@ impl SackRecovery {
                 if room < mss.min(bytes) || !stream.congestion_mut().paced(now) {
                     break;
                 }
+                let is_first =
+                    self.phase == Phase::Recovery && self.board.high_resent() == stream.snd_una();
+                let reason =
+                    if is_first { SendReason::FastRetransmit } else { SendReason::Recovery };
                 self.retransmit(stream, now, seq, reason, out);
-                reason = SendReason::Recovery;
                 continue;
             }
             match self.send_new(stream, now, room, out) {
@@ -151,7 +148,7 @@ impl SackRecovery {
         let (bursts, offloads) = (stream.sends_bursts(), stream.offloads());
         let mut largest = LargestFrame::new(self.board.rack().min_rtt());
         let most = if offloads { stream.frame_bytes(room, &mut largest) } else { mss };
-        let Some(next) = stream.next_up_to(offset + room, most) else { return Turn::Nothing };
+        let Some(mut next) = stream.next_up_to(offset + room, most) else { return Turn::Nothing };
         if !stream.congestion_mut().paced(now) {
             return Turn::Paced;
         }
@@ -161,10 +158,15 @@ impl SackRecovery {
         }
         let many = bursts && !offloads;
         let burst = if many { stream.frame_bytes(room, &mut largest) } else { most };
-        stream.send_this(now, next, SendReason::New, out);
-        for _ in 1..burst / most.max(1) {
-            let Some(next) = stream.next_up_to(offset + room, mss) else { break };
+        let mut left = burst;
+        loop {
             stream.send_this(now, next, SendReason::New, out);
+            left = left.saturating_sub(most);
+            if left < most.max(1) {
+                break;
+            }
+            let Some(following) = stream.next_up_to(offset + room, mss) else { break };
+            next = following;
         }
         self.sent_new(stream, before);
         Turn::Sent

@@ -167,6 +167,19 @@ impl<W: WindowRule> Stream<W> {
     /// The same with up to `most` bytes of new data.
     #[inline]
     pub fn next_up_to(&self, window: u64, most: u32) -> Option<Next> {
+        let (left, room) = (self.written.saturating_sub(self.snd_nxt), window.min(self.rwnd));
+        // Nearly always: whole new segments, and more behind them.
+        if self.snd_nxt == self.snd_max
+            && left > u64::from(most)
+            && self.snd_nxt - self.snd_una + u64::from(most) <= room
+        {
+            return Some(Next { len: most, fin: false, again: false });
+        }
+        self.other_next_up_to(window, most)
+    }
+
+    #[inline(never)]
+    fn other_next_up_to(&self, window: u64, most: u32) -> Option<Next> {
         let again = self.snd_nxt < self.snd_max;
         let (mut len, mut fin) = (0, false);
         if again {
