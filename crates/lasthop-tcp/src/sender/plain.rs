@@ -1,7 +1,7 @@
 //! The fast path for ACKs of new data of a connection in its usual state: established, recovery by
 //! duplicate ACKs without additions, nothing to be retransmitted, no options. It does what
-//! `on_segment` does, without the questions whose answers are known. Recovery on SACK blocks has one
-//! too (`recovery/sack/plain.rs`).
+//! `on_segment` does, without the questions whose answers are known. Recovery on SACK blocks has
+//! one too (`recovery/sack/plain.rs`).
 
 use super::{Limit, Sender};
 use crate::recovery::engine::Engine;
@@ -267,8 +267,9 @@ mod tests {
     }
 
     proptest! {
-        /// The same of recovery on SACK blocks under `linux`: with SACK blocks, D-SACK, windows that
-        /// grow and shrink, old timestamps, timers, and programs that wait for the send buffer.
+        /// The same of recovery on SACK blocks under `linux`: with SACK blocks, D-SACK, windows
+        /// that grow and shrink, old timestamps, timers, and programs that wait for the send
+        /// buffer.
         #[test]
         fn the_fast_path_of_sack_does_what_the_slow_path_does(
             written in prop_oneof![Just(u64::MAX), 1u64..200_000],
