@@ -5,8 +5,9 @@
 Prints for each point the instructions per delivered packet (by callgrind) and the CPU time. Both
 are differences between runs of T and of 2 T, so start-up is excluded. bench/instructions.py holds
 the instructions to their baselines. With --memory, prints the memory of a run with 1,000 and 10,000
-flows instead. A flow of the axis `flows` has 1 Mbit/s; those of `competing` share 100 Mbit/s, delay
-ACKs and overflow the queue.
+flows instead, under `ns-2.35` and under the default profile. A flow of the axes `flows` and
+`default flows` has 1 Mbit/s; those of `competing` share 100 Mbit/s, delay ACKs and overflow the
+queue.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Point:
     value: str
     seconds: float
     scenario: Callable[[float], str]
+    # Payload bytes of a segment.
+    segment: int = 1000
 
     @property
     def name(self) -> str:
@@ -67,6 +70,13 @@ def _last_hop(
     text = PATH.format(rate=f"{rate:g}", delay=delay, queue=queue)
     text += FLOW.format(start="fh", end="mh", count=count)
     text += TCP.format(profile=profile, window=window)
+    return lambda seconds: HEAD.format(seconds=seconds) + text
+
+
+def _default(count: int) -> Callable[[float], str]:
+    """Flows of CUBIC under the default profile, with a round-trip time of 40 ms."""
+    text = f'[last_hop]\nrate = "{count} Mbps"\nrtt = "40 ms"\n[[flow]]\ncount = {count}\n'
+    text += '[tcp]\nscheme = "cubic"\n'
     return lambda seconds: HEAD.format(seconds=seconds) + text
 
 
@@ -99,6 +109,10 @@ POINTS = [
     *(
         Point("flows", f"{n:,}", seconds, _last_hop(n, 20, 10_000, 10, n))
         for n, seconds in ((1, 40), (100, 0.6), (1000, 0.2))
+    ),
+    *(
+        Point("default flows", f"{n:,}", seconds, _default(n), 1448)
+        for n, seconds in ((10, 6), (100, 2), (1000, 1))
     ),
     *(
         Point("competing", f"{n:,}", 2, _last_hop(100, 20, 1000, 100, n, "rfc"))
@@ -138,7 +152,7 @@ def cpu_ns(point: Point, folder: str, runs: int) -> float:
         done = subprocess.run(counting.command(file), capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return spent, int(done.stdout) // 1000
+        return spent, int(done.stdout) // point.segment
 
     # Longer than for the instructions: the clock of the CPU time is coarse.
     pairs = [(once(10 * point.seconds), once(20 * point.seconds)) for _ in range(runs)]
@@ -150,10 +164,15 @@ def cpu_ns(point: Point, folder: str, runs: int) -> float:
 def print_memory(folder: str) -> None:
     """Print the memory of runs, and from their difference that of a flow."""
     few, many = 1000, 10_000
-    mib = {n: counting.memory(_last_hop(n, 20, 10_000, 10, n)(2), folder) for n in (few, many)}
-    for flows, size in mib.items():
-        print(f"{flows:,} flows: {size:.1f} MiB")
-    print(f"a flow: {1024 * (mib[many] - mib[few]) / (many - few):.1f} KiB")
+    for profile in ("ns-2.35", "linux"):
+        mib = {}
+        for flows in (few, many):
+            case = (
+                _default(flows) if profile == "linux" else _last_hop(flows, 20, 10_000, 10, flows)
+            )
+            mib[flows] = counting.memory(case(2), folder)
+            print(f"{profile}, {flows:,} flows: {mib[flows]:.1f} MiB")
+        print(f"{profile}, a flow: {1024 * (mib[many] - mib[few]) / (many - few):.1f} KiB")
 
 
 def main() -> int:
@@ -173,7 +192,7 @@ def main() -> int:
         for point in POINTS:
             if args.only and point.axis not in args.only:
                 continue
-            count = counting.per_packet(point.scenario, point.seconds, folder)
+            count = counting.per_packet(point.scenario, point.seconds, folder, point.segment)
             time = cpu_ns(point, folder, args.runs) if args.runs else float("nan")
             print(f"| {point.axis} | {point.value} | {count:,.0f} | {time:.0f} |", flush=True)
     return 0

@@ -54,7 +54,7 @@ def _of_bench(case: speed.Case) -> Counted:
 CASES: dict[str, Counted] = {
     **{case.name: _of_bench(case) for case in speed.CASES},
     **{case.name: (case.scenario, case.counted, case.segment) for case in speed.DEFAULT_CASES},
-    **{point.name: (point.scenario, point.seconds, 1000) for point in growth.POINTS},
+    **{point.name: (point.scenario, point.seconds, point.segment) for point in growth.POINTS},
 }
 
 
