@@ -45,7 +45,7 @@ def judge(link: Link, found: Fit, counts: dict[str, dict[str, int]]) -> list[str
         counts[name][kind] += 1
         if e.low * (1 - 1e-9) <= true <= e.high * (1 + 1e-9):
             counts[name][kind + " holds"] += 1
-        elif not e.is_range and true > 0 and not 0.5 <= e.value / true <= 2:
+        elif not e.is_range and not e.note and true > 0 and not 0.5 <= e.value / true <= 2:
             off.append(f"{name}: {e.value:.4g}, true {true:.4g}")
     return off
 

@@ -6,7 +6,8 @@ is one direction of a connection.
 * A round-trip time is the time from the first packet with a timestamp (RFC 7323) to the first one
   that echoes it, as pping measures it (https://pollere.net/pping.html). Without timestamps it is
   the time from the end of a segment to the first ACK of exactly this end, unless a retransmission
-  of the flow lies between (Karn's rule, RFC 6298, section 3).
+  of the flow lies between (Karn's rule, RFC 6298, section 3). What a retransmission echoes first is
+  no sample, because the timer that made it leave is part of the time.
 * A segment is late if it begins below the highest sequence number of its flow. A late segment that
   had been seen before is a retransmission: of a lost one at its sender, an unnecessary one at its
   receiver. Another one fills a hole: it is the retransmission of a lost segment if the hole had
@@ -230,12 +231,16 @@ class Flows:
         asked_ns = asked_ns[first]
         told, first = np.unique(told, return_index=True)
         told_ns = told_ns[first]
+        is_late = np.concatenate([late[stamped], late[plain]])[first]
         at = np.minimum(np.searchsorted(told, asked), max(len(told) - 1, 0))
         matched = told[at] == asked if len(told) else np.zeros(len(asked), dtype=bool)
         taken_ns = np.where(matched, told_ns[at] - asked_ns, 0) if len(told) else asked_ns * 0
         self._keep_pending(packets, asked, asked_ns, matched)
         np.maximum.at(self._stamp, flow[has_stamp & is_sent], packets.tsval[has_stamp & is_sent])
         valid = matched & (taken_ns > 0)
+        if len(told):
+            # A retransmission answers when a timer or three ACKs made it leave, not at once.
+            valid &= ~is_late[at]
         valid &= ~self._disturbed(packets, flow, is_sent & late, asked, asked_ns, taken_ns)
         return asked_ns[valid], taken_ns[valid]
 

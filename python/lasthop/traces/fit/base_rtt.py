@@ -8,13 +8,16 @@ from lasthop.traces.fit.estimate import LEVEL, Estimate
 from lasthop.traces.fit.observed import PACKET_BITS, Observed
 from lasthop.traces.table import CAPTURE
 
+# A segment without payload, with timestamps; a SYN is 8 bytes longer.
+_ACK_BITS = 8 * 52
+
 
 def floor_s(seen: Observed) -> float:
     """The smallest round-trip time, seconds; 0 without samples."""
     return float(seen.rtt_s.min()) if len(seen.rtt_s) else 0.0
 
 
-def estimate(seen: Observed, capacity_bps: float | None) -> Estimate:
+def estimate(seen: Observed, capacity: Estimate) -> Estimate:
     """The smallest round-trip time, less the time that its packet takes at the capacity.
 
     The smallest value of a sample is above the lower end of its distribution. The interval is that
@@ -33,11 +36,15 @@ def estimate(seen: Observed, capacity_bps: float | None) -> Estimate:
         )
     lowest = float(floors.min())
     has_handshake = CAPTURE in seen.found.format and int(floors.argmin()) == 0 and starts[0] < 1
-    packet = PACKET_BITS / capacity_bps if capacity_bps else 0.0
+    # The ACK of a packet crosses the other direction, whose rate is assumed to be the same.
+    bits = 2 * _ACK_BITS if has_handshake else PACKET_BITS + _ACK_BITS
+    own, slowest = bits / capacity.value, bits / capacity.low
+    packet = PACKET_BITS / capacity.low
     spread = float(np.sort(floors)[1] - lowest) if len(floors) > 1 else lowest / 10
-    value = lowest if has_handshake else max(lowest - packet, lowest / 2)
+    value = max(lowest - own, lowest / 2)
     alpha = 1 - LEVEL
     below = packet if has_handshake else (1 - alpha) / alpha * spread
+    below += slowest - own
     # Times of captures and programs are no better than this.
     tick = 1e-4 + 0.005 * value
     return Estimate(

@@ -151,7 +151,8 @@ def _unknown(seen: Observed, highest: float, share: float, width: float) -> Esti
             f"no queue in {100 * (1 - share):.0f} % of the time: the sender was limited by its"
             " application, by a window or by losses, not by the link"
         )
-    low = highest if highest > 0 else 1e5
+    # A packet more or less may fall into a bin.
+    low = max(highest - PACKET_BITS / width, highest / 2) if highest > 0 else 1e5
     if seen.found.is_sender_side:
         # A bin in which a window was sent at once is above the capacity.
         low /= _SENDER_BURST

@@ -31,6 +31,8 @@ class Estimate:
     #: How it was estimated, or why it cannot be.
     how: str
     is_range: bool = False
+    #: What limits the trust in it, empty if nothing is known.
+    note: str = ""
 
     def document(self) -> dict[str, Any]:
         """The keys of JSON."""

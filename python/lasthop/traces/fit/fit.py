@@ -14,6 +14,9 @@ from lasthop.traces.fit.losses import Losses
 from lasthop.traces.fit.observed import Observed
 from lasthop.traces.table import DIRECTIONS, Measurement
 
+# Losses, or bursts of them, below which a loss rate is that of the measured time only.
+_FEW_LOSSES = 10
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -76,11 +79,10 @@ def fit(found: Measurement) -> Fit:
         # Frames lost on the air took capacity: once more, with their share.
         link = capacity.find(seen, split.air.value)
         split = losses.split(seen, link, floor)
-    known = None if link.estimate.is_range else link.estimate.value
     process = loss_process.find(seen, split.is_air)
     return Fit(
         seen,
-        base_rtt.estimate(seen, known),
+        base_rtt.estimate(seen, link.estimate),
         jumps.find(seen, link.busy_share),
         link,
         replace(split, air=_widened(split.air, process)),
@@ -90,14 +92,21 @@ def fit(found: Measurement) -> Fit:
 
 
 def _widened(air: Estimate, process: LossProcess) -> Estimate:
-    """The interval of a loss rate in bursts: of as many packets as are independent."""
-    good, bad = process.good_to_good, process.bad_to_bad
-    if good is None or bad is None:
+    """The loss rate with the interval of as many packets as are independent, and a note if it
+    rests on few losses.
+    """
+    if air.is_range or process.events is None:
         return air
-    memory = good.value + bad.value - 1
-    n = max(air.n * (1 - memory) / (1 + memory), 1.0)
+    n = max(air.n / process.effect, 1.0)
     low, high = share_interval(air.value * n, n)
-    return replace(air, low=low, high=high, how=air.how + ", for losses in bursts")
+    how = air.how + (", for losses in bursts" if process.effect > 1 else "")
+    few = process.events < _FEW_LOSSES
+    note = ""
+    if few and process.events == 0:
+        note = "no such loss was seen: losses in rare bursts do not show in so short a time"
+    elif few:
+        note = f"few losses ({process.events} bursts): over a longer time it may differ much"
+    return replace(air, low=low, high=high, how=how, note=note)
 
 
 def _reordering(seen: Observed) -> Estimate:

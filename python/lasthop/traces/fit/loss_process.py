@@ -10,7 +10,7 @@ import numpy as np
 from lasthop.traces.fit.estimate import Estimate, share_interval
 from lasthop.traces.fit.observed import Observed
 from lasthop.traces.packets import Flags
-from lasthop.traces.table import Integers
+from lasthop.traces.table import Floats, Integers
 
 # p below which bursts are accepted, losses needed for the test, most packets that are used.
 _ACCEPTED_P, _LEAST_LOSSES, _MOST = 0.01, 10, 5_000_000
@@ -28,29 +28,41 @@ class LossProcess:
     #: p of independence by the likelihood ratio; `None` if it was not tested.
     p: float | None
     text: str
+    #: Losses, those that follow one another counted once; `None` if their order is not known.
+    events: int | None = None
+    #: Variance of the number of losses over that of independent ones (Kish's design effect).
+    effect: float = 1.0
 
 
 def find(seen: Observed, is_air: Flags, seed: int = 1) -> LossProcess:
     """Compare independence with a first-order Markov chain of lost and delivered packets.
 
     Twice the log-likelihood ratio is chi-square distributed with 1 degree of freedom under
-    independence (Anderson and Goodman 1957). The order of the packets within a row (a
-    millisecond of a capture) is not known: for the test it is drawn, and the intervals reach from
-    this order to that with all losses of a row together.
+    independence (Anderson and Goodman 1957). What a receiver saw is a hole, whose packets follow
+    one another. Otherwise the order of the packets within a row (a millisecond of a capture) is
+    not known: for the test it is drawn, and the intervals reach from this order to that with as
+    few bursts as possible.
     """
     sent = np.round(seen.sent[is_air]).astype(np.int64)
     lost = np.minimum(np.round(seen.lost[is_air]).astype(np.int64), sent)
-    if lost.sum() < _LEAST_LOSSES:
-        return _untested(f"uniform assumed: {int(lost.sum())} losses are too few for a test")
+    if not lost.any():
+        return _untested("uniform assumed: no losses", 0)
     if float(np.median(sent[lost > 0])) > _LONGEST_ROW or sent.sum() > _MOST:
         return _untested("uniform assumed: losses are counted by interval, without their order")
-    bb, bg, gb, gg = _transitions(_chain(sent, lost, np.random.default_rng(seed)))
+    chain = _clustered(sent, lost, seen.has_holes)
+    sizes = _runs(chain)
+    together = _transitions(chain)
+    effect = float((sizes**2).sum() / sizes.sum())
+    if lost.sum() < _LEAST_LOSSES:
+        text = f"uniform assumed: {int(lost.sum())} losses are too few for a test"
+        return _untested(text, len(sizes), effect)
+    rng = np.random.default_rng(seed)
+    bb, bg, gb, gg = together if seen.has_holes else _transitions(_drawn(sent, lost, rng))
     ratio = _log(bb, bg) + _log(gb, gg) - _log(bb + gb, bg + gg)
     p = erfc(sqrt(max(ratio, 0.0)))
     if p > _ACCEPTED_P or bb * (gb + gg) <= gb * (bb + bg):
         text = f"uniform (likelihood ratio against two states: p = {p:.2g})"
-        return LossProcess(False, None, None, p, text)
-    together = _transitions(_chain(sent, lost, None))
+        return LossProcess(False, None, None, p, text, len(sizes))
     how = "transitions between lost and delivered packets; Wilson"
     return LossProcess(
         True,
@@ -58,11 +70,20 @@ def find(seen: Observed, is_air: Flags, seed: int = 1) -> LossProcess:
         _transition("bad_to_bad", (bb, bg), (together[0], together[1]), how),
         p,
         f"bursts: two states (likelihood ratio against independence: p = {p:.2g})",
+        len(sizes),
+        effect,
     )
 
 
-def _untested(text: str) -> LossProcess:
-    return LossProcess(False, None, None, None, text)
+def _untested(text: str, events: int | None = None, effect: float = 1.0) -> LossProcess:
+    return LossProcess(False, None, None, None, text, events, effect)
+
+
+def _runs(chain: Flags) -> Floats:
+    """Lengths of the runs of lost packets."""
+    edges = np.diff(chain.astype(np.int8), prepend=0, append=0)
+    sizes: Floats = (np.flatnonzero(edges < 0) - np.flatnonzero(edges > 0)).astype(float)
+    return sizes
 
 
 def _transitions(chain: Flags) -> tuple[int, int, int, int]:
@@ -72,15 +93,30 @@ def _transitions(chain: Flags) -> tuple[int, int, int, int]:
     return int(bad[0].sum()), int(bad[1].sum()), int(good[0].sum()), int(good[1].sum())
 
 
-def _chain(sent: Integers, lost: Integers, rng: np.random.Generator | None) -> Flags:
-    """One value per packet: whether it was lost; without `rng`, the first ones of a row."""
+def _drawn(sent: Integers, lost: Integers, rng: np.random.Generator) -> Flags:
+    """One value per packet: whether it was lost; in a random order within each row."""
     chain = np.zeros(int(sent.sum()), dtype=bool)
     starts = np.cumsum(sent) - sent
     for row in np.flatnonzero(lost).tolist():
-        places = np.arange(lost[row])
-        if rng is not None:
-            places = rng.choice(int(sent[row]), size=int(lost[row]), replace=False)
+        places = rng.choice(int(sent[row]), size=int(lost[row]), replace=False)
         chain[starts[row] + places] = True
+    return chain
+
+
+def _clustered(sent: Integers, lost: Integers, has_holes: bool) -> Flags:
+    """The same with the losses of a row together: first in it, or last before a row that starts
+    with a loss and after one that ended without.
+    """
+    chain = np.zeros(int(sent.sum()), dtype=bool)
+    ends = np.cumsum(sent)
+    rows = np.flatnonzero(lost).tolist()
+    follows = dict(zip(rows, rows[1:], strict=False))
+    for row in rows:
+        start, end = int(ends[row] - sent[row]), int(ends[row])
+        before = start > 0 and chain[start - 1]
+        is_last = not has_holes and not before and follows.get(row) == row + 1
+        first = end - int(lost[row]) if is_last else start
+        chain[first : first + int(lost[row])] = True
     return chain
 
 

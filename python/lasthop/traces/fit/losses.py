@@ -10,7 +10,7 @@ from lasthop.traces.fit.capacity import Capacity
 from lasthop.traces.fit.estimate import LEVEL, Estimate, Z, share_interval
 from lasthop.traces.fit.observed import PACKET_BITS, Observed
 from lasthop.traces.packets import Flags
-from lasthop.traces.table import Floats
+from lasthop.traces.table import CAPTURE, Floats
 
 # Share of the largest queueing delay from which a loss may be an overflow.
 _HIGH = 0.8
@@ -39,11 +39,10 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     Packets that met less than 80 % of the largest queueing delay give the loss rate of the air. If
     the others lost more than this rate explains (three standard deviations of a Poisson count, and
     three losses), these are overflows, and the queueing delay around them is the depth of the
-    queue. The delay around a packet is the largest within a round trip, because a sample of it
-    does not say when in the round trip the packet waited.
+    queue.
     """
     rate = capacity.estimate.value
-    q = _around(seen, floor_s)
+    q = _delays(seen, floor_s)
     total, lost = float(seen.sent.sum()), float(seen.lost.sum())
     known = len(seen.rtt_s) > 0
     top = float(np.percentile(q, 99.9)) if known and len(q) else 0.0
@@ -54,27 +53,35 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     expected = high_sent * low_lost / low_sent if low_sent >= _LEAST_PACKETS else 0.0
     excess = high_lost - expected
     has_overflow = excess > _DEVIATIONS * np.sqrt(expected + 1) and excess >= _LEAST_LOSSES
-    if not has_overflow:
+    if not has_overflow and low_sent < _LEAST_PACKETS:
         high, low_sent, low_lost = np.zeros(len(q), dtype=bool), total, lost
     return Losses(
         _air(seen, low_sent, low_lost, total, lost),
         _overflow(excess if has_overflow else 0.0, total, known and is_busy),
-        _queue(seen, q, high, capacity, top, has_overflow),
+        _queue(seen, q, high, capacity, (top, floor_s), has_overflow),
         ~high,
     )
 
 
-def _around(seen: Observed, floor_s: float) -> Floats:
-    """The largest queueing delay around each row that counts packets."""
+def _delays(seen: Observed, floor_s: float) -> Floats:
+    """The queueing delay that each row that counts packets met.
+
+    In a capture it is the largest of a round trip before the row: samples after a loss would be
+    longer because of it, and the queue of a packet is hardly longer than that of the one before.
+    In other files it is the largest of a round trip before or after.
+    """
     if not len(seen.rtt_s):
         return np.zeros(len(seen.counted_s))
-    grid = np.arange(0.0, seen.duration_s + 0.02, 0.01)
-    delay = np.interp(grid, seen.time_s, seen.rtt_s - floor_s)
-    reach = max(int(np.ceil(floor_s / 0.01)), 1)
-    padded = np.pad(delay, reach, mode="edge")
-    largest = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1).max(axis=1)
-    at = np.clip(np.round(seen.counted_s / 0.01).astype(np.int64), 0, len(grid) - 1)
-    found: Floats = largest[at]
+    time, rtt = seen.queued()
+    later = 0.0 if CAPTURE in seen.found.format else floor_s
+    ends = np.searchsorted(time, seen.counted_s + later, side="right" if later else "left")
+    starts = np.searchsorted(time, seen.counted_s - floor_s)
+    # Without a sample so close, the last one counts, or the first one of the file.
+    ends = np.maximum(ends, 1)
+    starts = np.minimum(starts, ends - 1)
+    pairs = np.column_stack([starts, ends]).ravel()
+    padded = np.append(rtt - floor_s, -np.inf)
+    found: Floats = np.maximum.reduceat(padded, pairs)[::2]
     return found
 
 
@@ -121,9 +128,18 @@ def _overflow(count: float, total: float, known: bool) -> Estimate:
 
 
 def _queue(
-    seen: Observed, q: Floats, high: Flags, capacity: Capacity, top: float, overflows: bool
+    seen: Observed,
+    q: Floats,
+    high: Flags,
+    capacity: Capacity,
+    delays: tuple[float, float],
+    overflows: bool,
 ) -> Estimate:
-    """The bytes that waited when packets were dropped: queueing delay x capacity at that time."""
+    """The bytes that waited when packets were dropped: queueing delay x capacity at that time.
+
+    `delays` are the largest queueing delay and the smallest round-trip time.
+    """
+    top, floor_s = delays
     step = capacity.steps_bps
     if capacity.is_constant:
         rate = np.full(len(q), capacity.estimate.value)
@@ -132,10 +148,14 @@ def _queue(
         rate = step[np.clip(place, 0, len(step) - 1)]
     dropped = high & (seen.lost > 0)
     if not overflows or not dropped.any():
-        # The packets that arrive within a time stamp count twice.
-        largest = max(top * capacity.estimate.value - 2 * PACKET_BITS, PACKET_BITS) / 8
+        # The packets that arrive within a time stamp count twice. Buffers of some
+        # bandwidth-delay products are usual, however little of them was used.
+        known = capacity.estimate
+        lowest, highest = (known.low, known.high) if known.is_range else (known.value, known.value)
+        largest = max(top * lowest - 2 * PACKET_BITS, PACKET_BITS) / 8
+        most = _UNKNOWN * max(top, floor_s) * highest / 8
         return Estimate(
-            *("queue", "B", largest * np.sqrt(_UNKNOWN), largest, largest * _UNKNOWN, 0),
+            *("queue", "B", float(np.sqrt(largest * most)), largest, most, 0),
             "overflows",
             "queue depth unknown: no loss can be told to be an overflow; at least the largest"
             " queue seen",
@@ -153,8 +173,13 @@ def _queue(
         half = float(np.ptp(depth))
     # Up to two packets more or less: the one being sent, and the arrivals within a time stamp.
     half = max(half, 2 * PACKET_BITS / 8, 0.05 * value)
-    if capacity.estimate.is_range:
-        half = 0.5 * value
+    if (known := capacity.estimate).is_range:
+        low, high_end = (value * bound / known.value for bound in (known.low, known.high))
+        return Estimate(
+            *("queue", "B", value, max(low, PACKET_BITS / 8), high_end, len(depth), "overflows"),
+            "queue depth unknown, because the capacity is: delay at overflows x capacity",
+            is_range=True,
+        )
     return Estimate(
         *("queue", "B", value, max(value - half, PACKET_BITS / 8), value + half, len(depth)),
         "overflows",

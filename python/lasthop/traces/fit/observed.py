@@ -8,7 +8,8 @@ import numpy as np
 
 from lasthop.errors import InputError
 from lasthop.traces import summary
-from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Floats, Measurement
+from lasthop.traces.packets import Flags
+from lasthop.traces.table import CAPTURE, DOWN, ROUND_TRIP, UP, Floats, Measurement
 
 # Files of iperf3 count payload: 1448 bytes of a full packet of 1500.
 _PAYLOAD, _PACKET = 1448, 1500
@@ -16,6 +17,12 @@ _PAYLOAD, _PACKET = 1448, 1500
 PACKET_BITS = 8 * _PACKET
 # Share of the receiver's window that counts as all of it: a segment may not fit.
 _FULL_WINDOW = 0.8
+# Delays above the smallest round-trip time that are looked at, seconds.
+_WAIT_S = 0.002
+# Share of a sample's queueing delay from which a pause of the sender explains it.
+_PAUSE = 0.4
+# Packets that arrive in a round-trip time after a timeout: the retransmission, and probes.
+_AFTER_TIMEOUT = 3
 # Distance of the windows whose smallest round-trip times are compared, seconds.
 _WINDOW_S = 1.0
 
@@ -40,6 +47,21 @@ class Observed:
     scale: float
     #: Whether losses are those of a round trip (ping), not of the direction.
     is_round_trip: bool
+    #: Whether the losses of a row follow one another: a hole that a receiver saw.
+    has_holes: bool = False
+
+    def queued(self) -> tuple[Floats, Floats]:
+        """Round-trip times by the clock of the losses, in order of time.
+
+        A capture counts losses when the lost segments left its sender, or when its receiver saw
+        the hole; so its samples are placed at the sending or the arrival of their data.
+        """
+        if CAPTURE not in self.found.format:
+            return self.time_s, self.rtt_s
+        sign = -1 if self.found.is_sender_side else 1
+        time = self.time_s + sign * self.rtt_s / 2
+        order = np.argsort(time, kind="stable")
+        return time[order], self.rtt_s[order]
 
     @property
     def duration_s(self) -> float:
@@ -92,6 +114,9 @@ def of(found: Measurement) -> Observed:
     direction = UP if totals[UP] > totals[DOWN] else DOWN
     rates = found.rates(direction)
     has_rtt = ~np.isnan(found.rtt_s)
+    if CAPTURE in found.format:
+        waits = _delayed_acks if found.is_sender_side else _timeouts
+        has_rtt[has_rtt] = ~waits(found.time_s[has_rtt], found.rtt_s[has_rtt], rates)
     time = found.time_s[has_rtt] + found.rtt_s[has_rtt] / 2
     order = np.argsort(time, kind="stable")
     if not len(order) and not len(rates.time_s):
@@ -116,7 +141,52 @@ def of(found: Measurement) -> Observed:
         counted.lost[by_time],
         _PACKET / _PAYLOAD if found.format.startswith("iperf3") else 1.0,
         is_round_trip,
+        CAPTURE in found.format and not found.is_sender_side,
     )
+
+
+def _delayed_acks(sent_s: Floats, rtt_s: Floats, rates: Measurement) -> Flags:
+    """Samples that the wait of a delayed ACK may have lengthened (RFC 9293, section 3.8.6.3).
+
+    A receiver waits if no other segment arrives: because the sender had none for a large part of
+    the time that the sample is above the smallest one, or because the next ones were lost.
+    """
+    if not len(rtt_s):
+        return np.zeros(0, dtype=bool)
+    arrives = np.where(np.isnan(rates.sent), rates.bytes > 0, rates.sent > rates.lost)
+    starts = np.append(rates.time_s[arrives], np.inf)
+    ends = starts + np.append(rates.span_s[arrives], 0.0)
+    following = np.searchsorted(starts, sent_s, side="right")
+    own = np.maximum(following - 1, 0)
+    above = rtt_s - float(rtt_s.min())
+    delayed: Flags = (above > _WAIT_S) & (starts[following] - ends[own] > _PAUSE * above)
+    return delayed
+
+
+def _timeouts(sent_s: Floats, rtt_s: Floats, rates: Measurement) -> Flags:
+    """Samples that a receiver took over a retransmission timeout of the sender.
+
+    Nothing arrives for most of the time that the sample is above the smallest one, and then no
+    more than a sender may send after a timeout (RFC 5681, section 3.1): a link after an outage
+    delivers what waited. On links that carry hardly more in a round trip, this tells nothing.
+    """
+    has_data = (rates.bytes > 0) & ~np.isnan(rates.sent)
+    if not len(rtt_s) or not has_data.any():
+        return np.zeros(len(rtt_s), dtype=bool)
+    floor = float(rtt_s.min())
+    starts, spans = rates.time_s[has_data], rates.span_s[has_data]
+    counted = np.append(0.0, np.cumsum((rates.sent - rates.lost)[has_data]))
+    answered = sent_s + rtt_s
+    row = np.maximum(np.searchsorted(starts, answered, side="right") - 1, 0)
+    before = np.maximum(row - 1, 0)
+    gap = starts[row] - starts[before] - spans[before]
+    in_rtt = np.searchsorted(starts, starts + floor)
+    carried = counted[in_rtt] - counted[:-1]
+    if carried.max() <= 2 * _AFTER_TIMEOUT:
+        return np.zeros(len(rtt_s), dtype=bool)
+    above = rtt_s - floor
+    late: Flags = (above > _WAIT_S) & (gap > 2 * _PAUSE * above) & (carried[row] <= _AFTER_TIMEOUT)
+    return late
 
 
 __all__ = ["PACKET_BITS", "Observed", "of"]
