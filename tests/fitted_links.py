@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+import lasthop
 from lasthop.advice.repeat import MOBILE, SERVER, captured
 from lasthop.traces.table import Measurement
+
+_DATA = Path(lasthop.__file__).parent / "data" / "traces"
+TRACES = (_DATA / "synthetic-lte.down", _DATA / "synthetic-wifi.down", _DATA / "synthetic-lte.up")
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,22 @@ class Link:
     burst: float = 1.0
     #: Receive window, if it limits the sender.
     window_packets: int | None = None
+    #: Attempts of link-layer retransmission; `loss` is then that of an attempt.
+    attempts: int = 1
+    #: Trace of the rate and its start in seconds; `rate_bps` is then its mean while measured.
+    trace: tuple[Path, float] | None = None
+    #: Start of a bulk transfer of CUBIC to another host behind the same radio link, seconds.
+    competitor_s: float | None = None
+
+    @property
+    def capacity_bps(self) -> float:
+        """The rate, less what link-layer retransmissions take."""
+        return self.rate_bps * (1 - self.loss) / (1 - self.residual_loss)
+
+    @property
+    def residual_loss(self) -> float:
+        """The share of packets that no attempt delivers."""
+        return self.loss**self.attempts
 
     def toml(self, duration_s: float) -> str:
         """The scenario."""
@@ -36,17 +57,66 @@ class Link:
                 f" bad_to_bad = {1 - leave_bad:.6f} }}"
             )
         window = self.window_packets
+        rate = f'rate = "{self.rate_bps:.0f} bps"\n'
+        if self.trace is not None:
+            file, start = self.trace
+            rate = (
+                f'forward.rate = {{ trace = "{file}", start = "{start} s" }}\n'
+                'backward.rate = "20 Mbps"\n'
+            )
+        if self.attempts > 1:
+            rate += f'forward.arq = {{ kind = "selective-repeat", attempts = {self.attempts} }}\n'
         return (
             f'duration = "{duration_s} s"\n'
             f'[[link]]\nbetween = ["server", "exit"]\n{wire}'
             f'[[link]]\nbetween = ["exit", "bs"]\n{delay}{wire}'
             '[[link]]\nname = "radio"\nradio = true\nbetween = ["bs", "modem"]\n'
-            f'{delay}rate = "{self.rate_bps:.0f} bps"\nforward.loss = {loss}\n'
+            f"{delay}{rate}forward.loss = {loss}\n"
             f'queue = "{self.queue_packets} packets"\n'
             f'[[link]]\nbetween = ["modem", "phone"]\n{wire}'
             '[[flow]]\nfrom = "server"\nto = "phone"\n'
             + ("" if window is None else f'receive_window = "{window} segments"\n')
+            + ("" if self.competitor_s is None else self._competitor(wire))
         )
+
+    def _competitor(self, wire: str) -> str:
+        return (
+            f'[[link]]\nbetween = ["other-server", "exit"]\n{wire}'
+            f'[[link]]\nbetween = ["modem", "tablet"]\n{wire}'
+            '[[flow]]\nfrom = "other-server"\nto = "tablet"\n'
+            f'start = "{self.competitor_s} s"\n'
+        )
+
+
+#: Kinds of links: `drawn` (a constant rate, and losses), and what it does not have.
+KINDS = ("drawn", "arq", "trace", "competitor")
+
+
+def of_kind(kind: str, seed: int) -> Link:
+    """A random link of a kind of `KINDS`."""
+    link = drawn(seed)
+    rng = np.random.default_rng(1000 + seed)
+    if kind == "arq":
+        return replace(
+            link, loss=float(rng.uniform(0.02, 0.3)), burst=1.0, attempts=int(rng.integers(2, 6))
+        )
+    if kind == "trace":
+        file = TRACES[seed % len(TRACES)]
+        start = float(rng.integers(0, 30))
+        rate = mean_rate_bps(file, start)
+        queue = max(int(rate * link.rtt_s / 12_000 * rng.uniform(0.5, 4)), 10)
+        return replace(link, rate_bps=rate, queue_packets=queue, trace=(file, start))
+    if kind == "competitor":
+        return replace(link, competitor_s=float(rng.uniform(1, 5)))
+    return link
+
+
+def mean_rate_bps(file: Path, start_s: float) -> float:
+    """The mean rate of a trace over the 30 s from `start_s` on."""
+    lines = file.read_text(encoding="utf-8").split("\n")
+    at = np.array([int(x) for x in lines if x and not x.startswith("#")]) / 1000
+    at = np.append(at, at + at[-1])
+    return float(((at > start_s) & (at <= start_s + 30)).sum()) * 12_000 / 30
 
 
 def drawn(seed: int) -> Link:

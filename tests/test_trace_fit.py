@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from documents import validate
-from fitted_links import Link, drawn, measured
+from fitted_links import Link, drawn, measured, of_kind
 from trace_files import file
 
 import lasthop
@@ -147,6 +147,41 @@ def test_the_command_writes_a_scenario_and_a_picture(
     assert "90 % interval" in shown
     assert "note: The capture is of a hop of lasthop run" in shown
     assert main(["trace", "fit", str(capture), "--out", "my.txt"]) == 2
+
+
+def test_other_traffic_in_the_queue_makes_the_capacity_a_range() -> None:
+    link = Link(rate_bps=8e6, rtt_s=0.04, loss=0.0, queue_packets=60, competitor_s=1.0)
+    found = fit(measured(link, 1, "phone", duration_s=15))
+    capacity = found.capacity.estimate
+    assert capacity.is_range
+    assert "other traffic" in capacity.how
+    assert capacity.low <= 8e6 <= capacity.high
+    assert capacity.high < 8.2e6
+    queue = next(e for e in found.estimates() if e.name == "queue")
+    assert queue.low <= 60 * 1500 <= queue.high
+
+
+def test_overflows_of_a_variable_link_leave_the_loss_rate_of_the_air_open() -> None:
+    link = of_kind("trace", 1)
+    found = fit(measured(link, 1, "phone", duration_s=30))
+    assert found.losses.air.is_range
+    assert found.losses.air.low == 0
+
+
+def test_a_timeout_of_the_sender_is_no_queue() -> None:
+    # Of this link 2.4 % of the packets are lost in bursts, so that the sender waits for timeouts.
+    link = drawn(35)
+    capacity = fit(measured(link, 35, "phone", duration_s=30)).capacity.estimate
+    assert capacity.is_range
+    assert capacity.low <= link.rate_bps <= capacity.high
+
+
+def test_few_losses_in_bursts_are_named() -> None:
+    link = drawn(19)
+    air = fit(measured(link, 19, "phone", duration_s=30)).losses.air
+    assert "few losses" in air.note
+    independent = share_interval(air.value * air.n, air.n)
+    assert air.high > independent[1]
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Coverage of the 90 % intervals of `lasthop trace fit` over random links (docs/fit.md).
+"""Coverage of the 90 % intervals of `lasthop trace fit` over random links (docs/traces.md).
 
 Prints the table: python3 tools/fit_coverage.py --links 40
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from fitted_links import Link, drawn, measured
+from fitted_links import KINDS, Link, measured, of_kind
 
 from lasthop.traces.fit.fit import Fit, fit
 
@@ -22,10 +22,10 @@ DURATION_S = 30.0
 def truths(link: Link) -> dict[str, float]:
     """The true parameters; a queue holds the frame being sent beside its limit."""
     known = {
-        "capacity": link.rate_bps,
+        "capacity": link.capacity_bps,
         "base_rtt": link.rtt_s,
         "queue": 1500.0 * link.queue_packets,
-        "air_loss": link.loss,
+        "air_loss": link.residual_loss,
     }
     if link.burst > 1:
         known["bad_to_bad"] = 1 - 1 / link.burst
@@ -39,7 +39,6 @@ def judge(link: Link, found: Fit, counts: dict[str, dict[str, int]]) -> list[str
     for name, true in truths(link).items():
         e = estimates.get(name)
         if e is None:
-            counts[name]["not found"] += 1
             continue
         kind = "range" if e.is_range else "interval"
         counts[name][kind] += 1
@@ -50,34 +49,35 @@ def judge(link: Link, found: Fit, counts: dict[str, dict[str, int]]) -> list[str
     return off
 
 
+def _sum(counts: dict[str, dict[str, int]]) -> dict[str, int]:
+    keys = ("interval", "interval holds", "range", "range holds")
+    return {key: sum(c[key] for c in counts.values()) for key in keys}
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--links", type=int, default=40)
     parser.add_argument("--end", choices=("phone", "server", "both"), default="both")
-    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--kind", choices=KINDS, action="append")
     options = parser.parse_args()
     ends = ("phone", "server") if options.end == "both" else (options.end,)
-    print("| captured at | parameter | in the 90 % interval | unknown: in the range | not found |")
-    print("| --- | --- | ---: | ---: | ---: |")
+    print("| links | captured at | parameter | in the 90 % interval | unknown: in the range |")
+    print("| --- | --- | --- | ---: | ---: |")
     wrong = []
-    for end in ends:
-        counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        for seed in range(1, options.links + 1):
-            link = drawn(seed)
-            found = fit(measured(link, seed, end, DURATION_S))
-            off = judge(link, found, counts)
-            wrong += [f"{end}, link {seed}: {text}" for text in off]
-            if options.verbose:
-                for e in found.estimates():
-                    true = truths(link).get(e.name)
-                    if true is not None and not e.low <= true <= e.high:
-                        print(seed, end, e.name, e.value, (e.low, e.high), true, e.how, link)
-        for name, c in counts.items():
-            print(
-                f"| {end} | {name.replace('_', ' ')} | {c['interval holds']} of {c['interval']} |"
-                f" {c['range holds']} of {c['range']} | {c['not found']} |"
-            )
+    for kind in options.kind or KINDS:
+        for end in ends:
+            counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+            for seed in range(1, options.links + 1):
+                link = of_kind(kind, seed)
+                off = judge(link, fit(measured(link, seed, end, DURATION_S)), counts)
+                wrong += [f"{kind}, {end}, link {seed}: {text}" for text in off]
+            for name, c in [*counts.items(), ("all", _sum(counts))]:
+                print(
+                    f"| {kind} | {end} | {name.replace('_', ' ')} |"
+                    f" {c['interval holds']} of {c['interval']} |"
+                    f" {c['range holds']} of {c['range']} |"
+                )
     print()
     print(f"More than twice off without a word: {len(wrong)}.")
     for line in wrong:

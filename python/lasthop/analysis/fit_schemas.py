@@ -26,6 +26,7 @@ def parameters() -> Schema:
         **dict.fromkeys(("value", "low", "high"), NUMBER),
         "n": COUNT,
         **dict.fromkeys(("of", "how"), TEXT),
+        "note": {**TEXT, "description": "what limits the trust in it; empty if nothing is known"},
         "is_range": {**FLAG, "description": "the data do not tell: possible values"},
     }
     p = or_null(_SHARE)

@@ -96,6 +96,8 @@ def text(result: Any, rows: Any) -> str:
         lines.append(f"{title(e.name):<16} {value:>9}  {interval:<21}  {count_of(e)}")
         if e.is_range:
             lines.append(f"    assumed range: {e.how}")
+        elif e.note:
+            lines.append(f"    {e.note}")
     lines += [
         f"capacity: {result.capacity.estimate.how}",
         f"busy: packets waited for the link {100 * result.capacity.busy_share:.0f} % of the time",

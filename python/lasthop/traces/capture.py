@@ -16,6 +16,7 @@ from lasthop.traces import both_ends, pcap
 from lasthop.traces import ends as ends_of
 from lasthop.traces.intervals import SHORTEST_NS, Intervals
 from lasthop.traces.packets import Addresses, Flags, Packets, parse
+from lasthop.traces.pair_rates import PairRates
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import CAPTURE, ROUND_TRIP, Integers, Measurement, Rows
 from lasthop.traces.tcp_flows import Flows, Segments
@@ -44,6 +45,7 @@ class _Reader:
         self.rows = Rows("packet")
         self.addresses = Addresses()
         self.flows = Flows()
+        self.pairs = PairRates()
         self.ends: ends_of.Ends | None = None
         self.intervals: Intervals | None = None
         self.origin_ns = 0
@@ -78,6 +80,7 @@ class _Reader:
         tcp = packets.is_tcp
         if tcp.any():
             self.has_tcp = True
+            self.pairs.add(packets, tcp & ~is_sent)
             found: Segments = self.flows.analyse(packets.select(tcp), is_sent[tcp])
             columns[:2, tcp] = found.new_bytes, found.segments
             self.samples.append((found.sent_ns - self.origin_ns, found.rtt_ns))
@@ -119,6 +122,7 @@ class _Reader:
             reordered=self.flows.reordered if self.has_tcp else None,
             is_sender_side=self.sent_bytes > self.arrived_bytes,
             window_bytes=self.flows.window_bytes() if self.has_tcp else None,
+            pair_rate_bps=self.pairs.mode_bps(),
         )
 
     def _why_empty(self) -> str:

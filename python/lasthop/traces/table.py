@@ -79,6 +79,9 @@ class Measurement:
     #: Window that the receiver of the data advertised, bytes; `None` where it is not known, or
     #: changes.
     window_bytes: float | None = None
+    #: Rate that most packets which arrived one after the other show, bit/s; `None` where it is not
+    #: known, or none is frequent.
+    pair_rate_bps: float | None = None
 
     def select(self, rows: NDArray[np.bool_]) -> Measurement:
         """The measurement with these rows only."""
@@ -229,6 +232,7 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
         epoch_s=first,
         is_sender_side=any(p.is_sender_side for p in parts),
         window_bytes=parts[0].window_bytes if len(parts) == 1 else None,
+        pair_rate_bps=parts[0].pair_rate_bps if len(parts) == 1 else None,
         reordered=sum(counted) if (counted := _counted(parts)) else None,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,10 +24,14 @@ _LEAST_WAIT_S, _WAITING = 0.002, 3
 _LEAST_BINS = 10
 # Share of the time in which packets waited from which too few bins are due to a short measurement.
 _MOSTLY = 0.5
+# Share of the time in which packets must wait for the rates of a variable link to be its own.
+_MOSTLY_BUSY = 0.9
 # Spread of the rates (standard deviation / median) of a constant link.
 _CONSTANT = 0.05
 # An unknown capacity is between the highest measured rate and this many times as much.
 _UNKNOWN = 10.0
+# The fastest bin of a link with link-layer retransmission is above its mean, by about this.
+_LINK_LAYER = 0.95
 # Headers of the link layer are in no measurement: no interval is narrower than this, each side.
 _LEAST_HALF = 0.01
 # Length of a step of a variable capacity, seconds, and the most steps.
@@ -63,6 +67,30 @@ def find(seen: Observed, air_loss: float = 0.0) -> Capacity:
     divided by 1 - `air_loss`. The interval of a constant rate is that of the mean of the busy bins
     (Student's t); that of a variable one is the bootstrap interval over blocks of ten seconds.
     """
+    edges, rate, width = _bins(seen)
+    highest = float(rate.max()) if len(rate) else 0.0
+    busy = _busy(seen, edges, highest)
+    share = float(busy.mean()) if len(busy) else 0.0
+    rate = rate / (1 - air_loss)
+    empty = np.empty(0)
+    steps = (empty, empty)
+    if busy.sum() < _LEAST_BINS:
+        found = _unknown(seen, highest, share, width)
+    elif _is_constant(rate[busy], width):
+        found = _constant(seen, rate[busy])
+    elif seen.found.is_sender_side:
+        found = _of_sender(rate[busy])
+    elif (pairs := _faster_pairs(seen, rate[busy])) is not None:
+        found = _shared(rate[busy], pairs)
+    else:
+        steps = _steps(edges, rate, busy)
+        found = _variable(edges[:-1], rate, busy)
+    found = replace(found, of=f"busy bins of {1000 * width:.0f} ms")
+    return Capacity(found, share, edges[:-1], rate, busy, *steps)
+
+
+def _bins(seen: Observed) -> tuple[Floats, Floats, float]:
+    """Edges and rates of the bins, and their length."""
     least = _BIN_S
     if seen.found.is_sender_side and len(seen.rtt_s):
         least = max(_SENDER_BIN_S, _SENDER_RTTS * float(seen.rtt_s.min()))
@@ -74,50 +102,71 @@ def find(seen: Observed, air_loss: float = 0.0) -> Capacity:
         width = _PACKETS * PACKET_BITS / highest
         edges = np.arange(0.0, seen.duration_s + width, width)
         rate = np.nan_to_num(seen.rate_bps(edges))
-        highest = float(rate.max())
-    busy = _busy(seen, edges, highest)
-    share = float(busy.mean()) if len(busy) else 0.0
-    rate = rate / (1 - air_loss)
-    empty = np.empty(0)
-    if busy.sum() < _LEAST_BINS:
-        return Capacity(
-            _unknown(seen, highest, share, width), share, edges[:-1], rate, busy, empty, empty
-        )
-    values = rate[busy]
+    return edges, rate, width
+
+
+def _is_constant(values: Floats, width: float) -> bool:
     spread = float(np.percentile(values, 84) - np.percentile(values, 16)) / 2
-    grain = PACKET_BITS / width
-    mean = float(values.mean())
-    if spread <= _CONSTANT * mean + grain:
-        half = quantile(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / np.sqrt(len(values))
-        half = max(half, (3 if seen.found.is_sender_side else 1) * _LEAST_HALF * mean)
-        found = Estimate(
-            *("capacity", "bit/s", mean, mean - half, mean + half, len(values)),
-            *(f"busy bins of {1000 * width:.0f} ms", "constant: mean rate while packets waited"),
-        )
-        return Capacity(found, share, edges[:-1], rate, busy, empty, empty)
-    if seen.found.is_sender_side:
-        why = "what left the sender varies with its own pauses (capture at the receiver)"
-        found = Estimate(
-            *(
-                "capacity",
-                "bit/s",
-                float(np.percentile(values, 90)),
-                mean / _SENDER_BURST,
-                _UNKNOWN * mean,
-            ),
-            *(len(values), f"busy bins of {1000 * width:.0f} ms", f"capacity unknown: {why}"),
-            is_range=True,
-        )
-        return Capacity(found, share, edges[:-1], rate, busy, empty, empty)
-    steps_s, steps_bps = _steps(edges, rate, busy)
-    low, high = _block_interval(edges[:-1][busy], values)
-    found = Estimate(
-        *("capacity", "bit/s", mean, low, high, len(values)),
-        f"busy bins of {1000 * width:.0f} ms",
-        f"variable (standard deviation {100 * values.std() / mean:.0f} %): mean while packets"
-        " waited, bootstrap over blocks of 10 s",
+    return spread <= _CONSTANT * float(values.mean()) + PACKET_BITS / width
+
+
+def _estimate(value: float, low: float, high: float, n: int, how: str, is_range: bool) -> Estimate:
+    return Estimate("capacity", "bit/s", value, low, high, n, "", how, is_range)
+
+
+def _constant(seen: Observed, values: Floats) -> Estimate:
+    mean, n = float(values.mean()), len(values)
+    half = quantile(LEVEL, n - 1) * float(values.std(ddof=1)) / np.sqrt(n)
+    half = max(half, (3 if seen.found.is_sender_side else 1) * _LEAST_HALF * mean)
+    how = "constant: mean rate while packets waited"
+    return _estimate(mean, mean - half, mean + half, n, how, is_range=False)
+
+
+def _of_sender(values: Floats) -> Estimate:
+    mean, fast = float(values.mean()), float(np.percentile(values, 90))
+    how = (
+        "capacity unknown: what left the sender varies with its own pauses (capture at the"
+        " receiver)"
     )
-    return Capacity(found, share, edges[:-1], rate, busy, steps_s, steps_bps)
+    return _estimate(fast, mean / _SENDER_BURST, _UNKNOWN * mean, len(values), how, is_range=True)
+
+
+def _faster_pairs(seen: Observed, values: Floats) -> float | None:
+    """The rate of packet pairs if it is above that of the flow; in bunches, pairs say nothing."""
+    pairs, mean = seen.found.pair_rate_bps, float(values.mean())
+    return pairs if pairs is not None and mean < pairs < _UNKNOWN * mean else None
+
+
+def _shared(values: Floats, pairs: float) -> Estimate:
+    mean = float(values.mean())
+    how = (
+        f"capacity unknown: packets that followed one another show {pairs / 1e6:.3g} Mbit/s,"
+        " but the measured flows got less while they waited: other traffic in the same queue,"
+        " or retransmissions of the link layer"
+    )
+    low, high = (1 - _LEAST_HALF) * mean, (1 + _LEAST_HALF) * pairs
+    return _estimate(float(np.sqrt(mean * pairs)), low, high, len(values), how, is_range=True)
+
+
+def _variable(starts: Floats, rate: Floats, busy: Flags) -> Estimate:
+    values, share = rate[busy], float(busy.mean())
+    mean = float(values.mean())
+    if share < _MOSTLY_BUSY:
+        # Each bin without a queue carried less than it could.
+        least = float(rate.mean())
+        most = share * mean + (1 - share) * _UNKNOWN * least
+        how = (
+            f"capacity unknown: it varies, and packets waited in {100 * share:.0f} % of the time"
+            " only; at least the mean rate"
+        )
+        middle = float(np.sqrt(least * most))
+        return _estimate(middle, least, most, len(values), how, is_range=True)
+    low, high = _block_interval(starts[busy], values)
+    how = (
+        f"variable (standard deviation {100 * values.std() / mean:.0f} %): mean while packets"
+        " waited, bootstrap over blocks of 10 s"
+    )
+    return _estimate(mean, low, high, len(values), how, is_range=False)
 
 
 def _busy(seen: Observed, edges: Floats, highest_bps: float) -> Flags:
@@ -152,12 +201,12 @@ def _unknown(seen: Observed, highest: float, share: float, width: float) -> Esti
             " application, by a window or by losses, not by the link"
         )
     # A packet more or less may fall into a bin.
-    low = max(highest - PACKET_BITS / width, highest / 2) if highest > 0 else 1e5
+    low = max(_LINK_LAYER * highest - PACKET_BITS / width, highest / 2) if highest > 0 else 1e5
     if seen.found.is_sender_side:
         # A bin in which a window was sent at once is above the capacity.
         low /= _SENDER_BURST
     return Estimate(
-        *("capacity", "bit/s", low * np.sqrt(_UNKNOWN), low, low * _UNKNOWN, 0, "busy bins"),
+        *("capacity", "bit/s", low * np.sqrt(_UNKNOWN), low, low * _UNKNOWN, 0, ""),
         f"capacity unknown: {why}; at least the highest rate measured",
         is_range=True,
     )

@@ -80,6 +80,8 @@ def fit(found: Measurement) -> Fit:
         link = capacity.find(seen, split.air.value)
         split = losses.split(seen, link, floor)
     process = loss_process.find(seen, split.is_air)
+    if split.air.is_range:
+        process = _doubted(process)
     return Fit(
         seen,
         base_rtt.estimate(seen, link.estimate),
@@ -88,6 +90,17 @@ def fit(found: Measurement) -> Fit:
         replace(split, air=_widened(split.air, process)),
         process,
         _reordering(seen),
+    )
+
+
+def _doubted(process: LossProcess) -> LossProcess:
+    """The loss process if some of its losses may be overflows."""
+    good, bad = process.good_to_good, process.bad_to_bad
+    if good is None or bad is None:
+        return process
+    note = "overflows may be among these losses"
+    return replace(
+        process, good_to_good=replace(good, note=note), bad_to_bad=replace(bad, note=note)
     )
 
 

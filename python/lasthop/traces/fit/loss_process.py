@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import erfc, log, sqrt
 
 import numpy as np
@@ -110,7 +111,7 @@ def _clustered(sent: Integers, lost: Integers, has_holes: bool) -> Flags:
     chain = np.zeros(int(sent.sum()), dtype=bool)
     ends = np.cumsum(sent)
     rows = np.flatnonzero(lost).tolist()
-    follows = dict(zip(rows, rows[1:], strict=False))
+    follows = dict(pairwise(rows))
     for row in rows:
         start, end = int(ends[row] - sent[row]), int(ends[row])
         before = start > 0 and chain[start - 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from lasthop.traces.table import CAPTURE, Floats
 
 # Share of the largest queueing delay from which a loss may be an overflow.
 _HIGH = 0.8
+# Ratio of the rate of packet pairs to the capacity from which the link layer retransmits.
+_FASTER_PAIRS = 1.03
+# Packets by which a full queue may seem shorter: retransmissions of the link layer, delayed ACKs.
+_JITTER = 4
+# Packets of a full queue below which this is more than what `_HIGH` allows.
+_SHORT = _JITTER / (1 - _HIGH)
 # Packets that must have met a low delay for a loss rate on the air.
 _LEAST_PACKETS = 200
 # Standard deviations, and losses, beyond those of the air with which an overflow is accepted.
@@ -34,20 +40,21 @@ class Losses:
 
 
 def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
-    """Losses at low queueing delays are of the air; those beyond their rate are overflows.
+    """Losses at short queues are of the air; those beyond their rate are overflows.
 
     Packets that met less than 80 % of the largest queueing delay give the loss rate of the air. If
     the others lost more than this rate explains (three standard deviations of a Poisson count, and
     three losses), these are overflows, and the queueing delay around them is the depth of the
     queue.
     """
-    rate = capacity.estimate.value
-    q = _delays(seen, floor_s)
-    total, lost = float(seen.sent.sum()), float(seen.lost.sum())
     known = len(seen.rtt_s) > 0
+    q = _met(seen, floor_s, _depths(seen, capacity, floor_s))
+    total, lost = float(seen.sent.sum()), float(seen.lost.sum())
     top = float(np.percentile(q, 99.9)) if known and len(q) else 0.0
-    is_busy = top > max(0.002, 3 * PACKET_BITS / rate)
-    high = (q >= _HIGH * top) if is_busy else np.zeros(len(q), dtype=bool)
+    least = max(0.002 * capacity.estimate.value, 3 * PACKET_BITS) / 8
+    is_busy = top > least
+    limit = min(_HIGH * top, top - _JITTER * PACKET_BITS / 8)
+    high = (q >= limit) if is_busy else np.zeros(len(q), dtype=bool)
     low_sent, low_lost = float(seen.sent[~high].sum()), float(seen.lost[~high].sum())
     high_sent, high_lost = float(seen.sent[high].sum()), float(seen.lost[high].sum())
     expected = high_sent * low_lost / low_sent if low_sent >= _LEAST_PACKETS else 0.0
@@ -55,16 +62,70 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     has_overflow = excess > _DEVIATIONS * np.sqrt(expected + 1) and excess >= _LEAST_LOSSES
     if not has_overflow and low_sent < _LEAST_PACKETS:
         high, low_sent, low_lost = np.zeros(len(q), dtype=bool), total, lost
-    return Losses(
-        _air(seen, low_sent, low_lost, total, lost),
-        _overflow(excess if has_overflow else 0.0, total, known and is_busy),
-        _queue(seen, q, high, capacity, (top, floor_s), has_overflow),
-        ~high,
+    air = _air(seen, low_sent, low_lost, total, lost)
+    is_unsteady = capacity.estimate.is_range and seen.found.is_sender_side
+    # At the sender, delayed ACKs vary the delay of a short queue.
+    is_short = seen.found.is_sender_side and top < _SHORT * PACKET_BITS / 8
+    if is_unsteady or (has_overflow and (is_short or _varies(seen, capacity))):
+        air = _among_overflows(seen, air, q <= least)
+    queue = _queue(seen, q, high, capacity, (top, floor_s), has_overflow)
+    if is_unsteady:
+        queue = _sent_meanwhile(seen, floor_s, queue)
+    overflow = _overflow(excess if has_overflow else 0.0, total, known and is_busy)
+    return Losses(air, overflow, queue, ~high)
+
+
+def _varies(seen: Observed, capacity: Capacity) -> bool:
+    """Whether the delay of a full queue varies: with the rate, or by link-layer retransmissions,
+    which make packets that follow one another faster than the mean.
+    """
+    pairs = seen.found.pair_rate_bps
+    return not capacity.is_constant or (
+        pairs is not None and pairs > _FASTER_PAIRS * capacity.estimate.value
     )
 
 
-def _delays(seen: Observed, floor_s: float) -> Floats:
-    """The queueing delay that each row that counts packets met.
+def _among_overflows(seen: Observed, air: Estimate, is_calm: Flags) -> Estimate:
+    """The range of the loss rate where the delay of a full queue varies, and may be short.
+
+    At least what was lost without any queue, at most all losses at short queues.
+    """
+    if air.is_range:
+        return air
+    sent, lost = float(seen.sent[is_calm].sum()), float(seen.lost[is_calm].sum())
+    low = share_interval(lost, sent)[0] if sent >= _LEAST_PACKETS else 0.0
+    why = (
+        "the delay of a full queue varies, so that losses at short queues may be overflows:"
+        " at least the losses without a queue"
+    )
+    return replace(air, low=min(low, air.low), how=why, is_range=True)
+
+
+def _sent_meanwhile(seen: Observed, floor_s: float, queue: Estimate) -> Estimate:
+    """The range of a queue at a sender whose rates vary, with what it sent while packets waited.
+
+    In slow start it sends twice as much as arrives (RFC 5681, section 3.1).
+    """
+    time, rtt = seen.queued()
+    sent = float(np.percentile(seen.arrived_bytes(time, time + rtt - floor_s), 99.9))
+    low, high = min(queue.low, sent / 2), max(queue.high, 2 * sent)
+    return replace(queue, low=max(low, PACKET_BITS / 8), high=high)
+
+
+def _depths(seen: Observed, capacity: Capacity, floor_s: float) -> Floats:
+    """The queue, in bytes, of each round-trip time in the order of `Observed.queued`.
+
+    Its delay x a constant capacity; on a variable link, what crossed it while the packet waited.
+    """
+    time, rtt = seen.queued()
+    delay = rtt - floor_s
+    if capacity.is_constant:
+        return delay * capacity.estimate.value / 8
+    return seen.arrived_bytes(time - delay, time)
+
+
+def _met(seen: Observed, floor_s: float, depth: Floats) -> Floats:
+    """The queue that each row that counts packets met, bytes.
 
     In a capture it is the largest of a round trip before the row: samples after a loss would be
     longer because of it, and the queue of a packet is hardly longer than that of the one before.
@@ -72,7 +133,7 @@ def _delays(seen: Observed, floor_s: float) -> Floats:
     """
     if not len(seen.rtt_s):
         return np.zeros(len(seen.counted_s))
-    time, rtt = seen.queued()
+    time, _ = seen.queued()
     later = 0.0 if CAPTURE in seen.found.format else floor_s
     ends = np.searchsorted(time, seen.counted_s + later, side="right" if later else "left")
     starts = np.searchsorted(time, seen.counted_s - floor_s)
@@ -80,8 +141,7 @@ def _delays(seen: Observed, floor_s: float) -> Floats:
     ends = np.maximum(ends, 1)
     starts = np.minimum(starts, ends - 1)
     pairs = np.column_stack([starts, ends]).ravel()
-    padded = np.append(rtt - floor_s, -np.inf)
-    found: Floats = np.maximum.reduceat(padded, pairs)[::2]
+    found: Floats = np.maximum.reduceat(np.append(depth, -np.inf), pairs)[::2]
     return found
 
 
@@ -132,28 +192,23 @@ def _queue(
     q: Floats,
     high: Flags,
     capacity: Capacity,
-    delays: tuple[float, float],
+    most_seen: tuple[float, float],
     overflows: bool,
 ) -> Estimate:
-    """The bytes that waited when packets were dropped: queueing delay x capacity at that time.
+    """The bytes that waited when packets were dropped.
 
-    `delays` are the largest queueing delay and the smallest round-trip time.
+    `most_seen` is the largest queue and the smallest round-trip time.
     """
-    top, floor_s = delays
-    step = capacity.steps_bps
-    if capacity.is_constant:
-        rate = np.full(len(q), capacity.estimate.value)
-    else:
-        place = np.searchsorted(capacity.steps_s, seen.counted_s, side="right") - 1
-        rate = step[np.clip(place, 0, len(step) - 1)]
+    top, floor_s = most_seen
     dropped = high & (seen.lost > 0)
     if not overflows or not dropped.any():
         # The packets that arrive within a time stamp count twice. Buffers of some
         # bandwidth-delay products are usual, however little of them was used.
         known = capacity.estimate
-        lowest, highest = (known.low, known.high) if known.is_range else (known.value, known.value)
-        largest = max(top * lowest - 2 * PACKET_BITS, PACKET_BITS) / 8
-        most = _UNKNOWN * max(top, floor_s) * highest / 8
+        lowest = known.low / known.value if known.is_range and capacity.is_constant else 1.0
+        largest = max(top * lowest - 2 * PACKET_BITS / 8, PACKET_BITS / 8)
+        most = _UNKNOWN * max(top, floor_s * known.value / 8)
+        most *= known.high / known.value if known.is_range else 1.0
         return Estimate(
             *("queue", "B", float(np.sqrt(largest * most)), largest, most, 0),
             "overflows",
@@ -161,7 +216,7 @@ def _queue(
             " queue seen",
             is_range=True,
         )
-    times, sizes = seen.counted_s[dropped], (q * rate / 8)[dropped]
+    times, sizes = seen.counted_s[dropped], q[dropped]
     apart = np.append(True, np.diff(times) > max(0.2, 2 * float(seen.rtt_s.min())))
     starts = np.flatnonzero(apart)
     depth = np.maximum.reduceat(sizes, starts)
@@ -173,8 +228,9 @@ def _queue(
         half = float(np.ptp(depth))
     # Up to two packets more or less: the one being sent, and the arrivals within a time stamp.
     half = max(half, 2 * PACKET_BITS / 8, 0.05 * value)
-    if (known := capacity.estimate).is_range:
+    if (known := capacity.estimate).is_range and capacity.is_constant:
         low, high_end = (value * bound / known.value for bound in (known.low, known.high))
+        low, high_end = low - 2 * PACKET_BITS / 8, high_end + 2 * PACKET_BITS / 8
         return Estimate(
             *("queue", "B", value, max(low, PACKET_BITS / 8), high_end, len(depth), "overflows"),
             "queue depth unknown, because the capacity is: delay at overflows x capacity",

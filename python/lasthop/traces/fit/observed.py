@@ -68,6 +68,17 @@ class Observed:
         """Seconds from the first to the last row."""
         return float((self.found.time_s + self.found.span_s).max())
 
+    def arrived_bytes(self, from_s: Floats, to_s: Floats) -> Floats:
+        """Bytes of IP packets that the rows of the data have between times."""
+        starts, spans = self.rates.time_s, self.rates.span_s
+        edges = np.append(starts, starts[-1:] + spans[-1:])
+        total = np.append(0.0, np.cumsum(np.nan_to_num(self.rates.bytes))) * self.scale
+        if not len(starts):
+            return np.zeros(len(from_s))
+        bounds = [np.interp(t, edges, total) for t in (from_s, to_s)]
+        found: Floats = bounds[1] - bounds[0]
+        return found
+
     def floors(self) -> tuple[Floats, Floats]:
         """Starts of the windows of a second that have samples, and the smallest RTT in each."""
         window = (self.time_s // _WINDOW_S).astype(np.int64)

@@ -126,7 +126,8 @@ def _comment(found: Estimate) -> list[str]:
         ]
     return [
         f"{head}{found.value:.6g} {found.unit} [{found.low:.6g}, {found.high:.6g}],"
-        f" n = {found.n} ({found.of})"
+        f" n = {found.n} ({found.of})",
+        *([f"# {found.note}"] if found.note else []),
     ]
 
 
