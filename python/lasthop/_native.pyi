@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # A subclass of lasthop.CongestionControl or lasthop.Agent.
-SchemeClass = type[Any]
+_SchemeClass = type[Any]
 
 __all__ = [
     "Ack",
@@ -53,7 +53,7 @@ def metric_texts() -> tuple[
 def row_texts(values: NDArray[np.float64]) -> list[str]: ...
 def quantity(text: str) -> tuple[float, str, str, float] | None: ...
 def replay(
-    input: str, output: str, mobile: str, scheme: str | SchemeClass, interface: str | None = None
+    input: str, output: str, mobile: str, scheme: str | _SchemeClass, interface: str | None = None
 ) -> tuple[str, str]: ...
 def agent_answers(scheme: str, packets: list[str]) -> list[str]: ...
 
@@ -113,7 +113,7 @@ class Scenario:
         text: str,
         origin: str | None = None,
         set: list[tuple[str, str]] | None = None,
-        scheme: str | SchemeClass | None = None,
+        scheme: str | _SchemeClass | None = None,
         last_hop: dict[str, str] | None = None,
         flows: dict[str, Any] | None = None,
         draw_starts: bool = False,
@@ -145,7 +145,7 @@ class Scenario:
     def fingerprint(self) -> int: ...
     def counters(self) -> list[tuple[str, list[str]]]: ...
     @property
-    def classes(self) -> list[SchemeClass]: ...
+    def classes(self) -> list[_SchemeClass]: ...
     @property
     def warnings(self) -> list[str]: ...
     @property
