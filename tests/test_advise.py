@@ -116,3 +116,24 @@ def test_a_wide_spread_cannot_tell(gain: float) -> None:
     if gain:
         assert answer.narrows == "capacity"
         assert "because it depends on the capacity" in answer.text
+
+
+def test_the_functions_answer_as_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture = tmp_path / "run.pcapng"
+    lasthop.run(text=Link(8e6, 0.06, 0.01, 100).toml(5), pcap=capture)
+    words = ["advise", str(capture), "--interface", "modem-phone", "--draws", "5", "--json"]
+    assert main(words) == 0
+    command = json.loads(capsys.readouterr().out)
+    measured = lasthop.trace(capture, interface="modem-phone")
+    found = lasthop.fit(measured)
+    assert json.loads(json.dumps(found.document())) == command["fit"]
+    answer = lasthop.advise(found, draws=5)
+    assert answer.text == command["text"]
+    assert lasthop.fit(capture, interface="modem-phone").document() == found.document()
+    assert lasthop.run(text=found.scenario()).goodput_bps > 1e6
+    with pytest.raises(lasthop.InputError, match="no option `colour`"):
+        lasthop.trace(capture, colour="red")
+    with pytest.raises(lasthop.InputError, match="option of files"):
+        lasthop.fit(measured, interface="modem-phone")

@@ -32,6 +32,7 @@ FLOORS = [
     ("single_run",),
     ("runs", "batches"),
     ("advice",),
+    ("measurements",),
     ("cli",),
     ("lasthop", "__main__"),
 ]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lasthop.experiments.run_result import RunResult
     from lasthop.experiments.sweep_result import SweepResult
     from lasthop.inspection.inspection import Inspection
+    from lasthop.measurements import advise, fit, trace
     from lasthop.own_schemes import configure
     from lasthop.runs import explain, inspect, replay, run
 
@@ -56,6 +57,9 @@ _LAZY = {
     "compare": "batches",
     "sweep": "batches",
     "reproduce": "batches",
+    "trace": "measurements",
+    "fit": "measurements",
+    "advise": "measurements",
     "RunResult": "experiments.run_result",
     "SweepResult": "experiments.sweep_result",
     "configure": "own_schemes",
@@ -112,9 +116,11 @@ __all__ = [
     "SweepResult",
     "Verdict",
     "Window",
+    "advise",
     "compare",
     "configure",
     "explain",
+    "fit",
     "inspect",
     "replay",
     "reproduce",
@@ -122,4 +128,5 @@ __all__ = [
     "schema",
     "schemes",
     "sweep",
+    "trace",
 ]

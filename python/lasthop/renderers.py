@@ -24,6 +24,7 @@ RENDERERS: Final = {
     "sweep: notebook": "pages.notebook:sweep",
     "figure: notebook": "pages.notebook:figure",
     "figure: figure": "plotting.paper_figure:draw_to",
+    "fit: scenario": "traces.fit.scenario:text",
     "inspection: page": "inspection.page:render",
     "inspection: qlog": "inspection.qlog:records",
 }

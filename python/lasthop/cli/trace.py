@@ -187,24 +187,19 @@ def _check_options(options: Options) -> None:
 
 def read(options: Options) -> Any:
     """The measurement in the files of the command line."""
-    from lasthop.scenarios.scenario_source import trace_path
-    from lasthop.traces import formats, table
+    from lasthop import measurements
     from lasthop.traces.source import ReadOptions
 
     interval = options.interval
-    how = ReadOptions(
-        **{
-            name: getattr(options, name)
-            for name in ReadOptions.__dataclass_fields__
-            if name != "interval_s"
-        },
-        interval_s=None if interval is None else seconds(interval, "--interval"),
-    )
-    names = [name if name == "-" else trace_path(name) for name in options.file]
-    sizes = sum(os.path.getsize(name) for name in names if os.path.isfile(name))
+    how: dict[str, Any] = {
+        name: getattr(options, name)
+        for name in ReadOptions.__dataclass_fields__
+        if name != "interval_s"
+    }
+    how["interval_s"] = None if interval is None else seconds(interval, "--interval")
+    sizes = sum(os.path.getsize(name) for name in options.file if os.path.isfile(name))
     with progress.Progress("reading (bytes)", sizes) as bar:
-        found = table.joined([formats.read(name, how, bar.step) for name in names])
-    return found.swapped() if options.swap else found
+        return measurements.trace(options.file, swap=options.swap, step=bar.step, **how)
 
 
 def _edited(found: Any, options: Options) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lasthop.renderers import renderer
 from lasthop.traces.fit import base_rtt, capacity, jumps, loss_process, losses, observed
 from lasthop.traces.fit.capacity import Capacity
 from lasthop.traces.fit.estimate import Estimate, share_interval
@@ -49,6 +50,11 @@ class Fit:
             *(e for e in chain if e is not None),
             *(self.losses.overflow, self.reordering, self.radio_share),
         ]
+
+    def scenario(self) -> str:
+        """The link as a scenario file, with what is assumed as comments."""
+        text: str = renderer("fit: scenario")(self)
+        return text
 
     def document(self) -> dict[str, Any]:
         """The fit as JSON."""
