@@ -137,3 +137,29 @@ def test_the_functions_answer_as_the_command(
         lasthop.trace(capture, colour="red")
     with pytest.raises(lasthop.InputError, match="option of files"):
         lasthop.fit(measured, interface="modem-phone")
+
+
+def test_the_answer_loses_least_over_the_draws_and_names_its_rivals() -> None:
+    # "a" has the larger median gain, "b" loses less where it is behind.
+    gains = {"a": np.array([0.5, 0.5, 0.5, 0.1]), "b": np.array([0.48, 0.48, 0.48, 0.48])}
+    assert advise._least_regret(["a", "b"], gains) == ("b", [])
+    gains = {"a": np.array([0.5, 0.5, 0.2, 0.1]), "b": np.array([0.2, 0.2, 0.48, 0.48])}
+    assert advise._least_regret(["a", "b"], gains) == ("b", ["a"])
+    options = [
+        advise.Option(n, (0.4, 0.1, 0.5), (0, 0, 0), None, ["sender"], False, [], 4)
+        for n in ("a", "b")
+    ]
+    answer = advise._verdict("sender", options, gains, [{}] * 4)
+    assert answer.scheme == "b"
+    assert answer.text.endswith("the draws do not tell whether it is better than a")
+
+
+def test_an_unknown_queue_grows_with_an_unknown_capacity() -> None:
+    link = Link(rate_bps=20e6, rtt_s=0.04, loss=0.02, queue_packets=100)
+    found = fit(measured(link, 1, "phone", duration_s=10))
+    kinds = {e.name: e.is_range for e in found.estimates()}
+    assert kinds["capacity"]
+    assert kinds["queue"]
+    sets = draws.draw(found, 200)
+    capacity, queue = (np.log([d[n] for d in sets]) for n in ("capacity", "queue"))
+    assert np.corrcoef(capacity, queue)[0, 1] > 0.3

@@ -57,7 +57,7 @@ def regret(link: Link, seed: int, can: str, draws: int) -> Regret:
     best = max(true, key=lambda name: true[name])
     first = next((o.scheme for o in answer.options if not o.is_unsafe and o.goodput[0] > 0), None)
     first = first or advise.BASELINE
-    chosen = first if answer.verdict == "helps" else advise.BASELINE
+    chosen = answer.scheme or advise.BASELINE
     lost = [1 - true[name] / true[best] for name in (chosen, first)]
     return Regret(answer.verdict, chosen, first, best, *lost)
 

@@ -16,7 +16,9 @@ _DRAWN = (
 
 
 def draw(fit: Fit, count: int, seed: int = 1) -> list[dict[str, float]]:
-    """`count` sets of parameters, each independent of the others.
+    """`count` sets of parameters, each independent of the others, but for an unknown queue: if the
+    capacity is unknown too, the time that it takes to empty is drawn, because links with a larger
+    capacity have larger buffers.
 
     Within an interval, times, rates and sizes are log-normal and shares normal, with the interval
     as their central 90 %. Within a range (unknown), times, rates and sizes are log-uniform and
@@ -24,6 +26,12 @@ def draw(fit: Fit, count: int, seed: int = 1) -> list[dict[str, float]]:
     """
     rng = np.random.default_rng(seed)
     columns = {e.name: _values(e, count, rng) for e in fit.estimates() if e.name in _DRAWN}
+    found = {e.name: e for e in fit.estimates()}
+    capacity, queue = found["capacity"], found["queue"]
+    if capacity.is_range and queue.is_range:
+        low, high = queue.low / capacity.low, queue.high / capacity.high
+        share = np.log(columns["queue"] / queue.low) / np.log(queue.high / queue.low)
+        columns["queue"] = columns["capacity"] * low * (high / low) ** share
     fixed = scenario.values(fit)
     return [fixed | {n: float(c[i]) for n, c in columns.items()} for i in range(count)]
 

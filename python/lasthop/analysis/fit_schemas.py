@@ -65,7 +65,7 @@ def advice() -> Schema:
         **dict.fromkeys(("lasthop", "can", "text"), TEXT),
         "verdict": {"enum": ["helps", "nothing helps", "cannot tell"]},
         "options": list_of(object_of(option), "shares: median, 5th and 95th percentile"),
-        **dict.fromkeys(("narrows", "measurement"), or_null(TEXT)),
+        **dict.fromkeys(("narrows", "measurement", "scheme"), or_null(TEXT)),
         "fit": object_of(parameters()),
     }
 
