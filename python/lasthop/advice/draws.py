@@ -16,8 +16,8 @@ _DRAWN = (
 
 
 def draw(fit: Fit, count: int, seed: int = 1) -> list[dict[str, float]]:
-    """`count` sets of parameters, each independent of the others, but for an unknown queue: if the
-    capacity is unknown too, the time that it takes to empty is drawn, because links with a larger
+    """`count` sets of parameters, each independent of the others, except for an unknown queue: if
+    the capacity is unknown too, the time that it takes to empty is drawn, as links with a larger
     capacity have larger buffers.
 
     Within an interval, times, rates and sizes are log-normal and shares normal, with the interval
