@@ -210,6 +210,54 @@ def test_ss_logs_that_change(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 # Saturator
 
 
+IPERF3 = """Connecting to host 192.0.2.1, port 5201
+Reverse mode, remote host 192.0.2.1 is sending
+[  5] local 192.0.2.7 port 51000 connected to 192.0.2.1 port 5201
+[ ID] Interval           Transfer     Bitrate
+[  5]   0.00-1.00   sec  1.00 MBytes  8.00 Mbits/sec
+[  5]   1.00-2.00   sec   512 KBytes  4000 Kbits/sec
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bitrate         Retr
+[  5]   0.00-2.02   sec  1.60 MBytes  6.60 Mbits/sec    3             sender
+[  5]   0.00-2.00   sec  1.50 MBytes  6.00 Mbits/sec                  receiver
+"""
+IPERF2 = """------------------------------------------------------------
+Server listening on UDP port 5001
+[  3]  0.0- 1.0 sec   125 KBytes  1.00 Mbits/sec   0.009 ms    1/   90 (1.1%)
+[  4]  0.0- 1.0 sec   125 KBytes  1.00 Mbits/sec   0.010 ms    0/   90 (0%)
+[SUM]  0.0- 1.0 sec   250 KBytes  2.00 Mbits/sec   0.010 ms    1/  180 (0.56%)
+[  3]  1.0- 2.0 sec   250 KBytes  2.00 Mbits/sec   0.009 ms    3/  180 (1.7%)
+[  4]  1.0- 2.0 sec   250 KBytes  2.00 Mbits/sec   0.010 ms    0/  180 (0%)
+[SUM]  1.0- 2.0 sec   500 KBytes  4.00 Mbits/sec   0.010 ms    3/  360 (0.83%)
+[SUM]  0.0- 2.0 sec   750 KBytes  3.00 Mbits/sec   0.010 ms    4/  540 (0.74%)
+"""
+TWO_CONNECTIONS = """Client connecting to 192.0.2.1, TCP port 5001
+[  3]  0.0- 0.5 sec  62.5 KBytes   125 KBytes/sec
+[  4]  0.0- 0.5 sec  62.5 KBytes   125 KBytes/sec
+"""
+
+
+def test_text_of_iperf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = info(capsys, file(tmp_path, IPERF3))
+    assert found["mean_rate_bps"] == {"down": pytest.approx(6e6), "up": None}
+    assert found["duration_s"] == pytest.approx(2)
+    assert found["loss"] is None
+    found = info(capsys, file(tmp_path, IPERF2))
+    assert found["mean_rate_bps"]["down"] == pytest.approx(3e6)
+    assert found["loss"] == pytest.approx(4 / 540)
+    found = info(capsys, file(tmp_path, TWO_CONNECTIONS))
+    assert found["mean_rate_bps"] == {"down": None, "up": pytest.approx(2e6)}
+
+
+def test_rates_with_units_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = file(tmp_path, "0.5,Mbits/sec\n1.5,Mbits/sec\nfailed\n1000,Kbits/sec\n")
+    found = info(capsys, log)
+    assert found["mean_rate_bps"]["down"] == pytest.approx(1e6)
+    assert found["duration_s"] == pytest.approx(3)
+    assert skipped(found) == [(1, [3])]
+    assert info(capsys, log, "--interval", "500ms")["duration_s"] == pytest.approx(1.5)
+
+
 def test_saturator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1000 packets in a second, every hundredth missing, and the answers to what was sent."""
     lines = ["INCOMING pid=1 DATA RECEIVED / ACK SENT senderid=4, seq=0, send_t"]

@@ -14,6 +14,7 @@ from lasthop.traces import (
     csv_table,
     flent,
     iperf3,
+    iperf_text,
     irtt,
     leoreplayer,
     mahimahi,
@@ -45,6 +46,7 @@ FORMATS: dict[str, Format] = {
     "starlink": starlink,
     "flent": flent,
     "iperf3": iperf3,
+    "iperf": iperf_text,
     "saturator": saturator,
     "ss": ss,
     "ping": ping,
@@ -56,9 +58,9 @@ FORMATS: dict[str, Format] = {
 }
 #: What the files are called, for error messages.
 READ = (
-    "captures (pcap, pcapng), iperf3 --json, ping, fping, irtt, Flent, ss -ti, Starlink's history,"
-    " Saturator logs, traces of mahimahi, CellReplay and LeoReplayer, and tables with names of"
-    " columns (CSV)"
+    "captures (pcap, pcapng), iperf3 --json, iperf, ping, fping, irtt, Flent, ss -ti, Starlink's"
+    " history, Saturator logs, traces of mahimahi, CellReplay and LeoReplayer, and tables with"
+    " names of columns (CSV)"
 )
 
 
