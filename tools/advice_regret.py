@@ -25,6 +25,14 @@ DURATION_S = 30.0
 # Seeds of the true scenario, none of which made the capture.
 TRUE_SEEDS = tuple(range(1001, 1011))
 PLACES = ("base-station", "both-ends")
+# Links, ends and lengths in seconds of captures that do not tell the capacity.
+UNKNOWN = {
+    "receive window of 8 segments": (Link(20e6, 0.04, 0.0, 100, window_packets=8), "phone", 10),
+    "5 s at the sender": (Link(10e6, 0.04, 0.0, 300), "server", 5),
+    "window of 8 segments, 1 % loss": (Link(20e6, 0.04, 0.01, 100, window_packets=8), "phone", 10),
+    "3 s at 3 % loss": (Link(20e6, 0.04, 0.03, 100), "phone", 3),
+    "losses keep the queue empty": (Link(40e6, 0.06, 0.01, 200), "phone", 10),
+}
 
 
 def goodput(link: Link, scheme: str) -> float:
@@ -79,13 +87,27 @@ def tables(found: Sequence[Regret]) -> list[tuple[str, list[float]]]:
     ]
 
 
+def unknown(draws: int) -> None:
+    """Print what is answered to the captures of `UNKNOWN`, and the true gain of the scheme."""
+    for name, (link, end, duration_s) in UNKNOWN.items():
+        answer = advise.advise(fit(measured(link, 1, end, duration_s)), "base-station", draws)
+        print(f"{name}: {answer.text}")
+        if answer.scheme is not None:
+            gain = goodput(link, answer.scheme) / goodput(link, advise.BASELINE) - 1
+            print(f"    true gain of {answer.scheme}: {100 * gain:.0f} %")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--links", type=int, default=20)
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--can", choices=PLACES, action="append")
+    parser.add_argument("--unknown", action="store_true", help="captures without a capacity")
     options = parser.parse_args()
+    if options.unknown:
+        unknown(options.draws)
+        return
     print("| `--can` | what is followed | links | median | 90th percentile | worst |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for can in options.can or PLACES:
