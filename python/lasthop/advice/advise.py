@@ -177,11 +177,6 @@ def _verdict(
     sets: Sequence[Mapping[str, float]],
 ) -> Advice:
     safe = [o for o in found if not o.is_unsafe]
-    rivals: list[str] = []
-    helping = [o for o in safe if o.goodput[1] > HELPS]
-    if helping:
-        first, rivals = _least_regret([o.scheme for o in helping], gains)
-        safe.sort(key=lambda o: o.scheme != first)
     if not safe:
         return Advice(can, "cannot tell", "cannot tell, because no scheme can be deployed there")
     best = safe[0]
@@ -191,7 +186,8 @@ def _verdict(
     shown = f"{middle:+.0%} [{low:+.0%}, {high:+.0%}] goodput, n = {best.draws} draws"
     if low > HELPS:
         verdict, text = "helps", f"{best.scheme} helps: {shown}"
-        if rivals:
+        helping = [o.scheme for o in safe if o.goodput[1] > HELPS]
+        if rivals := _rivals(best.scheme, helping, gains):
             text += f"; the draws do not tell whether it is better than {', '.join(rivals)}"
     elif max(o.goodput[2] for o in safe) < HELPS:
         verdict, text = "nothing helps", f"no scheme gains 5 %; the best is {best.scheme}: {shown}"
@@ -203,15 +199,11 @@ def _verdict(
     return Advice(can, verdict, text, found, name, how, scheme)
 
 
-def _least_regret(names: Sequence[str], gains: Mapping[str, np.ndarray]) -> tuple[str, list[str]]:
-    """The scheme that loses least to the best one of each draw, on average; and those that beat it
-    clearly in a quarter of the draws.
-    """
+def _rivals(first: str, names: Sequence[str], gains: Mapping[str, np.ndarray]) -> list[str]:
+    """The schemes that have clearly more goodput than `first` in a quarter of the draws."""
     goodput = {name: 1 + np.nan_to_num(gains[name], nan=-1.0) for name in names}
-    best = np.maximum(np.max(list(goodput.values()), axis=0), 1e-9)
-    first = min(names, key=lambda name: float((1 - goodput[name] / best).mean()))
     ahead = {name: g > (1 + HELPS) * goodput[first] for name, g in goodput.items()}
-    return first, [name for name, a in ahead.items() if a.mean() >= _RIVAL]
+    return [name for name, a in ahead.items() if a.mean() >= _RIVAL]
 
 
 def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice:
