@@ -34,6 +34,11 @@ class Estimate:
     #: What limits the trust in it, empty if nothing is known.
     note: str = ""
 
+    def __post_init__(self) -> None:
+        # Numbers of numpy print their type.
+        for name in ("value", "low", "high"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
     def document(self) -> dict[str, Any]:
         """The keys of JSON."""
         return asdict(self)
