@@ -150,7 +150,7 @@ impl CellSpec {
         mac.cw_max = self.mac.cw_max.unwrap_or(cw_max.max(mac.cw_min));
         mac.difs = mac.sifs + mac.slot * u64::from(wifi.aifsn);
         let fastest = match wifi.rate_rule {
-            RateRule::Ideal => Some(wifi.generation.largest_mcs()),
+            RateRule::Ideal | RateRule::MinstrelHt => Some(wifi.generation.largest_mcs()),
             RateRule::Fixed => self.station.iter().filter_map(|s| s.mcs).chain([wifi.mcs]).max(),
         };
         mac.data_rate = wifi.phy(fastest.unwrap_or(wifi.mcs)).rate();
@@ -317,9 +317,18 @@ fn check_snr(cell: &CellSpec, wifi: &Wifi, at: &Path, tree: &Tree<'_>) -> Checke
     let has_own =
         |name: &String| cell.station.iter().any(|s| s.name == *name && s.snr_db.is_some());
     let all = cell.snr_db.is_some() || cell.members.iter().skip(1).all(has_own);
-    if wifi.rate_rule == RateRule::Ideal && !all {
-        let message = "\"ideal\" needs snr_db, of the cell or of each station".to_string();
+    let rule = match wifi.rate_rule {
+        RateRule::Fixed => return Ok(()),
+        RateRule::Ideal => "ideal",
+        RateRule::MinstrelHt => "minstrel-ht",
+    };
+    if !all {
+        let message = format!("\"{rule}\" needs snr_db, of the cell or of each station");
         return Err(tree.conflict(&at.at("rate_rule"), message));
+    }
+    if wifi.rate_rule == RateRule::MinstrelHt && wifi.fallback > 0 {
+        let message = "\"minstrel-ht\" has its own retry chain".to_string();
+        return Err(tree.conflict(&at.at("fallback"), message));
     }
     Ok(())
 }

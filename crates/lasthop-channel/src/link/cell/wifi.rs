@@ -62,6 +62,8 @@ pub enum RateRule {
     /// The fastest MCS with which at most 1 % of full-sized packets have errors at the SNR of the
     /// station. It goes with `snr_db`.
     Ideal,
+    /// By trial, as Linux does it. It goes with `snr_db`.
+    MinstrelHt,
 }
 
 macro_rules! wifi {
@@ -145,8 +147,12 @@ wifi! {
     beacon_interval: Duration,
     /// Which receiver a station sends to next. Default: "fifo".
     scheduling: Scheduling,
-    /// How stations choose the MCS: "fixed", or "ideal" by `snr_db`. Default: "fixed".
+    /// How stations choose the MCS: "fixed"; by `snr_db`, "ideal"; or by trial, "minstrel-ht".
+    /// Default: "fixed".
     rate_rule: RateRule,
+    /// Transmissions without an answer in sequence after which the rules "fixed" and "ideal" take
+    /// the next slower MCS, until there is an answer; 0: never. Default: 0.
+    fallback: u32,
 }
 
 impl Wifi {
@@ -174,6 +180,7 @@ impl Wifi {
             beacon_interval: Duration::micros(102_400),
             scheduling: Scheduling::Fifo,
             rate_rule: RateRule::Fixed,
+            fallback: 0,
         }
     }
 

@@ -4,7 +4,7 @@ use lasthop::air::config::{LossConfig, OutageRule};
 use lasthop::link::cell::config::{CellConfig, Place, StationConfig};
 use lasthop::link::cell::mac::{Access, AfterCollision, Mac, MacName, Preamble, PreambleName};
 use lasthop::link::cell::phy::{Generation, Width};
-use lasthop::link::cell::wifi::{AccessCategory, Scheduling, Wifi};
+use lasthop::link::cell::wifi::{AccessCategory, RateRule, Scheduling, Wifi};
 use lasthop::scenario::network::{Flow, Link, Network, Role};
 use lasthop::units::{Duration, Rate, Size};
 use proptest::prelude::*;
@@ -204,13 +204,18 @@ fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
         1 => Just(AfterCollision::Difs)
     ];
     let access = prop_oneof![2 => Just(Access::Idle), 1 => Just(Access::Ns3)];
+    let rule = prop_oneof![
+        2 => Just((RateRule::Fixed, 0)),
+        1 => (0u32..4).prop_map(|n| (RateRule::Ideal, n)),
+        2 => Just((RateRule::MinstrelHt, 0))
+    ];
     let shape = (generation, width, 0u32..8, 1u32..3, category);
-    (shape, sizes, limits, (after, access), (1u32..8, any::<[bool; 3]>())).prop_map(
+    (shape, sizes, limits, (after, access, rule), (1u32..8, any::<[bool; 3]>())).prop_map(
         move |(
             ((generation, name), width, mcs, streams, category),
             (ampdu, amsdu, rts_threshold),
             (window, ppdu_limit, txop_limit),
-            (after_collision, access),
+            (after_collision, access, (rate_rule, fallback)),
             (attempts, b),
         )| {
             // A network without an end would have beacons without an end.
@@ -225,6 +230,8 @@ fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
                 ppdu_limit: Duration::micros(ppdu_limit),
                 txop_limit: Duration::micros(txop_limit),
                 beacon_interval: Duration::micros(if beacons { 102_400 } else { 0 }),
+                rate_rule,
+                fallback,
                 scheduling: if b[1] { Scheduling::Airtime } else { Scheduling::Fifo },
                 ..Wifi::new(generation, category)
             };

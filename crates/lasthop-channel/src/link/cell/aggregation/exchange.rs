@@ -2,7 +2,7 @@
 //! within a TXOP.
 
 use super::session::Session;
-use super::transmission::Content;
+use super::transmission::{Content, Exchange};
 use super::{AggregatingCell, Phase};
 use crate::link::cell::air::OnAir;
 use crate::link::cell::contention::Wait;
@@ -38,15 +38,18 @@ impl AggregatingCell {
         let received = self.receive(now, (i, s, to), freight);
         let answered = received && !self.loses_control((to, i), now + self.durations.sifs, free);
         let air_time = self.use_medium(i, if received { free } else { now });
-        let gave_up =
-            self.end_mpdus((i, s), Ending { answered, collided: false, air_time }, reports);
+        let ending = Ending { answered, collided: false, air_time };
+        let (acknowledged, gave_up) = self.end_mpdus((i, s), ending, reports);
         let limit = self.attempts;
         let session = &mut self.stations[i].sessions[s];
         session.rts_failures = 0;
         if content == Content::Request {
             session.end_request(i, received, answered, limit, reports);
-        } else if answered || gave_up {
-            session.must_request = session.waits_in_vain();
+        } else {
+            session.rate.sent(now, session.mcs, self.received.len() as u32, acknowledged);
+            if answered || gave_up {
+                session.must_request = session.waits_in_vain();
+            }
         }
         session.trim();
         self.after_data(now, (i, to), free, (received, answered));
@@ -84,7 +87,7 @@ impl AggregatingCell {
                 segment: freight.segment(mpdu.first.handle),
             };
             let lost = may_lose && air.lost(&frame);
-            let hit = session.noise.as_mut().is_some_and(|n| n.hits(mpdu.bytes));
+            let hit = session.noise.as_mut().is_some_and(|n| n.hits(session.mcs, mpdu.bytes));
             received.push(!lost && !hit);
         }
         received.contains(&true)
@@ -106,18 +109,19 @@ impl AggregatingCell {
         used
     }
 
-    /// Ends the attempts of the MPDUs that station `i` has sent. True if one has been given up.
+    /// Ends the attempts of the MPDUs that station `i` has sent. Returns how many are acknowledged,
+    /// if there was an answer, and whether one has been given up.
     fn end_mpdus(
         &mut self,
         (i, s): (usize, usize),
         how: Ending,
         reports: &mut Vec<Report>,
-    ) -> bool {
+    ) -> (Option<u32>, bool) {
         let AggregatingCell { stations, received, attempts: limit, start, .. } = self;
         let station = &mut stations[i];
         let (session, places) = (&mut station.sessions[s], &station.exchange.places);
         let total: u64 = places.iter().map(|&k| u64::from(session.window[k].bytes)).sum();
-        let (mut so_far, mut gave_up) = (0, false);
+        let (mut so_far, mut acknowledged, mut gave_up) = (0, 0, false);
         for (n, &k) in places.iter().enumerate() {
             let is_head = session.is_head(k);
             let mpdu = &mut session.window[k];
@@ -126,6 +130,7 @@ impl AggregatingCell {
             let arrives_now = received.get(n) == Some(&true) && !mpdu.received;
             mpdu.received |= arrives_now;
             let delivered = how.answered && mpdu.received;
+            acknowledged += u32::from(delivered);
             let is_over = !delivered && mpdu.attempts >= *limit;
             if !delivered {
                 mpdu.collided = how.collided;
@@ -162,7 +167,7 @@ impl AggregatingCell {
             }
             gave_up |= is_over;
         }
-        gave_up
+        (how.answered.then_some(acknowledged), gave_up)
     }
 
     /// The medium after data: the TXOP goes on, or all wait.
@@ -313,13 +318,18 @@ impl AggregatingCell {
             self.receive(now, (i, s, to), freight);
             self.received.clear();
             let ending = Ending { answered: false, collided: true, air_time };
-            let gave_up = self.end_mpdus((i, s), ending, reports);
-            let (limit, content) = (self.attempts, self.stations[i].exchange.content);
+            let (_, gave_up) = self.end_mpdus((i, s), ending, reports);
+            let limit = self.attempts;
+            let Exchange { content, ref places, .. } = self.stations[i].exchange;
+            let mpdus = places.len() as u32;
             let session = &mut self.stations[i].sessions[s];
             if content == Content::Request {
                 session.end_request(i, false, false, limit, reports);
-            } else if gave_up {
-                session.must_request = session.waits_in_vain();
+            } else {
+                session.rate.sent(now, session.mcs, mpdus, None);
+                if gave_up {
+                    session.must_request = session.waits_in_vain();
+                }
             }
             session.trim();
         }

@@ -16,6 +16,8 @@
 
 mod durations;
 mod exchange;
+mod minstrel;
+mod rate;
 mod select;
 mod session;
 mod stations;

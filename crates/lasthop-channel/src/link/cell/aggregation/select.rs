@@ -6,6 +6,7 @@
 use super::AggregatingCell;
 use super::durations::DELIMITER;
 use super::session::Mpdu;
+use super::stations::Station;
 use super::transmission::Content;
 use crate::queue::Outcome;
 use lasthop_core::units::{Duration, Time};
@@ -18,6 +19,7 @@ const SUBFRAME_HEADER: u32 = 14;
 /// The length of an aggregate so far, and its limits.
 struct Room {
     count: usize,
+    most: usize,
     bytes: u64,
     most_bytes: u64,
 }
@@ -46,9 +48,13 @@ impl AggregatingCell {
         outcomes: &mut Vec<Outcome>,
     ) -> bool {
         let (sifs, txop) = (self.durations.sifs, self.durations.txop_limit);
-        let times = *self.durations.of(self.stations[i].sessions[s].mcs);
-        let must_request = self.stations[i].sessions[s].must_request;
-        let exchange = &mut self.stations[i].exchange;
+        let Station { sessions, exchange, .. } = &mut self.stations[i];
+        let session = &mut sessions[s];
+        let must_request = session.must_request;
+        let choice = session.rate.choose(now);
+        session.mcs = choice.mcs;
+        exchange.protect = choice.protect;
+        let times = *self.durations.of(choice.mcs);
         exchange.places.clear();
         (exchange.session, exchange.rts) = (s, None);
         if must_request {
@@ -64,7 +70,8 @@ impl AggregatingCell {
         let single_limit = times.phy.most_bytes(left(times.ack).min(self.durations.ppdu_limit));
         let most = times.phy.most_bytes(left(times.block_ack).min(self.durations.ppdu_limit));
         let most_bytes = if self.window > 1 { most.min(self.ampdu) } else { 0 };
-        let mut room = Room { count: 0, bytes: 0, most_bytes };
+        let most = if choice.probe { 1 } else { self.window };
+        let mut room = Room { count: 0, most, bytes: 0, most_bytes };
         self.add_retries(i, s, &mut room);
         self.add_new(now, i, s, single_limit, is_first, &mut room, outcomes);
         self.finish_selection(i, s, room.bytes, (single_limit, is_first))
@@ -80,7 +87,7 @@ impl AggregatingCell {
                 return;
             }
             places.push(k);
-            if !fits || room.count >= self.window {
+            if !fits || room.count >= room.most {
                 return;
             }
         }
@@ -101,7 +108,7 @@ impl AggregatingCell {
         let (window, amsdu) = (self.window, self.amsdu);
         let station = &mut self.stations[i];
         let (session, places) = (&mut station.sessions[s], &mut station.exchange.places);
-        while room.count < window
+        while room.count < room.most
             && (places.is_empty() || room.count == places.len())
             && let Some(frame) = session.next_frame(window)
         {
@@ -167,7 +174,7 @@ impl AggregatingCell {
             }
         };
         exchange.data = times.phy.ppdu(psdu);
-        exchange.rts = (psdu > self.rts_threshold).then_some(times.rts);
+        exchange.rts = (psdu > self.rts_threshold || exchange.protect).then_some(times.rts);
         for &k in &exchange.places {
             session.window[k].attempts += 1;
         }

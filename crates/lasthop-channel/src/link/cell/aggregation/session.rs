@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::rate::RateControl;
 use crate::link::cell::error_rate;
 use crate::queue::{AnyQueue, Frame, Outcome, QueueDiscipline};
 use lasthop_core::random::Stream;
@@ -43,8 +44,8 @@ impl Mpdu {
 
 /// Errors of MPDUs by noise.
 pub(super) struct Noise {
-    /// Logarithm of the probability that a bit has no error.
-    log_success: f64,
+    /// Logarithm of the probability that a bit has no error, by MCS.
+    log_success: Vec<f64>,
     stream: Stream,
     /// Number of draws so far, one for each attempt of an MPDU.
     draws: u64,
@@ -52,16 +53,17 @@ pub(super) struct Noise {
 
 impl Noise {
     /// Noise at an SNR of `snr_db` dB; `name` addresses the draws.
-    pub(super) fn new(mcs: u32, snr_db: f64, seed: u64, name: &str) -> Noise {
+    pub(super) fn new(largest_mcs: u32, snr_db: f64, seed: u64, name: &str) -> Noise {
         let stream = Stream::new(seed, &format!("noise {name}"));
-        Noise { log_success: error_rate::log_success(mcs, snr_db), stream, draws: 0 }
+        let log_success = |mcs| error_rate::log_success(mcs, snr_db);
+        Noise { log_success: (0..=largest_mcs).map(log_success).collect(), stream, draws: 0 }
     }
 
-    /// True if an MPDU of `bytes` bytes has errors.
-    pub(super) fn hits(&mut self, bytes: u32) -> bool {
+    /// True if an MPDU of `bytes` bytes that is sent with this MCS has errors.
+    pub(super) fn hits(&mut self, mcs: usize, bytes: u32) -> bool {
         let draw = self.stream.uniform(self.draws);
         self.draws += 1;
-        draw >= error_rate::success(self.log_success, bytes)
+        draw >= error_rate::success(self.log_success[mcs], bytes)
     }
 }
 
@@ -69,7 +71,9 @@ impl Noise {
 pub(super) struct Session {
     /// The recipient.
     pub to: usize,
-    /// MCS of data in this direction.
+    /// Chooses the MCS of data in this direction.
+    pub rate: RateControl,
+    /// The MCS of the data that are or were sent last.
     pub mcs: usize,
     /// Errors by noise.
     pub noise: Option<Noise>,
@@ -93,10 +97,16 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(to: usize, mcs: usize, noise: Option<Noise>, queue: AnyQueue) -> Session {
+    pub(super) fn new(
+        to: usize,
+        rate: RateControl,
+        noise: Option<Noise>,
+        queue: AnyQueue,
+    ) -> Session {
         Session {
             to,
-            mcs,
+            rate,
+            mcs: 0,
             noise,
             queue,
             staged: None,

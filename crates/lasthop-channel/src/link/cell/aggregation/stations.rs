@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::rate::RateControl;
 use super::session::{Noise, Session};
 use super::transmission::Exchange;
 use crate::link::cell::config::{CellConfig, StationConfig};
@@ -36,18 +37,20 @@ pub(super) struct Station {
 /// The radios of the members.
 pub(super) struct Radios {
     wifi: Wifi,
+    cw_min: u32,
     /// MCS and SNR of each member, where they are set.
     members: Vec<(Option<u32>, Option<f64>)>,
 }
 
 impl Radios {
-    /// MCS and SNR of data between two members: those of the station, not of the access point.
+    /// MCS and SNR of data between two members: those of the station, not of the access point. The
+    /// MCS of "minstrel-ht" is the one to which it should come.
     pub(super) fn between(&self, a: usize, b: usize) -> (u32, Option<f64>) {
         let of = |i: usize| self.members.get(i).copied().unwrap_or_default();
         let (first, second) = if a == 0 { (of(b), of(a)) } else { (of(a), of(b)) };
         let snr = first.1.or(second.1);
         let mcs = match (self.wifi.rate_rule, snr) {
-            (RateRule::Ideal, Some(snr)) => ideal_mcs(&self.wifi, snr),
+            (RateRule::Ideal | RateRule::MinstrelHt, Some(snr)) => ideal_mcs(&self.wifi, snr),
             _ => first.0.or(second.0).unwrap_or(self.wifi.mcs),
         };
         (mcs, snr)
@@ -72,7 +75,7 @@ impl Station {
         full_frame: u32,
     ) -> Vec<Station> {
         let members = config.stations.iter().map(|s| (s.mcs, s.snr_db)).collect();
-        let radios = Arc::new(Radios { wifi: wifi.clone(), members });
+        let radios = Arc::new(Radios { wifi: wifi.clone(), cw_min: config.mac.cw_min, members });
         let station = |(index, (station, name)): (usize, (&StationConfig, &String))| {
             let shares = wifi.scheduling == Scheduling::Fifo && station.queue.is_drop_tail();
             let shared_limit = station.queue.limit.filter(|_| shares);
@@ -121,8 +124,10 @@ impl Station {
             full_frame: *full_frame,
         });
         let (mcs, snr) = self.radios.between(self.index, to);
-        let noise = snr.map(|snr| Noise::new(mcs, snr, *seed, &name));
-        self.sessions.push(Session::new(to, mcs as usize, noise, queue));
+        let wifi = &self.radios.wifi;
+        let noise = snr.map(|snr| Noise::new(wifi.generation.largest_mcs(), snr, *seed, &name));
+        let rate = RateControl::new(wifi, mcs, self.radios.cw_min, *seed, &name);
+        self.sessions.push(Session::new(to, rate, noise, queue));
         s
     }
 

@@ -1,5 +1,7 @@
 //! Cells with aggregation against closed forms; the tests fill the queues of the stations.
 
+mod rate;
+
 use super::*;
 use crate::air::config::LossConfig;
 use crate::air::loss::Scripted;

@@ -28,6 +28,8 @@ pub(super) struct Exchange {
     pub data: Duration,
     pub answer: Duration,
     pub rts: Option<Duration>,
+    /// It begins with RTS and CTS, whatever its length.
+    pub protect: bool,
 }
 
 impl Exchange {

@@ -1,0 +1,60 @@
+//! The MCS of each transmission of data: the rate rules of a cell.
+
+use super::minstrel::{Choice, Minstrel};
+use crate::link::cell::wifi::{RateRule, Wifi};
+use lasthop_core::units::Time;
+
+/// The rate rule of one station for one receiver.
+pub(super) enum RateControl {
+    /// One MCS, and slower ones after transmissions without an answer.
+    Steps {
+        /// The MCS and those that are slower, the fastest first.
+        steps: Vec<usize>,
+        /// Transmissions without an answer after which the next one is taken; 0: never.
+        fallback: u32,
+        /// Transmissions without an answer in sequence.
+        unanswered: u32,
+    },
+    /// By trial.
+    Minstrel(Box<Minstrel>),
+}
+
+impl RateControl {
+    /// The rule of the cell with `mcs` as its MCS. `name` and the seed address the draws.
+    pub(super) fn new(wifi: &Wifi, mcs: u32, cw_min: u32, seed: u64, name: &str) -> RateControl {
+        if wifi.rate_rule == RateRule::MinstrelHt {
+            return RateControl::Minstrel(Box::new(Minstrel::new(wifi, cw_min, seed, name)));
+        }
+        let slower = (0..mcs).rev().filter(|&mcs| wifi.phy(mcs).check().is_ok());
+        RateControl::Steps {
+            steps: std::iter::once(mcs).chain(slower).map(|mcs| mcs as usize).collect(),
+            fallback: wifi.fallback,
+            unanswered: 0,
+        }
+    }
+
+    /// How the next exchange is sent.
+    #[inline]
+    pub(super) fn choose(&mut self, now: Time) -> Choice {
+        match self {
+            RateControl::Steps { steps, fallback, unanswered } => {
+                let step = unanswered.checked_div(*fallback).unwrap_or(0) as usize;
+                let mcs = steps[step.min(steps.len() - 1)];
+                Choice { mcs, probe: false, protect: false }
+            }
+            RateControl::Minstrel(minstrel) => minstrel.choose(now),
+        }
+    }
+
+    /// Data of `mpdus` MPDUs have been sent with an MCS, and `acknowledged` of them are
+    /// acknowledged; `None`: there was no answer.
+    #[inline]
+    pub(super) fn sent(&mut self, now: Time, mcs: usize, mpdus: u32, acknowledged: Option<u32>) {
+        match self {
+            RateControl::Steps { unanswered, .. } => {
+                *unanswered = if acknowledged.is_some() { 0 } else { *unanswered + 1 };
+            }
+            RateControl::Minstrel(minstrel) => minstrel.sent(now, mcs, mpdus, acknowledged),
+        }
+    }
+}
