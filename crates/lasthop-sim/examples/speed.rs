@@ -104,6 +104,7 @@ impl Case {
         vec![Cell {
             name: "wlan".into(),
             mac: Mac::named(MacName::Dot11b),
+            busy: vec![],
             wifi: None,
             stations: vec![station(1), station(2)],
         }]

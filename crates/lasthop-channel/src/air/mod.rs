@@ -18,6 +18,6 @@ pub mod playback;
 pub mod rate;
 mod script;
 pub mod series;
-mod spans;
+pub(crate) mod spans;
 pub mod token_bucket;
 pub mod trace;

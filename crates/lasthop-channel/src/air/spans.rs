@@ -4,7 +4,7 @@ use lasthop_core::units::{Duration, Time};
 
 /// Half-open spans `[from, to)`, sorted, not empty, not touching each other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Spans(Vec<(Time, Time)>);
+pub(crate) struct Spans(Vec<(Time, Time)>);
 
 impl Spans {
     /// From (start, length) pairs in any order; spans that overlap or touch become one.

@@ -56,6 +56,11 @@ pub struct CellSpec {
     /// follow, beside those of `loss` ("802.11n" and its successors). Default: no errors by noise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snr_db: Option<f64>,
+    /// Spans in which other networks occupy the medium, such as { from = "2 s", length = "150 ms",
+    /// every = "1 s", times = 10 } ("802.11n" and its successors). Default: none.
+    #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OutageForm>")]
+    pub busy: Option<Vec<OutageConfig>>,
     /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
     /// packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
@@ -274,10 +279,14 @@ fn check_wifi(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         if let Some(s) = cell.station.iter().position(|s| s.snr_db.is_some()) {
             return Err(tree.conflict(&at.at("station").at(s).at("snr_db"), message.to_string()));
         }
-        let first = cell.wifi.first().or(cell.snr_db.map(|_| "snr_db"));
+        let snr = cell.snr_db.map(|_| "snr_db");
+        let first = cell.wifi.first().or(snr).or(cell.busy.as_ref().map(|_| "busy"));
         return first.map_or(Ok(()), |key| conflict(key, message));
     };
     check_snr(cell, &wifi, at, tree)?;
+    if cell.busy.iter().flatten().any(|o| o.frames != OutageRule::Held) {
+        return conflict("busy", "no frames are lost in these spans: leave out `frames`");
+    }
     let keys = &cell.mac;
     if keys.data_rate.is_some() {
         return conflict("data_rate", "follows from width, streams, mcs and guard_interval");
@@ -455,7 +464,8 @@ pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
 pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
     let stations = spec.members.iter().map(|name| station(network, spec, name)).collect();
     let (name, mac, wifi) = (spec.label(i), spec.all_mac(), spec.wifi());
-    network.cells.push(CellConfig { name, mac, wifi, stations });
+    let busy = spec.busy.clone().unwrap_or_default();
+    network.cells.push(CellConfig { name, mac, wifi, busy, stations });
 }
 
 /// Adds a one-way link for a pair of members.

@@ -68,6 +68,8 @@ pub struct CellResult {
     pub collisions_s: f64,
     /// Beacons, seconds.
     pub beacons_s: f64,
+    /// Other networks (`busy`), seconds.
+    pub others_s: f64,
     /// Nobody sends, seconds: interframe spaces, back-off, timeouts, no traffic.
     pub idle_s: f64,
 }

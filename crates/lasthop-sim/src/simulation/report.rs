@@ -239,6 +239,7 @@ impl<R: Observer> Simulation<R> {
                 stations: stations.map(air_time).collect(),
                 collisions_s: shares.collisions.decimal_secs(),
                 beacons_s: shares.beacons.decimal_secs(),
+                others_s: shares.others.decimal_secs(),
                 idle_s: shares.idle.decimal_secs(),
             })
         };

@@ -15,6 +15,8 @@ pub struct CellConfig {
     pub mac: Mac,
     /// Aggregation and PHY, of 802.11n, 802.11ac and 802.11ax.
     pub wifi: Option<Wifi>,
+    /// Spans in which other networks occupy the medium (802.11n and its successors).
+    pub busy: Vec<OutageConfig>,
     /// The members, an access point among them.
     pub stations: Vec<StationConfig>,
 }

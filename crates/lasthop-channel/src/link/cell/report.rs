@@ -45,7 +45,7 @@ use lasthop_core::units::{Duration, Time};
 /// };
 /// let mac = Mac::named(MacName::Dot11b);
 /// let stations = vec![station(0), station(1)];
-/// let config = CellConfig { name: "cell".into(), mac, wifi: None, stations };
+/// let config = CellConfig { name: "cell".into(), mac, wifi: None, busy: vec![], stations };
 /// let names = ["ap".to_string(), "phone".to_string()];
 /// let mut cell = Cell::new(&config, &names, 1, 1000).unwrap();
 ///

@@ -59,7 +59,7 @@ fn mac() -> Mac {
 impl Bench {
     fn new(mac: Mac, stations: Vec<StationConfig>, seed: u64) -> Bench {
         let names: Vec<String> = (0..stations.len()).map(|i| format!("s{i}")).collect();
-        let config = CellConfig { name: "cell".into(), mac, wifi: None, stations };
+        let config = CellConfig { name: "cell".into(), mac, wifi: None, busy: vec![], stations };
         let cell = Cell::new(&config, &names, seed, 1000).unwrap();
         Bench {
             cell,

@@ -147,6 +147,10 @@ wifi! {
     beacon_interval: Duration,
     /// Which receiver a station sends to next. Default: "fifo".
     scheduling: Scheduling,
+    /// Air time of packets that have left the queue for a receiver and are not acknowledged, above
+    /// which no more leave it (AQL, as mac80211 has it with 5 ms); 0: packets stay in the queue
+    /// until they are sent. Default: 0 s.
+    airtime_queue_limit: Duration,
     /// How stations choose the MCS: "fixed"; by `snr_db`, "ideal"; or by trial, "minstrel-ht".
     /// Default: "fixed".
     rate_rule: RateRule,
@@ -179,6 +183,7 @@ impl Wifi {
             ppdu_limit: LONGEST_PPDU,
             beacon_interval: Duration::micros(102_400),
             scheduling: Scheduling::Fifo,
+            airtime_queue_limit: Duration::ZERO,
             rate_rule: RateRule::Fixed,
             fallback: 0,
         }

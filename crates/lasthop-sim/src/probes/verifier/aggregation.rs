@@ -9,7 +9,7 @@ use crate::network::cells::drop_reason;
 use crate::probes::result::CellResult;
 
 /// Longest transmission that may go on at the end of a run, seconds: an exchange with RTS, CTS,
-/// data and answer; a TXOP adds its own limit.
+/// data and answer; a TXOP adds its own limit, and spans of other networks their lengths.
 const LONGEST_EXCHANGE: f64 = 6.5e-3;
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each kind of cell")]
@@ -81,8 +81,10 @@ impl CellModel {
     pub(super) fn check_air_time(&self, result: &CellResult, duration: f64) -> Checked {
         let Some(wifi) = &self.config.wifi else { return Ok(()) };
         let stations: f64 = result.stations.iter().map(|s| s.air_time_s).sum();
-        let sum = stations + result.collisions_s + result.beacons_s + result.idle_s;
-        let most = duration + LONGEST_EXCHANGE + wifi.txop_limit.as_secs();
+        let sum =
+            stations + result.collisions_s + result.beacons_s + result.others_s + result.idle_s;
+        let spans = self.config.busy.iter().map(|o| o.length.as_secs());
+        let most = duration + LONGEST_EXCHANGE + wifi.txop_limit.as_secs() + spans.sum::<f64>();
         ensure(sum > duration - 1e-9 && sum < most, || {
             format!(
                 "the shares of air time in {} add up to {sum} s, but the run takes {duration} s",

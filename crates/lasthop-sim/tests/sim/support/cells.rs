@@ -67,7 +67,7 @@ pub fn wlan(
 ) -> Network {
     let wired = |a, b| Link { queue: packets(49), ..link(a, b, mbps(10.0), delay) };
     let members = (AP..=AP + stations).map(station).collect();
-    let cell = CellConfig { name: "wlan".into(), mac, wifi: None, stations: members };
+    let cell = CellConfig { name: "wlan".into(), mac, wifi: None, busy: vec![], stations: members };
     with_cell([wired(0, AP), wired(AP, 0)], cell, flows, duration)
 }
 
@@ -169,9 +169,12 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
 /// The same with a cell of 802.11n, 802.11ac or 802.11ax.
 pub fn any_aggregating_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
     let noise = prop::option::weighted(0.3, 5.0..30.0);
+    let busy = prop::collection::vec((0u64..5_000, 1u64..300), 0..4);
     let cases =
         wlan_of(conditions, move || any_wifi(conditions).prop_map(|(mac, wifi)| (mac, Some(wifi))));
-    (cases, noise).prop_map(move |(Case(mut net), noise)| {
+    (cases, noise, busy).prop_map(move |(Case(mut net), noise, busy)| {
+        let span = |(from, length)| outage(from, length, OutageRule::Held);
+        net.cells[0].busy = busy.into_iter().map(span).collect();
         if conditions == Conditions::Any {
             net.cells[0].stations[1].snr_db = noise;
         }
@@ -197,7 +200,8 @@ fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
         prop_oneof![2 => Just(0u64), 1 => 2_000u64..8_000],
         prop_oneof![2 => Just(7_000_000u64), 1 => 0u64..20_000],
     );
-    let limits = (1u32..65, 300u64..5_485, prop_oneof![2 => Just(0u64), 1 => 400u64..4_000]);
+    let txop = prop_oneof![2 => Just(0u64), 1 => 400u64..4_000];
+    let limits = (1u32..65, 300u64..5_485, txop, prop_oneof![Just(0u64), 100u64..20_000]);
     let after = prop_oneof![
         2 => Just(AfterCollision::AckTimeout),
         1 => Just(AfterCollision::Eifs),
@@ -214,7 +218,7 @@ fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
         move |(
             ((generation, name), width, mcs, streams, category),
             (ampdu, amsdu, rts_threshold),
-            (window, ppdu_limit, txop_limit),
+            (window, ppdu_limit, txop_limit, aql),
             (after_collision, access, (rate_rule, fallback)),
             (attempts, b),
         )| {
@@ -232,6 +236,7 @@ fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
                 beacon_interval: Duration::micros(if beacons { 102_400 } else { 0 }),
                 rate_rule,
                 fallback,
+                airtime_queue_limit: Duration::micros(if b[1] { aql } else { 0 }),
                 scheduling: if b[1] { Scheduling::Airtime } else { Scheduling::Fifo },
                 ..Wifi::new(generation, category)
             };
@@ -290,7 +295,7 @@ where
                     }
                 };
                 let flows = flows.into_iter().enumerate().map(of_station).collect();
-                let cell = CellConfig { name: "wlan".into(), mac, wifi, stations };
+                let cell = CellConfig { name: "wlan".into(), mac, wifi, busy: vec![], stations };
                 let mut net = with_cell(wired, cell, flows, ms(duration));
                 if conditions == Conditions::Passable {
                     net.duration = Duration::secs(1_000_000);

@@ -14,9 +14,12 @@
 //!
 //! Source: IEEE 802.11-2020, 10.23.2 (EDCA), 10.11 (A-MSDU), 10.12 (A-MPDU), 10.25 (block ack).
 
+mod airtime;
+mod device;
 mod durations;
 mod exchange;
 mod minstrel;
+mod occupation;
 mod rate;
 mod select;
 mod session;
@@ -35,7 +38,9 @@ use crate::queue::{Frame, Outcome};
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Rate, Time};
 
+use airtime::AirtimeLimit;
 use durations::Durations;
+use occupation::{Occupation, Occupations};
 use stations::Station;
 
 /// What is being transmitted.
@@ -49,8 +54,8 @@ enum Phase {
     Data,
     /// The answer to an exchange, within a TXOP of the sender.
     Answer,
-    /// A beacon.
-    Beacon,
+    /// A beacon, or other networks.
+    Taken,
 }
 
 /// Shares of time on the medium since the start.
@@ -62,6 +67,8 @@ pub struct AirTime {
     pub collisions: Duration,
     /// Beacons.
     pub beacons: Duration,
+    /// Other networks: the spans of `busy`.
+    pub others: Duration,
     /// Nobody sends: back-off, interframe spaces before it, ACK timeouts, no traffic.
     pub idle: Duration,
     /// End of the last of these spans.
@@ -72,7 +79,7 @@ impl AirTime {
     /// Sum of all shares, which equals `until`.
     pub fn sum(&self) -> Duration {
         let busy = self.stations.iter().fold(Duration::ZERO, |sum, &d| sum + d);
-        busy + self.collisions + self.beacons + self.idle
+        busy + self.collisions + self.beacons + self.others + self.idle
     }
 
     /// The medium was idle up to `from` and is then busy up to `to`. Returns the busy time.
@@ -93,6 +100,7 @@ pub struct AggregatingCell {
     /// MPDUs in the window of a session; without aggregates 1.
     window: usize,
     scheduling: Scheduling,
+    airtime_limit: Option<AirtimeLimit>,
     ns3: bool,
     overhead: u32,
     full_frame: u32,
@@ -109,11 +117,7 @@ pub struct AggregatingCell {
     /// Time when the next start was decided.
     settled: Time,
     announces: u32,
-    beacon_interval: Duration,
-    /// Target time of the next beacon (TBTT), and its time if no station sends before: later if
-    /// the medium is busy at the target time.
-    beacon_target: Time,
-    next_beacon: Time,
+    occupations: Occupations,
     air_time: AirTime,
     /// Stands for the content of control frames.
     control: Segment,
@@ -142,8 +146,7 @@ impl AggregatingCell {
         let names: Vec<String> = names.iter().map(|n| format!("{} {n}", config.name)).collect();
         let mac = Mac { difs: durations.aifs, ..config.mac.clone() };
         let (ampdu, amsdu) = (wifi.ampdu.bytes(1), wifi.amsdu.bytes(1) as u32);
-        let beacons = wifi.beacon_interval > Duration::ZERO;
-        let first_beacon = if beacons { Time::ZERO + wifi.beacon_interval } else { Time::NEVER };
+        let pifs = durations.aifs.min(durations.pifs);
         Ok(Some(AggregatingCell {
             attempts: mac.attempts.max(1),
             rts_threshold: mac.rts_threshold.bytes(1),
@@ -151,6 +154,7 @@ impl AggregatingCell {
             amsdu: durations.most_amsdu(amsdu, ampdu),
             window: if ampdu > 0 { wifi.block_ack_window as usize } else { 1 },
             scheduling: wifi.scheduling,
+            airtime_limit: AirtimeLimit::new(wifi),
             ns3: mac.access == Access::Ns3,
             overhead,
             full_frame,
@@ -164,9 +168,7 @@ impl AggregatingCell {
             begun: Time::ZERO,
             settled: Time::ZERO,
             announces: u32::MAX,
-            beacon_interval: wifi.beacon_interval,
-            next_beacon: first_beacon,
-            beacon_target: first_beacon,
+            occupations: Occupations::new(config, wifi.beacon_interval, pifs),
             air_time: AirTime { stations: vec![Duration::ZERO; names.len()], ..AirTime::default() },
             control: Segment::default(),
             received: Vec::new(),
@@ -183,7 +185,9 @@ impl AggregatingCell {
     #[inline]
     pub fn next_event(&self) -> (Time, Time) {
         match self.phase {
-            Phase::Idle if self.next_beacon < self.start => (self.next_beacon, self.settled),
+            Phase::Idle if self.occupations.next() < self.start => {
+                (self.occupations.next(), self.settled)
+            }
             Phase::Idle => (self.start, self.settled),
             _ => (self.end, self.start),
         }
@@ -235,10 +239,15 @@ impl AggregatingCell {
     ) -> bool {
         let to = freight.receiver(station, frame.handle);
         let Some(s) = self.stations.get_mut(station) else { return false };
-        if !s.offer(now, to, frame, outcomes) || s.ready {
+        let is_next = s.offer(now, to, frame, outcomes);
+        if !is_next && self.airtime_limit.is_some() {
+            let session = self.stations[station].session(to);
+            self.fill_device(now, (station, session), outcomes);
+        }
+        if !is_next || self.stations[station].ready {
             return false;
         }
-        s.ready = true;
+        self.stations[station].ready = true;
         if self.contention.ready(station, now) {
             self.settle(now);
             return true;
@@ -251,9 +260,7 @@ impl AggregatingCell {
     fn settle(&mut self, now: Time) {
         self.settled = now;
         self.start = self.contention.next();
-        // A beacon has the shortest interframe space (PIFS, 802.11-2020, 10.3.2.3.4).
-        let pifs = self.durations.aifs.min(self.durations.pifs);
-        self.next_beacon = self.beacon_target.max(self.air_time.until + pifs);
+        self.occupations.after(self.air_time.until);
     }
 
     /// Processes the event of `next_event`; `reports` and `outcomes` must be empty.
@@ -265,17 +272,20 @@ impl AggregatingCell {
         outcomes: &mut Vec<Outcome>,
     ) {
         match self.phase {
-            Phase::Idle if self.next_beacon < self.start => self.begin_beacon(now),
+            Phase::Idle if self.occupations.next() < self.start => self.take_medium(now),
             Phase::Idle => self.begin(now, reports, outcomes),
             Phase::Rts => self.end_rts(now, reports),
             Phase::Data if self.senders.len() > 1 => self.collide(now, freight, reports),
             Phase::Data => self.end_data(now, freight, reports),
             Phase::Answer => self.continue_txop(now, reports, outcomes),
-            Phase::Beacon => {
+            Phase::Taken => {
                 let since = now + self.durations.aifs;
                 self.contention.all_wait(Wait { busy_until: now, since });
                 self.conclude(now, false);
             }
+        }
+        if self.airtime_limit.is_some() {
+            self.fill_devices(now, outcomes);
         }
     }
 
@@ -324,14 +334,18 @@ impl AggregatingCell {
         }
     }
 
-    fn begin_beacon(&mut self, now: Time) {
+    /// A beacon, or other networks, take the medium.
+    fn take_medium(&mut self, now: Time) {
         self.senders.clear();
         self.contention.occupy(now);
-        (self.phase, self.start, self.end) = (Phase::Beacon, now, now + self.durations.beacon);
-        self.air_time.beacons = self.air_time.beacons + self.air_time.busy(now, self.end);
-        while self.beacon_target <= self.end {
-            self.beacon_target += self.beacon_interval;
-        }
+        let (what, end) = self.occupations.begin(self.durations.beacon);
+        (self.phase, self.start, self.end) = (Phase::Taken, now, end);
+        let length = self.air_time.busy(now, end);
+        let share = match what {
+            Occupation::Beacon => &mut self.air_time.beacons,
+            Occupation::Others(_) => &mut self.air_time.others,
+        };
+        *share = *share + length;
     }
 
     /// The medium becomes free. `failed`: the senders have not been answered.

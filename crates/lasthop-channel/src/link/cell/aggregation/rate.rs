@@ -33,6 +33,14 @@ impl RateControl {
         }
     }
 
+    /// MCS of the first transmission.
+    pub(super) fn first(&self) -> usize {
+        match self {
+            RateControl::Steps { steps, .. } => steps[0],
+            RateControl::Minstrel(_) => 0,
+        }
+    }
+
     /// How the next exchange is sent.
     #[inline]
     pub(super) fn choose(&mut self, now: Time) -> Choice {

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::airtime::Pending;
 use super::rate::RateControl;
 use crate::link::cell::error_rate;
 use crate::queue::{AnyQueue, Frame, Outcome, QueueDiscipline};
@@ -80,6 +81,10 @@ pub(super) struct Session {
     pub queue: AnyQueue,
     /// The frame that will be sent next; it counts towards no limit.
     pub staged: Option<Frame>,
+    /// Frames that have left the queue and follow the staged one, and all that have left it and are
+    /// not finished; with an airtime queue limit only.
+    pub device: VecDeque<Frame>,
+    pub pending: Pending,
     /// MPDUs that have a sequence number, in order.
     pub window: VecDeque<Mpdu>,
     /// Place in the window of the first MPDU that the originator has not finished.
@@ -105,11 +110,13 @@ impl Session {
     ) -> Session {
         Session {
             to,
+            mcs: rate.first(),
             rate,
-            mcs: 0,
             noise,
             queue,
             staged: None,
+            device: VecDeque::new(),
+            pending: Pending::default(),
             window: VecDeque::new(),
             start: 0,
             head: 0,
@@ -145,6 +152,7 @@ impl Session {
             return false;
         }
         if self.queue.pass(now, frame, outcomes) {
+            self.pending.add(Some(&frame));
             self.staged = Some(frame);
         }
         self.staged.is_some()
@@ -160,8 +168,21 @@ impl Session {
     #[inline]
     pub(super) fn take_frame(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         let frame = self.staged.take();
-        self.staged = self.queue.dequeue(now, outcomes);
+        self.staged = self.device.pop_front();
+        if self.staged.is_none() {
+            self.staged = self.queue.dequeue(now, outcomes);
+            self.pending.add(self.staged.as_ref());
+        }
         frame
+    }
+
+    /// The next frame leaves the queue for the device. False if there is none.
+    pub(super) fn pull(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> bool {
+        // Without a staged frame the queue is empty.
+        let frame = self.staged.and_then(|_| self.queue.dequeue(now, outcomes));
+        self.pending.add(frame.as_ref());
+        self.device.extend(frame);
+        frame.is_some()
     }
 
     /// Places of the MPDUs that the originator has not finished.
@@ -190,6 +211,10 @@ impl Session {
     #[inline]
     pub(super) fn finish(&mut self, k: usize) {
         self.window[k].finished = true;
+        for frame in self.window[k].frames() {
+            self.pending.packets -= 1;
+            self.pending.bytes -= u64::from(frame.bytes);
+        }
         while self.window.get(self.start).is_some_and(|m| m.finished) {
             self.start += 1;
         }

@@ -101,7 +101,7 @@ impl Station {
     }
 
     /// The session with a receiver.
-    fn session(&mut self, to: usize) -> usize {
+    pub(super) fn session(&mut self, to: usize) -> usize {
         if let Some(&s) = self.by_receiver.get(to).filter(|&&s| s != NONE) {
             return s as usize;
         }

@@ -1,6 +1,7 @@
 //! Cells with aggregation against closed forms; the tests fill the queues of the stations.
 
 mod rate;
+mod sharing;
 
 use super::*;
 use crate::air::config::LossConfig;
@@ -65,7 +66,8 @@ impl Bench {
     /// Frames have `bytes` bytes, MAC header included.
     fn new(mac: Mac, wifi: Wifi, stations: Vec<StationConfig>, bytes: u32) -> Bench {
         let names: Vec<String> = (0..stations.len()).map(|i| format!("s{i}")).collect();
-        let config = CellConfig { name: "cell".into(), mac, wifi: Some(wifi), stations };
+        let config =
+            CellConfig { name: "cell".into(), mac, wifi: Some(wifi), busy: vec![], stations };
         let cell = AggregatingCell::new(&config, &names, 1, 1460).unwrap().unwrap();
         Bench {
             cell,
