@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::cells::{AP, any_aggregating_wlan, wlan};
 use crate::support::random::{Case, Conditions, cases};
-use crate::support::{flow, json, ms, packets, to_json, watch};
+use crate::support::verified::verified;
+use crate::support::{flow, ms, packets, watch};
 use lasthop::air::config::LossConfig;
 use lasthop::link::cell::mac::{Mac, MacName};
 use lasthop::link::cell::phy::Generation;
@@ -12,10 +13,6 @@ use lasthop::link::cell::wifi::{AccessCategory, Wifi};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Rate, Share, Size};
-use lasthop_sim::Options;
-use lasthop_sim::events::AnyObserver;
-use lasthop_sim::simulation::Simulation;
-use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
 
 /// Downloads of `stations` stations in a cell of 802.11n at 65 Mbit/s, behind a faster link, for 4
@@ -65,27 +62,11 @@ proptest! {
         Case(network) in any_aggregating_wlan(Conditions::Any),
         seed in 0u64..1000,
     ) {
-        let mut verifier = Verifier::new(&network);
-        let observer = AnyObserver::new(&mut verifier);
-        let mut simulation =
-            Simulation::new(&network, seed, observer, Options::default()).unwrap();
-        prop_assert!(simulation.run(&AtomicBool::new(false)));
-        let result = simulation.result(&network, seed);
-        let in_pool = simulation.in_transit() as u64;
-        drop(simulation);
-        let traffic = result.traffic_bits;
-        prop_assert_eq!(traffic.balance(), 0, "every bit is accounted for: {:?}", traffic);
-        verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
-        // Stations may hold packets that have arrived but are not acknowledged, in each window.
-        let in_transit = verifier.counts().in_transit;
-        let held = 64 * network.cells[0].stations.len() as u64;
-        prop_assert!(
-            (in_transit..=in_transit + held).contains(&in_pool),
-            "{} of {}",
-            in_transit,
-            in_pool
-        );
-        prop_assert_eq!(to_json(&result), json(&network, seed));
+        let run = verified(&network, seed)?;
+        run.check()?;
+        // Each window of a session.
+        run.check_pool(64 * network.cells[0].stations.len() as u64)?;
+        run.check_unobserved(&network, seed)?;
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::support::random::{Case, Conditions, cases, network_with_arq};
+use crate::support::verified::verified;
 use crate::support::*;
 use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
@@ -10,10 +11,7 @@ use lasthop::scenario::network::Network;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, Share};
-use lasthop_sim::Options;
-use lasthop_sim::events::{AnyObserver, Kind};
-use lasthop_sim::simulation::Simulation;
-use lasthop_sim::verifier::Verifier;
+use lasthop_sim::events::Kind;
 use proptest::prelude::*;
 
 fn arq(kind: ArqKind, attempts: u32, delay: u64) -> Option<ArqConfig> {
@@ -198,14 +196,8 @@ proptest! {
         Case(network) in network_with_arq(Conditions::Any),
         seed in 0u64..1000,
     ) {
-        let mut verifier = Verifier::new(&network);
-        let observer = AnyObserver::new(&mut verifier);
-        let mut simulation =
-            Simulation::new(&network, seed, observer, Options::default()).unwrap();
-        prop_assert!(simulation.run(&AtomicBool::new(false)));
-        let in_pool = simulation.in_transit() as u64;
-        let result = simulation.result(&network, seed);
-        for connection in simulation.connections() {
+        let run = verified(&network, seed)?;
+        for connection in &run.connections {
             let sender = connection.sender();
             let (mut seq, mut pipe) = (sender.snd_una(), 0);
             while let Some(sent) = sender.sent(seq) {
@@ -222,10 +214,9 @@ proptest! {
                 sender.pipe()
             );
         }
-        drop(simulation);
-        prop_assert_eq!(verifier.finish_with(&result), Ok(()));
-        prop_assert_eq!(verifier.counts().in_transit, in_pool);
-        prop_assert_eq!(to_json(&result), json(&network, seed), "without observers");
+        run.check()?;
+        run.check_pool(0)?;
+        run.check_unobserved(&network, seed)?;
     }
 }
 

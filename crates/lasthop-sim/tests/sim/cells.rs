@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::cells::*;
 use crate::support::random::{Case, Conditions, cases};
+use crate::support::verified::verified;
 use crate::support::*;
 use lasthop::air::config::{DrawIndex, LossConfig, OutageRule};
 use lasthop::air::loss::{BitErrors, FrameErrors};
@@ -15,10 +16,8 @@ use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
-use lasthop_sim::Options;
-use lasthop_sim::events::{AnyObserver, Kind};
+use lasthop_sim::events::Kind;
 use lasthop_sim::result::LinkResult;
-use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
 
@@ -264,30 +263,14 @@ proptest! {
         Case(network) in any_wlan(Conditions::Any),
         seed in 0u64..1000,
     ) {
-        let mut verifier = Verifier::new(&network);
-        let observer = AnyObserver::new(&mut verifier);
-        let mut simulation =
-            Simulation::new(&network, seed, observer, Options::default()).unwrap();
-        prop_assert!(simulation.run(&AtomicBool::new(false)));
-        let result = simulation.result(&network, seed);
-        let in_pool = simulation.in_transit() as u64;
-        drop(simulation);
-        let traffic = result.traffic_bits;
-        prop_assert_eq!(traffic.balance(), 0, "every bit is accounted for: {:?}", traffic);
+        let run = verified(&network, seed)?;
         // With a propagation delay in the cell, a frame that the link counts as delivered may be in
         // transit at the end.
         if network.cells.iter().all(|c| c.mac.delay == Duration::ZERO) {
-            verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
+            run.check()?;
         }
-        // A station may hold a frame that has arrived but whose link ACK is lost.
-        let in_transit = verifier.counts().in_transit;
-        prop_assert!(
-            (in_transit..=in_transit + 4).contains(&in_pool),
-            "{} of {}",
-            in_transit,
-            in_pool
-        );
-        prop_assert_eq!(to_json(&result), json(&network, seed));
+        run.check_pool(4)?;
+        run.check_unobserved(&network, seed)?;
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::support::random::{Case, Conditions, any_network, cases};
+use crate::support::verified::verified;
 use crate::support::{Log, Seen, json, to_json};
 use lasthop::air::config::RateConfig;
 use lasthop::scenario::network::Network;
@@ -10,8 +11,7 @@ use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::State;
 use lasthop_sim::Options;
-use lasthop_sim::events::{AnyObserver, Kind};
-use lasthop_sim::simulation::Simulation;
+use lasthop_sim::events::Kind;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
 
@@ -73,25 +73,17 @@ proptest! {
         Case(network) in any_network(Conditions::Any),
         seed in 0u64..1000,
     ) {
-        let mut verifier = Verifier::new(&network);
-        let observer = AnyObserver::new(&mut verifier);
-        let mut simulation =
-            Simulation::new(&network, seed, observer, Options::default()).unwrap();
-        prop_assert!(simulation.run(&AtomicBool::new(false)));
-        let result = simulation.result(&network, seed);
-        prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for");
-        let of_flows = result.flows.iter().map(|f| f.limited_by);
-        let of_agents = result.agents.iter().map(|a| a.limited_by);
+        let run = verified(&network, seed)?;
+        let of_flows = run.result.flows.iter().map(|f| f.limited_by);
+        let of_agents = run.result.agents.iter().map(|a| a.limited_by);
         for shares in of_flows.chain(of_agents).flatten() {
             let json = serde_json::to_value(shares).unwrap();
             let shares = json.as_object().unwrap().values().map(|v| v.as_f64().unwrap());
             prop_assert!(shares.clone().all(|s| (0.0..=1.0).contains(&s)), "{}", json);
             prop_assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12, "{}", json);
         }
-        let in_pool = simulation.in_transit() as u64;
-        let connections = simulation.into_connections();
-        prop_assert_eq!(verifier.counts().in_transit, in_pool);
-        for (c, connection) in connections.iter().enumerate() {
+        run.check_pool(0)?;
+        for (c, connection) in run.connections.iter().enumerate() {
             let sender = connection.sender();
             let (mut seq, mut segments, mut pipe) = (sender.snd_una(), 0, 0);
             while let Some(sent) = sender.sent(seq) {
@@ -108,7 +100,7 @@ proptest! {
             prop_assert_eq!(segments, sender.in_flight());
             // An aborted transfer ignores ACKs.
             if sender.state() != State::Closed {
-                prop_assert_eq!(sender.flight(), verifier.flight(c), "recounted from the events");
+                prop_assert_eq!(sender.flight(), run.verifier.flight(c), "recounted from the events");
             }
         }
     }

@@ -22,6 +22,7 @@ use lasthop_sim::{Options, RunResult};
 pub mod cells;
 pub mod fixture;
 pub mod random;
+pub mod verified;
 
 pub fn ms(t: u64) -> Duration {
     Duration::millis(t)
