@@ -100,7 +100,8 @@ proptest! {
             prop_assert_eq!(segments, sender.in_flight());
             // An aborted transfer ignores ACKs.
             if sender.state() != State::Closed {
-                prop_assert_eq!(sender.flight(), run.verifier.flight(c), "recounted from the events");
+                let recount = run.verifier.flight(c);
+                prop_assert_eq!(sender.flight(), recount, "recounted from the events");
             }
         }
     }
