@@ -258,14 +258,7 @@ impl Departure {
 
     /// Bytes in flight then, with `leaving` bytes that leave, if `in_flight` are now and the path
     /// delivers whole segments at `bandwidth` (`bbr_packets_in_net_at_edt`).
-    pub fn in_net(
-        &self,
-        in_flight: f64,
-        leaving: f64,
-        bandwidth: f64,
-        mss: f64,
-        now: Time,
-    ) -> f64 {
+    pub fn in_net(&self, in_flight: f64, leaving: f64, bandwidth: f64, mss: f64, now: Time) -> f64 {
         let delivered = bandwidth * self.at.max(now).since(now).as_secs();
         larger(in_flight + leaving - mss * libm::floor(delivered / mss), 0.0)
     }
