@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::random::{Case, Conditions, any_network, cases};
 use crate::support::*;
-use lasthop::air::config::{DelayConfig, OutageRule};
+use lasthop::air::config::{DelayConfig, OutageRule, ScriptedDelay};
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::Duration;
@@ -53,6 +53,10 @@ impl<'a> Fates<'a> {
             match e.kind {
                 Kind::DataSent if s.attempt > 1 => fates.retransmissions.push((i, e)),
                 Kind::DataReceived if end > first => {
+                    fates.arrivals.push((i, (first, end), s.id));
+                }
+                // An old copy of what the receiver has, discarded for its timestamp.
+                Kind::Discarded if end > first && fates.arrived_before(i, (first, end)) => {
                     fates.arrivals.push((i, (first, end), s.id));
                 }
                 _ if s.forward || !s.flags.has(Flags::ACK) => {}
@@ -185,6 +189,22 @@ fn a_lost_ack_of_the_fin_is_ack_loss() {
         assert_eq!(counted, (1, 0, 1), "FIN with the data: {with_data}");
         assert_eq!(json(&network, 1), to_json(&watch(&network, 1).result), "computed in advance");
     }
+}
+
+/// The first copy of a segment arrives after the retransmission that has overtaken it, and the
+/// receiver discards it for its timestamp: it was not lost, so the timeout was spurious.
+#[test]
+fn a_copy_that_arrives_old_makes_its_retransmission_spurious() {
+    let (network, counted) = transfer("newreno", 1, |net| {
+        net.flows[0].profile.timestamps = true;
+        let data = vec!["1:1 + 2 s".into()];
+        net.links[DOWN].delay.scripted = Some(ScriptedDelay { data, acks: vec![] });
+    });
+    let log = watch(&network, 1).log;
+    let discarded: Vec<_> = log.of(Kind::Discarded).map(|e| (e.number(), e.reason)).collect();
+    assert_eq!(discarded, [(1, "old_timestamp")]);
+    assert_eq!(counted, (2, 1, 0), "the FIN is repeated too");
+    assert_eq!(json(&network, 1), to_json(&watch(&network, 1).result), "computed in advance");
 }
 
 /// M-TCP's relay acknowledges the last byte only when the mobile has it. The server's timeouts in
