@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::support::random::cases;
+use crate::support::random::{cases, never_gives_up};
 use crate::support::*;
 use lasthop::air::config::{LossConfig, OutageConfig, OutageRule};
 use lasthop::scenario::network::{App, Flow, Network};
@@ -245,8 +245,9 @@ proptest! {
         seed in 0u64..1000,
     ) {
         let transfer = App::Transfer { size: segments * 777 };
-        let sized =
+        let mut sized =
             Flow { receive_window: Size::Segments(30.0), ..flow(scheme, profile, transfer) };
+        never_gives_up(&mut sized.profile);
         let mut network = last_hop(vec![sized], Duration::secs(100_000));
         for (l, rate) in [(DOWN, loss.0), (UP, loss.1), (0, loss.2)] {
             network.links[l].loss = LossConfig::uniform(lasthop::units::Share(rate));
