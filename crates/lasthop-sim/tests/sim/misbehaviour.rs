@@ -29,6 +29,18 @@ fn who_acknowledges_optimistically_hides_losses_and_never_gets_the_data() {
     assert!(flow.delivered_bytes < honest.flows[0].delivered_bytes / 4);
 }
 
+/// The FIN arrives behind a hole: it is acknowledged, too.
+#[test]
+fn an_optimistic_ack_covers_a_fin_that_has_arrived() {
+    let mut network = lossy(Some(Misbehaviour::OptimisticAcks));
+    network.flows[0].app = App::Transfer { size: 20_500 };
+    network.flows[0].profile.fin_with_data = false;
+    network.links[2].loss = lose(&["21:1"], &[]);
+    let run = watch(&network, 1);
+    let last = run.log.of(Kind::AckSent).map(|e| e.segment().ack).max();
+    assert_eq!((last, run.result.flows[0].delivered_bytes), (Some(20_501), 20_000));
+}
+
 #[test]
 fn false_duplicates_undo_the_reaction_to_losses() {
     let undone = |misbehaviour| watch(&lossy(misbehaviour), 1).log.of(Kind::Undone).count();

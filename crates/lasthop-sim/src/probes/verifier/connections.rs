@@ -255,8 +255,12 @@ impl ConnectionModel {
     /// Checks an ACK that a receiver or an agent sends: it may not cover data that have not
     /// arrived.
     pub(super) fn ack_made(&mut self, s: &Segment) -> Result<(), String> {
-        let highest = self.out_of_order.last().map_or(0, |r| r.1).max(self.in_order);
-        let last = if self.optimistic { highest } else { self.in_order };
+        let last = if self.optimistic {
+            let highest = self.out_of_order.last().map_or(self.in_order, |r| r.1);
+            highest.max(self.fin_at.unwrap_or(0))
+        } else {
+            self.in_order
+        };
         let most = last + u64::from(self.fin_at == Some(last));
         if !s.forward && s.ack > most {
             Err(format!("acknowledges {}, but only {most} has arrived in order", s.ack))
