@@ -53,6 +53,8 @@ def _flow() -> Schema:
         "rtt_s": SPREAD,
         "one_way_delay_s": SPREAD,
     }
+    reasons = ("old_timestamp", "beyond_window", "zero_window", "challenged", "acks")
+    discarded = object_of(dict.fromkeys(reasons, COUNT), {"no_connection": COUNT})
     notices = counts("ersn", "eln", "ignored", "held_timeouts")
     call = {
         **dict.fromkeys(("sent", "late", "lost"), COUNT),
@@ -80,7 +82,7 @@ def _flow() -> Schema:
         "acknowledged_undelivered_bytes": COUNT,
         "notices": notices,
         "arrived_s": POSITIVE,
-        "discarded": counts("old_timestamp", "beyond_window", "zero_window", "challenged", "acks"),
+        "discarded": discarded,
         "gave_up": object_of({"at_s": POSITIVE, "unanswered": {"enum": ["syn", "data", "probe"]}}),
         "bounds": list_of(object_of(dict.fromkeys(("limited_by", "setting", "value"), TEXT))),
         "call": object_of(call),

@@ -19,6 +19,7 @@ _DISCARDS = {
     "beyond_window": "beyond the window",
     "zero_window": "before a closed window",
     "challenged": "answered by a challenge ACK",
+    "no_connection": "for a forgotten connection",
 }
 
 # Counters that only some links have, and their columns.

@@ -151,7 +151,7 @@ impl TrafficLedger {
 }
 
 /// Fields that only some scenarios have are left out where they are 0.
-fn is_zero(bits: &u64) -> bool {
+pub(super) fn is_zero(bits: &u64) -> bool {
     *bits == 0
 }
 

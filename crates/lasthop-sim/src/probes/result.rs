@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::probes::calls::CallResult;
 use crate::probes::frames::FrameResult;
-use crate::probes::ledger::Traffic;
+use crate::probes::ledger::{Traffic, is_zero};
 use crate::probes::limits::LimitShares;
 use crate::probes::requests::RequestResult;
 
@@ -264,6 +264,9 @@ pub struct Discards {
     pub zero_window: u64,
     /// SYN segments of an open connection, and resets out of order.
     pub challenged: u64,
+    /// Segments for a connection that is forgotten, since its SYN-ACK was not answered.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub no_connection: u64,
     /// ACKs with an old timestamp at the server's sender (PAWS).
     pub acks: u64,
 }
@@ -277,13 +280,16 @@ impl Discards {
             beyond_window: count(Discard::BeyondWindow),
             zero_window: count(Discard::ZeroWindow),
             challenged: count(Discard::Challenged),
+            no_connection: count(Discard::NoConnection),
             acks,
         }
     }
 
     /// Segments that receivers discarded.
     pub fn by_receiver(&self) -> u64 {
-        self.old_timestamp + self.beyond_window + self.zero_window + self.challenged
+        let in_connection =
+            self.old_timestamp + self.beyond_window + self.zero_window + self.challenged;
+        in_connection + self.no_connection
     }
 
     /// Nothing was discarded.

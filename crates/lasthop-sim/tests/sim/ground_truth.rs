@@ -207,6 +207,35 @@ fn a_copy_that_arrives_old_makes_its_retransmission_spurious() {
     assert_eq!(json(&network, 1), to_json(&watch(&network, 1).result), "computed in advance");
 }
 
+/// All answers to the SYN are lost until the receiver has forgotten it, at 5 s: the SYN that is
+/// repeated at 7 s had arrived all the same.
+#[test]
+fn a_syn_that_the_receiver_has_forgotten_had_arrived() {
+    let (network, counted) = transfer("newreno", 5, |net| {
+        net.flows[0].profile.synack_retries = 1;
+        net.links[UP].outages = vec![outage(0, 8000, OutageRule::LostAtSending)];
+    });
+    assert_eq!(counted, (3, 0, 3));
+    assert_eq!(json(&network, 1), to_json(&watch(&network, 1).result), "computed in advance");
+}
+
+/// Data that come to a connection which the receiver has forgotten are discarded and answered with
+/// a reset: their retransmissions were not spurious.
+#[test]
+fn data_for_a_forgotten_connection_do_not_arrive() {
+    let (network, counted) = transfer("newreno", 2, |net| {
+        net.flows[0].profile.synack_retries = 1;
+        net.links[DOWN].outages = vec![outage(100, 20_000, OutageRule::Held)];
+    });
+    let run = watch(&network, 1);
+    let reasons: BTreeSet<_> = run.log.of(Kind::Discarded).map(|e| e.reason).collect();
+    assert_eq!(reasons, BTreeSet::from(["no_connection"]));
+    let flow = &run.result.flows[0];
+    assert!(flow.retransmissions.total >= 3 && flow.discarded.no_connection >= 5, "{flow:?}");
+    assert_eq!((flow.delivered_bytes, counted), (0, (0, 0, 0)));
+    assert_eq!(json(&network, 1), to_json(&run.result), "computed in advance");
+}
+
 /// M-TCP's relay acknowledges the last byte only when the mobile has it. The server's timeouts in
 /// an interruption of the radio link are spurious: no ACK was lost.
 #[test]

@@ -19,14 +19,16 @@ impl Receiver {
             && self.paws.excess(now, segment.ts_value).is_some())
             || end > self.edge
             || segment.flags.any(Flags::SYN.with(Flags::RST))
-            || self.fin_at.is_some();
+            || self.fin_at.is_some()
+            || !self.open;
         if suspicious { self.reason_to_discard(now, segment, end) } else { None }
     }
 
     #[inline(never)]
     fn reason_to_discard(&self, now: Time, segment: &Segment, end: u64) -> Option<Discard> {
         if self.reset || !self.open {
-            return None;
+            let stray = self.has_forgotten() && !segment.flags.any(Flags::SYN.with(Flags::RST));
+            return stray.then_some(Discard::NoConnection);
         }
         if segment.flags.any(Flags::SYN.with(Flags::RST)) {
             return self.is_challenged(segment).then_some(Discard::Challenged);

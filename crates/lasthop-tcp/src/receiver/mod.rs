@@ -252,7 +252,9 @@ impl Receiver {
         out: &mut impl Output,
     ) -> (u64, u64) {
         let before = self.rcv_nxt;
-        if let Some(discard) = discard.filter(|d| !self.is_shown_to_rule(*d)) {
+        if discard == Some(Discard::NoConnection) {
+            self.send_reset(out);
+        } else if let Some(discard) = discard.filter(|d| !self.is_shown_to_rule(*d)) {
             self.on_confirmed();
             self.on_discard(now, segment, discard, out);
         } else if self.reset || segment.flags.has(Flags::RST) {
@@ -262,8 +264,6 @@ impl Receiver {
         } else if self.open {
             self.on_confirmed();
             self.on_data(now, segment, discard.is_some(), out);
-        } else if self.has_forgotten() {
-            self.send_reset(out);
         }
         (before, self.rcv_nxt - before)
     }
@@ -526,7 +526,7 @@ impl Receiver {
     /// SYN, its FIN.
     pub fn has_segment(&self, segment: &Segment) -> bool {
         if segment.flags.has(Flags::SYN) {
-            return self.open;
+            return self.open || self.has_forgotten();
         }
         self.has(segment.seq, segment.end())
     }

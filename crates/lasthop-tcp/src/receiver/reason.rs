@@ -12,12 +12,20 @@ pub enum Discard {
     ZeroWindow,
     /// A SYN of an open connection, or a reset out of order (`TCPChallengeACK`).
     Challenged,
+    /// The connection is forgotten, since the SYN-ACK was not answered: a reset answers it (RFC
+    /// 9293, section 3.10.7.1).
+    NoConnection,
 }
 
 impl Discard {
     /// All reasons.
-    pub const ALL: [Discard; 4] =
-        [Discard::OldTimestamp, Discard::BeyondWindow, Discard::ZeroWindow, Discard::Challenged];
+    pub const ALL: [Discard; 5] = [
+        Discard::OldTimestamp,
+        Discard::BeyondWindow,
+        Discard::ZeroWindow,
+        Discard::Challenged,
+        Discard::NoConnection,
+    ];
 
     /// Name in events and results.
     pub fn name(self) -> &'static str {
@@ -26,6 +34,7 @@ impl Discard {
             Discard::BeyondWindow => "beyond_window",
             Discard::ZeroWindow => "zero_window",
             Discard::Challenged => "challenged",
+            Discard::NoConnection => "no_connection",
         }
     }
 }

@@ -484,8 +484,10 @@ fn the_syn_ack_is_retransmitted_and_forgotten() {
     assert_eq!((log.0.len(), r.deadline().0), (6, Time::NEVER));
     assert!(log.0.iter().all(|(s, _)| s.flags.has(Flags::SYN) && s.ts_echo == 7));
     let data = Segment { len: 1000, flags: Flags::ACK, forward: true, ..Segment::default() };
+    assert_eq!(r.discards(last, &data), Some(Discard::NoConnection));
     r.on_segment(last, &data, &mut log);
     assert_eq!((log.0[6].0.flags, r.rcv_nxt()), (Flags::RST, 0));
+    assert_eq!(r.discards(last, &syn(9)), None);
     r.on_segment(last, &syn(9), &mut log);
     assert!(log.0[7].0.flags.has(Flags::SYN) && log.0[7].0.ts_echo == 9, "a new connection");
 }
