@@ -124,7 +124,12 @@ impl Settings {
 /// The profile with what a connection on real packets cannot do without: the simulators of some
 /// profiles have none of it.
 pub(crate) fn with_wire_rules(profile: &Profile) -> Profile {
-    let paws = if profile.paws == PawsRule::Off { PawsRule::Rfc7323 } else { profile.paws };
+    let paws = match profile.paws {
+        PawsRule::Off => PawsRule::Rfc7323,
+        // The ticks of a real peer's clock are not known.
+        PawsRule::Linux => PawsRule::LinuxUsec,
+        rule => rule,
+    };
     Profile {
         full_handshake: true,
         challenge_acks: true,

@@ -10,7 +10,7 @@ pub fn timestamp(now: Time) -> u32 {
     (now.0 / 1000) as u32
 }
 
-/// Microseconds in a tick of the clock by which Linux compares timestamps (`TCP_TS_HZ` = 1000).
+/// Microseconds in a tick of the clock of Linux (`TCP_TS_HZ` = 1000), unless it has `tcp_usec_ts`.
 const LINUX_TICK: i64 = 1000;
 /// Ticks by which a timestamp may be older (`TCP_PAWS_WINDOW`).
 const LINUX_WINDOW: i64 = 1;
@@ -59,9 +59,17 @@ impl Paws {
         if !counts {
             return;
         }
-        if age <= self.tolerated || now.since(self.stored).0 / 1_000_000_000 >= WRAP_S {
+        if age <= self.tolerated || self.says_nothing(now) {
             (self.recent, self.stored) = (value, now);
         }
+    }
+
+    /// The last timestamp is too long ago, or, for Linux, not the time of a clock: some peers send
+    /// 0 with their SYN (`tcp_paws_check`).
+    #[cold]
+    fn says_nothing(&self, now: Time) -> bool {
+        let is_linux = matches!(self.rule, PawsRule::Linux | PawsRule::LinuxUsec);
+        (is_linux && self.recent == 0) || now.since(self.stored).0 / 1_000_000_000 >= WRAP_S
     }
 
     /// The timestamp is not older than the last one, or PAWS is off.
@@ -70,7 +78,8 @@ impl Paws {
         self.recent.wrapping_sub(value) as i32 <= self.tolerated
     }
 
-    /// How old a timestamp is, microseconds, if that is reason to discard its segment.
+    /// How old a timestamp is, microseconds (of a real peer: ticks of the peer's clock), if that is
+    /// reason to discard its segment.
     #[inline]
     pub fn excess(&self, now: Time, value: u32) -> Option<u32> {
         let age = self.recent.wrapping_sub(value) as i32;
@@ -79,7 +88,7 @@ impl Paws {
 
     #[cold]
     fn excess_in_ticks(&self, now: Time, value: u32, age: i32) -> Option<u32> {
-        if now.since(self.stored).0 / 1_000_000_000 >= WRAP_S {
+        if self.says_nothing(now) {
             return None;
         }
         let discards = match self.rule {
@@ -89,15 +98,21 @@ impl Paws {
                 let ticks = (i64::from(value) % LINUX_TICK + i64::from(age)) / LINUX_TICK;
                 ticks > LINUX_WINDOW
             }
+            PawsRule::LinuxUsec => i64::from(age) > LINUX_WINDOW,
         };
         discards.then_some(age.unsigned_abs())
     }
 
     /// A duplicate ACK is accepted although its timestamp is older by this number of microseconds
-    /// (`tcp_disordered_ack_check`, `tcp_tsval_replay`): by no more than 1.2 times the
-    /// retransmission timeout of `rto_us` microseconds.
+    /// (`tcp_disordered_ack_check`, `tcp_tsval_replay`): by no more than the retransmission timeout
+    /// of `rto_us` microseconds, and 1.2 times that without `tcp_usec_ts`.
     pub fn forgives_duplicate_ack(&self, excess_us: u32, rto_us: u64) -> bool {
-        self.rule == PawsRule::Linux && u64::from(excess_us) <= rto_us * 6 / 5
+        let window_us = match self.rule {
+            PawsRule::Linux => rto_us * 6 / 5,
+            PawsRule::LinuxUsec => rto_us,
+            PawsRule::Off | PawsRule::Rfc7323 => return false,
+        };
+        u64::from(excess_us) <= window_us
     }
 }
 
@@ -114,10 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn linux_forgives_one_tick_of_a_millisecond_and_the_rfc_nothing() {
-        for (rule, accepted, discarded) in
-            [(PawsRule::Linux, 8_000, 7_999), (PawsRule::Rfc7323, 9_500, 9_499)]
-        {
+    fn linux_forgives_one_tick_and_the_rfc_nothing() {
+        for (rule, accepted, discarded) in [
+            (PawsRule::Linux, 8_000, 7_999),
+            (PawsRule::LinuxUsec, 9_499, 9_498),
+            (PawsRule::Rfc7323, 9_500, 9_499),
+        ] {
             let mut p = paws(rule);
             p.begin(Time::ZERO, 9_500);
             assert_eq!(p.excess(Time::ZERO, accepted), None);
@@ -126,6 +143,20 @@ mod tests {
         let mut off = paws(PawsRule::Off);
         off.begin(Time::ZERO, 9_500);
         assert_eq!(off.excess(Time::ZERO, 0), None);
+    }
+
+    /// Some peers send 0 with their SYN and a clock of any origin afterwards (`tcp_paws_check`).
+    #[test]
+    fn after_a_timestamp_of_zero_linux_accepts_any() {
+        for (rule, old) in
+            [(PawsRule::Linux, false), (PawsRule::LinuxUsec, false), (PawsRule::Rfc7323, true)]
+        {
+            let mut p = paws(rule);
+            p.begin(Time::ZERO, 0);
+            assert_eq!(p.excess(Time::ZERO, 3 << 30).is_some(), old, "{rule:?}");
+            p.update(Time::ZERO, 3 << 30, false, true);
+            assert_eq!(p.recent() == 0, old, "{rule:?}");
+        }
     }
 
     #[test]
@@ -160,6 +191,8 @@ mod tests {
     fn duplicate_acks_are_accepted_within_a_timeout() {
         assert!(paws(PawsRule::Linux).forgives_duplicate_ack(240_000, 200_000));
         assert!(!paws(PawsRule::Linux).forgives_duplicate_ack(240_001, 200_000));
+        assert!(paws(PawsRule::LinuxUsec).forgives_duplicate_ack(200_000, 200_000));
+        assert!(!paws(PawsRule::LinuxUsec).forgives_duplicate_ack(200_001, 200_000));
         assert!(!paws(PawsRule::Rfc7323).forgives_duplicate_ack(1, 200_000));
     }
 }

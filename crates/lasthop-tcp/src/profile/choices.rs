@@ -118,6 +118,9 @@ pub enum PawsRule {
     /// within a retransmission timeout (Linux `tcp_paws_check`, `TCP_PAWS_WINDOW`,
     /// `tcp_disordered_ack_check`).
     Linux,
+    /// The same by the ticks of the peer's own clock, and with a clock of microseconds at this end
+    /// (Linux `tcp_usec_ts`). A connection on real packets has this rule instead of `linux`.
+    LinuxUsec,
 }
 
 /// Which sequence numbers a receiver accepts (RFC 9293, section 3.10.7.4).
