@@ -58,7 +58,8 @@ impl<W: WindowRule> Stream<W> {
 
     /// New data wait, although `room` bytes fit into the window, for the next ACK to make room for
     /// a whole burst (Linux `tcp_tso_should_defer`). Not 1 ms after the last burst might have been
-    /// followed, not if a third of the window is free, and not if no ACK is due soon.
+    /// followed, not if a third of the window is free, and not if no ACK is due soon. (Linux
+    /// excepts the FIN only where it fits, and all that fits is sent here.)
     pub fn defers(&self, now: Time, room: u64, largest: &mut LargestFrame) -> bool {
         let last = self.congestion.next_departure().unwrap_or(self.last_sent);
         if now > last + RECENT {
