@@ -116,6 +116,9 @@ def test_discarded_segments_have_a_line() -> None:
     line = next(line for line in text.splitlines() if line.startswith("  discarded "))
     assert f"{found['old_timestamp']} with an old timestamp (PAWS)" in line
     assert f"{found['acks']} ACKs by the sender (PAWS)" in line
+    run.data["flows"][0]["discarded"] = {**found, "no_connection": 3}
+    more = run_text.run(run.data, run.slots, run.assumed)
+    assert "(PAWS), 3 for a forgotten connection, " in more
     assert run.data["traffic_bits"]["discarded"] >= 8 * 1000 * found["old_timestamp"]
     off = lasthop.run(data, scheme="reno", settings={"link.radio.delay": late, "tcp.paws": "off"})
     assert "discarded" not in off.data["flows"][0]

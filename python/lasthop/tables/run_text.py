@@ -132,7 +132,8 @@ def _discarded(flow: Mapping[str, Any]) -> list[str]:
     """What the ends have discarded, by reason."""
     if not (discarded := flow.get("discarded")):
         return []
-    parts = [f"{discarded[key]} {text}" for key, text in _DISCARDS.items() if discarded[key]]
+    found = {key: discarded.get(key, 0) for key in _DISCARDS}
+    parts = [f"{found[key]} {text}" for key, text in _DISCARDS.items() if found[key]]
     if discarded["acks"]:
         parts.append(f"{count(discarded['acks'], 'ACK')} by the sender (PAWS)")
     return [f"  discarded       {', '.join(parts)}"]
