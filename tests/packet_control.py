@@ -43,7 +43,9 @@ class PacketControl(lasthop.Agent):
         return None
 
     def filter_ack(self, segment: Segment) -> lasthop.Verdict | None:
-        state = self.flows.setdefault(segment.flow, Flow())
+        state = self.flows.get(segment.flow)
+        if state is None:
+            state = self.flows[segment.flow] = Flow()
         ack, pure = segment.ack, segment.is_pure_ack
         new_window = state.window is not None and state.window != segment.window
         if ack == state.last_ack and pure and segment.is_duplicate_ack(not new_window):

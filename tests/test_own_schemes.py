@@ -207,6 +207,38 @@ def test_methods_that_a_rule_defines_are_called() -> None:
     assert len(seen["sent"]) == pytest.approx(flow["sent_segments"] - again, abs=2)
 
 
+def test_an_ack_that_a_rule_keeps_does_not_change() -> None:
+    """The object of an ACK serves the next one, unless the rule has kept it or its arguments."""
+    acks: list[Ack] = []
+    seen: list[tuple[float, int, float | None]] = []
+    arguments: list[tuple[Any, ...]] = []
+
+    def values(ack: Ack) -> tuple[float, int, float | None]:
+        return ack.now_s, ack.snd_una, ack.rate.rate_bps if ack.rate else None
+
+    class Keeps(Grows):
+        needs = ("rate-samples",)
+        count = 0
+
+        def on_ack(self, *both: Any) -> None:
+            arguments.append(both)
+            super().on_ack(*both)
+
+        def on_any_ack(self, window: Window, ack: Ack) -> None:
+            self.count += 1
+            if self.count % 3 == 0:
+                acks.append(ack)
+                seen.append(values(ack))
+
+    run(Keeps)
+    assert len(acks) > 100
+    assert [values(ack) for ack in acks] == seen
+    assert len(set(seen)) > len(seen) / 2
+    times = [ack.now_s for _, ack in arguments]
+    assert times == sorted(times)
+    assert len(set(times)) > len(times) / 2 > 50
+
+
 def test_a_rule_paces() -> None:
     class Paced(Grows):
         needs = ("pacing",)

@@ -355,7 +355,7 @@ impl Agent for PythonAgent {
         direction: Direction,
         segment: &lasthop::segment::Segment,
     ) -> Verdict {
-        let view = Segment { segment: *segment, direction, options: *ctx.options };
+        let view = Segment::new(segment, direction, ctx.options);
         self.call(ON_SEGMENT, ctx, |method, context| {
             let answer = method.call1((context, view))?;
             if answer.is_none() {
@@ -391,7 +391,7 @@ impl Agent for PythonAgent {
         segment: &lasthop::segment::Segment,
     ) {
         let (name, attempt) = event_name(event);
-        let view = Segment { segment: *segment, direction, options: *ctx.options };
+        let view = Segment::new(segment, direction, ctx.options);
         self.call(ON_LINK_EVENT, ctx, |method, context| {
             method.call1((context, name, view, attempt)).map(drop)
         });

@@ -1,8 +1,10 @@
 //! The segment that an agent in Python gets.
 
-use lasthop::segment::{self, Direction, Flags, Options};
+use lasthop::segment::{self, Direction, Flags, Options, SackBlocks};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 /// A TCP segment at the node of an agent. Sequence numbers are offsets in the stream.
 #[pyclass(module = "lasthop._native", frozen)]
@@ -11,16 +13,27 @@ pub struct Segment {
     pub segment: segment::Segment,
     /// Its direction, relative to the mobile station.
     pub direction: Direction,
-    /// Its options.
-    pub options: Options,
+    /// Its SACK blocks, if it has any: without them, which is usual, the object is small.
+    sack: Option<Box<SackBlocks>>,
+}
+
+impl Segment {
+    /// A segment with its options, for an agent.
+    pub fn new(segment: &segment::Segment, direction: Direction, options: &Options) -> Segment {
+        let sack = segment.flags.has(Flags::SACK).then(|| Box::new(options.sack));
+        Segment { segment: *segment, direction, sack }
+    }
 }
 
 #[pymethods]
 impl Segment {
     /// "downlink" (towards the mobile station) or "uplink".
     #[getter]
-    fn direction(&self) -> &'static str {
-        direction_name(self.direction)
+    fn direction<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        match self.direction {
+            Direction::Downlink => intern!(py, "downlink").clone(),
+            Direction::Uplink => intern!(py, "uplink").clone(),
+        }
     }
     /// True from the data sender to the receiver; false for ACKs.
     #[getter]
@@ -74,16 +87,16 @@ impl Segment {
     }
     /// Names of the TCP flags: "SYN", "ACK", "FIN", "RST", "ECE", "CWR", "AE", "ELN".
     #[getter]
-    fn flags(&self) -> Vec<&'static str> {
+    fn flags<'py>(&self, py: Python<'py>) -> Vec<&Bound<'py, PyString>> {
         let names = [
-            ("SYN", Flags::SYN),
-            ("ACK", Flags::ACK),
-            ("FIN", Flags::FIN),
-            ("RST", Flags::RST),
-            ("ECE", Flags::ECE),
-            ("CWR", Flags::CWR),
-            ("AE", Flags::AE),
-            ("ELN", Flags::ELN),
+            (intern!(py, "SYN"), Flags::SYN),
+            (intern!(py, "ACK"), Flags::ACK),
+            (intern!(py, "FIN"), Flags::FIN),
+            (intern!(py, "RST"), Flags::RST),
+            (intern!(py, "ECE"), Flags::ECE),
+            (intern!(py, "CWR"), Flags::CWR),
+            (intern!(py, "AE"), Flags::AE),
+            (intern!(py, "ELN"), Flags::ELN),
         ];
         names.into_iter().filter(|(_, f)| self.segment.flags.has(*f)).map(|(n, _)| n).collect()
     }
@@ -98,10 +111,8 @@ impl Segment {
     /// duplicate.
     #[getter]
     fn sack(&self) -> Vec<(u64, u64)> {
-        if !self.segment.flags.has(Flags::SACK) {
-            return Vec::new();
-        }
-        self.options.sack.as_slice().iter().map(|b| (b.start, b.end)).collect()
+        let blocks = self.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
+        blocks.iter().map(|b| (b.start, b.end)).collect()
     }
     /// True if an ACK that repeats the ACK number is a duplicate ACK: no data, no FIN, and the same
     /// window (`same_window`) or SACK blocks (RFC 5681, section 2; RFC 6675, section 2).
@@ -114,7 +125,7 @@ impl Segment {
         let mut segment = self.segment;
         segment.ack = ack.unwrap_or(segment.ack);
         segment.window = window.unwrap_or(segment.window);
-        Segment { segment, direction: self.direction, options: self.options }
+        Segment { segment, direction: self.direction, sack: self.sack.clone() }
     }
 
     fn __repr__(&self) -> String {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot};
 use lasthop::schemes::reno::RenoWindow;
-use lasthop::tcp::rate;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
 use lasthop::tcp::window::{self, LossClass, LossKind, Needs, WindowRule};
 use lasthop::units::{Duration, Rate, Time};
@@ -16,163 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::InputError;
 use crate::foreign_run::{Hooks, RunContext, unknown_word, words};
-
-fn seconds(d: Duration) -> f64 {
-    d.0 as f64 * 1e-9
-}
-
-/// What a rule controls: the window in bytes, the pacing rate, a timer.
-#[pyclass(module = "lasthop._native")]
-pub struct Window {
-    /// Congestion window, bytes, without the inflation of fast recovery.
-    #[pyo3(get, set)]
-    cwnd: f64,
-    /// Slow start threshold, bytes; may be infinite.
-    #[pyo3(get, set)]
-    ssthresh: f64,
-    /// Pacing rate of the payload, bit/s; None: as the window allows. The rule must need "pacing".
-    #[pyo3(get, set)]
-    pacing_bps: Option<f64>,
-    /// When `on_timer` is called, seconds since the start of the run; None: not at all.
-    #[pyo3(get, set)]
-    timer_s: Option<f64>,
-    samples: Vec<(String, f64)>,
-    records: bool,
-}
-
-#[pymethods]
-impl Window {
-    /// Records a number of the series `name` at the current time, for `run --events` and
-    /// `RunResult.series`. Otherwise the call has no effect.
-    fn record(&mut self, name: &str, value: f64) {
-        if self.records {
-            self.samples.push((name.to_string(), value));
-        }
-    }
-}
-
-macro_rules! getters {
-    (
-        $(#[$doc:meta])* $name:ident($inner:ty) {
-            $($(#[$getter_doc:meta])* $getter:ident: $result:ty = $read:expr;)*
-        }
-    ) => {
-        $(#[$doc])*
-        #[pyclass(module = "lasthop._native", frozen)]
-        pub struct $name($inner);
-
-        #[pymethods]
-        impl $name {
-            $($(#[$getter_doc])*
-            #[getter]
-            fn $getter(&self) -> $result {
-                let read: fn(&$inner) -> $result = $read;
-                read(&self.0)
-            })*
-        }
-    };
-}
-
-getters! {
-    /// What an ACK says.
-    Ack(window::Ack) {
-        /// Current time, seconds since the start of the run.
-        now_s: f64 = |a| a.now.as_secs();
-        /// Bytes newly acknowledged by the ACK number; for `on_ack` those for which the window may
-        /// open.
-        bytes: u64 = |a| a.bytes;
-        /// Bytes newly known to be delivered, SACK included.
-        delivered: u64 = |a| a.delivered;
-        /// RTT sample of this ACK, seconds; None if it gives none.
-        rtt_s: Option<f64> = |a| a.rtt.map(seconds);
-        /// Smoothed RTT, seconds; None before the first sample.
-        srtt_s: Option<f64> = |a| a.srtt.map(seconds);
-        /// Bytes in flight after this ACK.
-        flight: u64 = |a| a.flight;
-        /// Bytes in flight before this ACK.
-        prior_flight: u64 = |a| a.prior_flight;
-        /// First byte that is not acknowledged, as an offset in the stream.
-        snd_una: u64 = |a| a.snd_una;
-        /// Offset after the last byte ever sent.
-        snd_max: u64 = |a| a.snd_max;
-        /// Maximum segment size, bytes.
-        mss: u32 = |a| a.mss;
-        /// True if the sender was in recovery when the ACK came.
-        recovering: bool = |a| a.recovering;
-        /// True if the ACK carries an ECN echo (RFC 3168).
-        ece: bool = |a| a.ece;
-        /// Delivery-rate sample; None if the rule does not need "rate-samples" or this ACK gives
-        /// none.
-        rate: Option<RateSample> = |a| a.rate.map(RateSample);
-    }
-}
-
-getters! {
-    /// A delivery-rate sample (draft-ietf-ccwg-bbr, section 4.1).
-    RateSample(rate::RateSample) {
-        /// Delivery rate, bit/s.
-        rate_bps: f64 = |r| r.rate * 8.0;
-        /// Bytes delivered in the interval.
-        delivered: u64 = |r| r.delivered;
-        /// Length of the interval, seconds.
-        interval_s: f64 = |r| seconds(r.interval);
-        /// Bytes that the connection had delivered when the newest acknowledged segment was sent.
-        prior_delivered: u64 = |r| r.prior_delivered;
-        /// Bytes that the connection has delivered by now.
-        total_delivered: u64 = |r| r.total_delivered;
-        /// True if the application did not keep the pipe full.
-        app_limited: bool = |r| r.app_limited;
-        /// Bytes in flight when that segment had been sent, itself included.
-        tx_in_flight: u64 = |r| r.tx_in_flight;
-        /// Round-trip time of that segment, seconds; None if it was sent more than once.
-        rtt_s: Option<f64> = |r| r.rtt.map(seconds);
-        /// Bytes found lost between then and now.
-        lost: u64 = |r| r.lost;
-        /// Bytes found lost by this ACK.
-        newly_lost: u64 = |r| r.newly_lost;
-    }
-}
-
-getters! {
-    /// A connection that has just been established.
-    Start(window::Start) {
-        /// Current time, seconds since the start of the run.
-        now_s: f64 = |s| s.now.as_secs();
-        /// Number of the connection.
-        flow: u32 = |s| s.flow;
-        /// Number from which to derive what would be drawn at random: that of the connection, or
-        /// one that is drawn by seed, in runs that draw the starts of flows.
-        draw: u64 = |s| s.draw;
-        /// Maximum segment size, bytes.
-        mss: u32 = |s| s.mss;
-        /// Round-trip time of the handshake, seconds; None if it gave none.
-        rtt_s: Option<f64> = |s| s.rtt.map(seconds);
-        /// True if the connection uses SACK.
-        sack: bool = |s| s.sack;
-        /// The receive window that the receiver advertises first, bytes.
-        receive_window: u64 = |s| s.receive_window;
-    }
-}
-
-getters! {
-    /// A segment that is newly considered lost.
-    Lost(window::Lost) {
-        /// Current time, seconds since the start of the run.
-        now_s: f64 = |l| l.now.as_secs();
-        /// Offset of its first byte.
-        seq: u64 = |l| l.seq;
-        /// Its length, bytes.
-        bytes: u64 = |l| l.bytes;
-        /// Bytes in flight when it had been sent, itself included.
-        tx_in_flight: u64 = |l| l.tx_in_flight;
-        /// Bytes found lost since it was sent, itself included.
-        lost: u64 = |l| l.lost;
-        /// Bytes that the connection has delivered by now.
-        delivered: u64 = |l| l.delivered;
-        /// True if the application did not keep the pipe full when it was sent.
-        app_limited: bool = |l| l.app_limited;
-    }
-}
+use crate::foreign_views::{AckArguments, Lost, Start, Window};
 
 /// A congestion signal: a detected loss, a timeout or an ECN echo.
 #[pyclass(module = "lasthop._native", frozen)]
@@ -224,10 +67,10 @@ impl Loss {
     }
     /// Reno's reduction (RFC 5681): ssthresh becomes half of `base`, at least two segments. cwnd
     /// becomes ssthresh, but is not increased; after a timeout it becomes one segment.
-    fn halve(&self, window: &mut Window) {
-        let mut w = window::Window { cwnd: window.cwnd, ssthresh: window.ssthresh };
+    fn halve(&self, window: &Bound<'_, Window>) {
+        let mut w = window.get().window();
         window::halve(&mut w, &self.loss);
-        (window.cwnd, window.ssthresh) = (w.cwnd, w.ssthresh);
+        window.get().set_window(&w);
     }
 }
 
@@ -312,17 +155,11 @@ impl WindowClass {
         let (hooks, methods, run) = (self.hooks.clone(), self.methods.clone(), run.clone());
         let make = move || -> Box<dyn WindowRule> {
             let made = Python::attach(|py| -> PyResult<Rule> {
-                let view = Window {
-                    cwnd: 0.0,
-                    ssthresh: 0.0,
-                    pacing_bps: None,
-                    timer_s: None,
-                    samples: Vec::new(),
-                    records: run.records(),
-                };
+                let view = Py::new(py, Window::new(run.records()))?;
                 Ok(Rule {
                     hooks: Hooks::new(&class.bind(py).call0()?, &HOOKS, &hooks)?,
-                    view: Py::new(py, view)?,
+                    ack: AckArguments::new(py, &view)?,
+                    view,
                     run: run.clone(),
                     connection: 0,
                     pacing: None,
@@ -348,6 +185,7 @@ struct Rule {
     hooks: Hooks<10>,
     /// What the methods get; one object for all calls.
     view: Py<Window>,
+    ack: AckArguments,
     run: Arc<RunContext>,
     connection: u32,
     pacing: Option<Rate>,
@@ -366,35 +204,32 @@ impl Rule {
         hook: usize,
         now: Time,
         window: &mut window::Window,
-        call: impl FnOnce(&Bound<'_, PyAny>, &Bound<'_, Window>) -> PyResult<()>,
+        call: impl FnOnce(&Bound<'_, PyAny>, &Py<Window>, &mut AckArguments) -> PyResult<()>,
     ) -> bool {
         if self.run.is_over() {
             return true;
         }
         let Some(method) = self.hooks.get(hook) else { return false };
         let result = Python::attach(|py| {
-            let view = self.view.bind(py);
-            {
-                let mut view = view.borrow_mut();
-                (view.cwnd, view.ssthresh) = (window.cwnd, window.ssthresh);
+            let view = self.view.get();
+            view.set_window(window);
+            call(method.bind(py), &self.view, &mut self.ack)?;
+            let samples = view.take_samples();
+            if !samples.is_empty() {
+                self.run.record(now, self.connection, samples.into_iter());
             }
-            call(method.bind(py), view)?;
-            let mut view = view.borrow_mut();
-            if !view.samples.is_empty() {
-                self.run.record(now, self.connection, view.samples.drain(..));
-            }
-            let (cwnd, ssthresh) = (view.cwnd, view.ssthresh);
+            let window::Window { cwnd, ssthresh } = view.window();
             if !cwnd.is_finite() || cwnd < 0.0 || ssthresh.is_nan() || ssthresh < 0.0 {
                 return Err(PyValueError::new_err(format!(
                     "window.cwnd must be a finite number of bytes and window.ssthresh a number, \
                      both not negative, found {cwnd} and {ssthresh}"
                 )));
             }
-            let pacing = pacing_rate(view.pacing_bps, self.asks)?;
-            let timer = if view.timer_s == self.timer.0 {
+            let pacing = pacing_rate(view.pacing_bps(), self.asks)?;
+            let timer = if view.timer_s() == self.timer.0 {
                 self.timer
             } else {
-                (view.timer_s, deadline(view.timer_s, now, self.asks)?)
+                (view.timer_s(), deadline(view.timer_s(), now, self.asks)?)
             };
             (window.cwnd, window.ssthresh) = (cwnd, ssthresh);
             Ok((pacing, timer))
@@ -407,6 +242,13 @@ impl Rule {
             }
         }
         true
+    }
+
+    /// Calls `on_ack` or `on_any_ack`.
+    fn call_with_ack(&mut self, hook: usize, window: &mut window::Window, ack: &window::Ack) {
+        self.call(hook, ack.now, window, |method, view, arguments| {
+            method.call1(arguments.of(method.py(), view, ack)?).map(drop)
+        });
     }
 }
 
@@ -450,21 +292,23 @@ impl WindowRule for Rule {
     }
 
     fn on_ack(&mut self, window: &mut window::Window, ack: &window::Ack) {
-        self.call(ON_ACK, ack.now, window, |m, w| m.call1((w, Ack(*ack))).map(drop));
+        self.call_with_ack(ON_ACK, window, ack);
     }
 
     fn on_established(&mut self, window: &mut window::Window, start: &window::Start) {
         self.connection = start.flow;
-        self.call(ON_ESTABLISHED, start.now, window, |m, w| m.call1((w, Start(*start))).map(drop));
+        self.call(ON_ESTABLISHED, start.now, window, |m, w, _| {
+            m.call1((w, Start(*start))).map(drop)
+        });
     }
 
     fn on_any_ack(&mut self, window: &mut window::Window, ack: &window::Ack) {
-        self.call(ON_ANY_ACK, ack.now, window, |m, w| m.call1((w, Ack(*ack))).map(drop));
+        self.call_with_ack(ON_ANY_ACK, window, ack);
     }
 
     fn on_loss(&mut self, window: &mut window::Window, loss: &window::Loss) -> LossClass {
         let mut class = LossClass::Unclassified;
-        let called = self.call(ON_LOSS, loss.now, window, |method, w| {
+        let called = self.call(ON_LOSS, loss.now, window, |method, w, _| {
             let answer: Option<String> = method.call1((w, Loss { loss: *loss }))?.extract()?;
             class = match answer.as_deref() {
                 None => LossClass::Unclassified,
@@ -483,20 +327,20 @@ impl WindowRule for Rule {
     }
 
     fn on_lost(&mut self, window: &mut window::Window, lost: &window::Lost) {
-        self.call(ON_LOST, lost.now, window, |m, w| m.call1((w, Lost(*lost))).map(drop));
+        self.call(ON_LOST, lost.now, window, |m, w, _| m.call1((w, Lost(*lost))).map(drop));
     }
 
     fn on_dupack(&mut self, window: &mut window::Window, now: Time, count: u32) {
-        self.call(ON_DUPACK, now, window, |m, w| m.call1((w, now.as_secs(), count)).map(drop));
+        self.call(ON_DUPACK, now, window, |m, w, _| m.call1((w, now.as_secs(), count)).map(drop));
     }
 
     fn on_recovered(&mut self, window: &mut window::Window, now: Time) {
-        self.call(ON_RECOVERED, now, window, |m, w| m.call1((w, now.as_secs())).map(drop));
+        self.call(ON_RECOVERED, now, window, |m, w, _| m.call1((w, now.as_secs())).map(drop));
     }
 
     fn on_undo(&mut self, window: &mut window::Window, before: &window::Window, now: Time) {
         let (cwnd, ssthresh) = (before.cwnd, before.ssthresh);
-        let called = self.call(ON_UNDO, now, window, |m, w| {
+        let called = self.call(ON_UNDO, now, window, |m, w, _| {
             m.call1((w, now.as_secs(), cwnd, ssthresh)).map(drop)
         });
         if !called {
@@ -505,7 +349,7 @@ impl WindowRule for Rule {
     }
 
     fn on_sent(&mut self, window: &mut window::Window, now: Time, bytes: u32, flight: u64) {
-        self.call(ON_SENT, now, window, |m, w| {
+        self.call(ON_SENT, now, window, |m, w, _| {
             m.call1((w, now.as_secs(), bytes, flight)).map(drop)
         });
     }
@@ -515,9 +359,9 @@ impl WindowRule for Rule {
     }
 
     fn on_timer(&mut self, window: &mut window::Window, now: Time) {
-        Python::attach(|py| self.view.borrow_mut(py).timer_s = None);
+        self.view.get().set_timer_s(None);
         self.timer = (None, Time::NEVER);
-        self.call(ON_TIMER, now, window, |m, w| m.call1((w, now.as_secs())).map(drop));
+        self.call(ON_TIMER, now, window, |m, w, _| m.call1((w, now.as_secs())).map(drop));
     }
 
     fn pacing(&self) -> Option<Rate> {
