@@ -153,13 +153,33 @@ def test_the_bootstrap_of_a_ratio_repeats_and_covers() -> None:
     for _ in range(300):
         b = draw.normal(10, 2, (30, 1))
         a = 1.5 * b + draw.normal(0, 2, (30, 1))
-        counts = statistics.resample_counts(np.hstack([a, b]), range(30))
+        (counts,) = statistics.resample_counts(np.hstack([a, b]), range(30))
         assert (counts.sum(axis=1) == 30).all()
-        low, high = statistics.bootstrap_ratio(a, b, counts)
+        low, high = statistics.bootstrap_ratio(a, b, [counts])
         again = statistics.resample_counts(np.hstack([a, b]), range(30))
         assert statistics.bootstrap_ratio(a, b, again) == (low, high)
         hits += bool(low[0] <= 1.5 <= high[0])
     assert 270 <= hits <= 296
+
+
+def test_the_bootstrap_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand resamples of many runs do not fit into the memory at once."""
+    draw = np.random.default_rng(3)
+    b = draw.normal(10, 2, (250, 2))
+    a = 1.5 * b + draw.normal(0, 2, (250, 2))
+    both = np.hstack([a, b])
+
+    def bootstrap() -> tuple[list[int], list[float]]:
+        blocks = list(statistics.resample_counts(both, range(250)))
+        ends = statistics.bootstrap_ratio(a, b, blocks)
+        return [len(block) for block in blocks], np.concatenate(ends).tolist()
+
+    sizes, whole = bootstrap()
+    assert sizes == [statistics.RESAMPLES]
+    monkeypatch.setattr(statistics, "BLOCK", 250 * 300 + 1)
+    sizes, found = bootstrap()
+    assert sizes == [300, 300, 300, 100]
+    assert found == pytest.approx(whole, rel=1e-12)
 
 
 def test_the_number_of_seeds_has_the_power_that_it_promises() -> None:

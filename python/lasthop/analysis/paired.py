@@ -132,8 +132,6 @@ class CaseStatistics:
     @cached_property
     def bootstrap(self) -> tuple[Matrix, Matrix]:
         """The bootstrap interval of the ratio of the means to the first scheme."""
-        if len(self._a) < 3:
-            return statistics.bootstrap_ratio(self._a, self._b, self._a)
         counts = statistics.resample_counts(np.hstack([self._a, self._b]), self.seeds)
         return statistics.bootstrap_ratio(self._a, self._b, counts)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -30,6 +30,8 @@ CONFIDENCE = 0.95
 RESAMPLES = 1000
 #: From this number of runs on, one resample after the other fits better into the caches.
 MANY_RUNS = 100
+#: Most numbers in a block of resamples (80 MB).
+BLOCK = 10_000_000
 #: Power at which the number of seeds for a verdict is given.
 POWER = 0.8
 # Quantiles of the normal distribution: 1 - (1 - CONFIDENCE) / 2, and POWER.
@@ -240,35 +242,41 @@ def _binomial_at_least(least: int, n: int, p: float) -> float:
     )
 
 
-def resample_counts(content: Matrix, seeds: Sequence[int]) -> Matrix:
-    """How often each of the runs is drawn in each of `RESAMPLES` resamples.
+def resample_counts(content: Matrix, seeds: Sequence[int]) -> Iterator[Matrix]:
+    """How often each of the runs is drawn in each of `RESAMPLES` resamples: blocks of resamples,
+    one row each, of at most `BLOCK` numbers.
 
     The random numbers depend on the runs alone: repeated calls give the same intervals.
     """
     digest = hashlib.sha256(np.ascontiguousarray(content).tobytes() + repr(list(seeds)).encode())
     draw = np.random.Generator(np.random.PCG64(int.from_bytes(digest.digest()[:16], "big")))
     n = len(content)
-    picks = draw.integers(0, n, (RESAMPLES, n))
     if n < MANY_RUNS:
-        picks += n * np.arange(RESAMPLES)[:, None]
+        picks = draw.integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
         counts = np.bincount(picks.ravel(), minlength=RESAMPLES * n)
-        return counts.reshape(RESAMPLES, n).astype(float)
-    found = np.empty((RESAMPLES, n))
-    for row, drawn in zip(found, picks, strict=True):
-        row[:] = np.bincount(drawn, minlength=n)
-    return found
+        yield counts.reshape(RESAMPLES, n).astype(float)
+        return
+    rows = max(1, BLOCK // n)
+    for first in range(0, RESAMPLES, rows):
+        found = np.empty((min(rows, RESAMPLES - first), n))
+        for row in found:
+            row[:] = np.bincount(draw.integers(0, n, n), minlength=n)
+        yield found
+        del found  # not two blocks at a time
 
 
-def bootstrap_ratio(a: Matrix, b: Matrix, counts: Matrix) -> tuple[Matrix, Matrix]:
+def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Matrix, Matrix]:
     """The 95 % bootstrap percentile intervals of the ratios of means a / b, from the pairs.
 
-    NaN with fewer than 3 pairs, or if the mean of b is 0 in a resample.
+    `counts` has the blocks of `resample_counts`. NaN with fewer than 3 pairs, or if the mean of b
+    is 0 in a resample.
     """
     if len(a) < 3:
         unknown = np.full(a.shape[1], math.nan)
         return unknown, unknown
-    below = counts @ b
-    ratios = (counts @ a) / np.where(below == 0, math.nan, below)
+    sums = [(block @ a, block @ b) for block in counts]
+    above, below = (np.concatenate(part) for part in zip(*sums, strict=True))
+    ratios = above / np.where(below == 0, math.nan, below)
     unclear = np.isnan(ratios).any(axis=0)
     ends = [quantile_rank(RESAMPLES, share) - 1 for share in (0.025, 0.975)]
     ratios = np.partition(ratios, ends, axis=0)

@@ -45,6 +45,16 @@ class CaseRuns:
         at = seed - self._first
         return 0 <= at < len(self._finished) and self._finished[at] != 0
 
+    def missing(self, seeds: range) -> list[int]:
+        """Those of some seeds, none below the first one, whose runs are not finished."""
+        wanted = np.arange(seeds.start, seeds.stop, seeds.step)
+        flags = np.frombuffer(self._finished, dtype=np.uint8)
+        found = np.ones(len(wanted), dtype=bool)
+        known = wanted - self._first < len(flags)
+        found[known] = flags[wanted[known] - self._first] == 0
+        missing: list[int] = wanted[found].tolist()
+        return missing
+
     def ordered(self) -> tuple[Ints, Floats]:
         """The seeds in order, and the metrics of each."""
         if len(self._seeds) > 1:

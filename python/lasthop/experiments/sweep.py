@@ -299,20 +299,35 @@ class Runs:
             worst = max(worst, rule.factor(s.mean, (s.ci95[1] - s.ci95[0]) / 2))
         return worst
 
-    def wanted(self) -> Iterator[Run]:
-        """All runs of this shard that the sweep needs, as far as finished rounds tell."""
+    def _blocks(self) -> Iterator[tuple[int, int, range]]:
+        """Point and case of this shard, and the seeds that the sweep needs, as far as finished
+        rounds tell; without a stop rule those of other shards, too.
+        """
         for point, cases in self.sweep.points.items():
             if self.sweep.until is not None and not self.sweep.has(point, 0):
                 continue
             needed = self._wanted_seeds(point)
             for case in cases:
-                for seed in self._seeds(case, needed):
-                    if self.sweep.until is not None or self.sweep.has(point, seed):
-                        yield case, seed
+                yield point, case, self._seeds(case, needed)
+
+    def _of_shard(self, point: int, seeds: Sequence[int]) -> Sequence[int]:
+        """Those of the seeds of a block that belong to this shard."""
+        if self.sweep.until is not None or self.sweep.shard == (1, 1):
+            return seeds
+        return [seed for seed in seeds if self.sweep.has(point, seed)]
+
+    def wanted(self) -> int:
+        """Number of runs of this shard that the sweep needs, as far as finished rounds tell."""
+        return sum(len(self._of_shard(point, seeds)) for point, _, seeds in self._blocks())
 
     def missing(self) -> list[Run]:
         """The runs that are wanted, but neither finished nor failed in this call."""
-        return [(case, seed) for case, seed in self.wanted() if not self._has(case, seed)]
+        return [
+            (case, seed)
+            for point, case, seeds in self._blocks()
+            for seed in self._of_shard(point, self._of(case).missing(seeds))
+            if not self.failed or (case, seed) not in self.failed
+        ]
 
 
 class Cutter:

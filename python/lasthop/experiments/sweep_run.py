@@ -178,8 +178,7 @@ def take_over(folder: Path, runs: Runs, note: Callable[[str], None]) -> None:
         what = "parts" if reason == store.DAMAGED else "rows"
         note(f"{count} {what} of {folder / parts.FOLDER} {reason}")
     if runs.finished:
-        total = sum(1 for _ in runs.wanted())
-        note(f"{runs.finished} of {total} runs reused from {folder}")
+        note(f"{runs.finished} of {runs.wanted()} runs reused from {folder}")
 
 
 def merge(folders: Sequence[Path], out: Path, note: Callable[[str], None]) -> tuple[Runs, int]:
