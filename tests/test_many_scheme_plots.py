@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -210,6 +211,14 @@ def test_each_combination_of_other_keys_has_panels(vary: dict[str, list[str]]) -
     check(figure, 2 * (len(SECTIONS) + 1))
     if vary == {**LOSS, **WORDS}:
         assert figure.axes[0].get_title(loc="left") == "loss recovery\nprofile: rfc"
+
+
+def test_a_metric_without_data_has_empty_panels() -> None:
+    some = EVERYBODY[:12]
+    panels = len(default_figure(compared(scattered, LOSS, some)).axes)
+    figure = default_figure(compared(lambda *_: math.nan, LOSS, some))
+    figure.draw_without_rendering()
+    assert [len(figure.axes), *(names(axes) for axes in figure.axes)] == [panels, *[[]] * panels]
 
 
 def test_few_schemes_share_one_panel() -> None:

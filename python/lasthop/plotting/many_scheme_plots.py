@@ -166,22 +166,25 @@ def _figure(
         figure, axes = styles.new_figure((height + 0.35) * rows + 0.9, rows, columns)
         panels: list[list[tuple[Axes, list[Label]]]] = []
         for number, block in enumerate(blocks):
-            mine = axes[number * cells : (number + 1) * cells]
+            first = number * cells
+            mine = axes[first : first + len(parts)]
             panels.append(
                 [
                     _panel(comparison, block, part, a, mine[0])
-                    for part, a in zip(parts, mine, strict=False)
+                    for part, a in zip(parts, mine, strict=True)
                 ]
             )
-            _common_y_limits(mine[: len(parts)])
+            _common_y_limits(mine)
             if block.axis is not None:
-                block.axis.finish(mine[: len(parts)], NO_WRAP)
-            for bottom in mine[max(0, len(parts) - COLUMNS) : len(parts)]:
+                block.axis.finish(mine, NO_WRAP)
+            for bottom in mine[-COLUMNS:]:
                 bottom.set_xlabel(plot_text.wrap(block.x_label, TITLE_CHARS))
-            for left in mine[: len(parts) : COLUMNS]:
+            for left in mine[::COLUMNS]:
                 left.set_ylabel(plot_text.wrap(block.y_label, int(height * CHARS_PER_INCH)))
-        for empty in (a for a in axes if not a.has_data()):
-            empty.remove()
+            for unused in axes[first + len(parts) : first + cells]:
+                unused.remove()
+        for unused in axes[cells * len(blocks) :]:
+            unused.remove()
         # Schemes are named in the panels; the legend has the link capacity and reference lines.
         styles.add_title_and_legend(
             figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels
