@@ -33,8 +33,8 @@ FAST = {
     "last_hop": {"rate": 10e6, "rtt": 0.04, "loss": 0.001},
     "tcp": {"profile": "rfc"},
 }
-#: The CPU time of an agent in Python, in that of its twin in Rust: the limit, and about six times
-#: what was measured (docs/own-schemes.md).
+#: The CPU time of an agent in Python, in that of its twin in Rust: the limit, fourteen times what
+#: was measured (docs/own-schemes.md).
 LIMIT = 60
 
 
