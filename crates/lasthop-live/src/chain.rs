@@ -20,7 +20,7 @@ mod view;
 use std::collections::BTreeMap;
 
 use lasthop::agent::{LinkChange, LinkEvent, Subscriptions};
-use lasthop::link::drive::{Event, EventKind};
+use lasthop::link::drive::{Details, Event, EventKind};
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Handle, Options, Segment};
@@ -338,10 +338,13 @@ impl Chain {
             oracle.count(at, h, &segment, frame.tracked);
         }
         let framing = hop.framing.filter(|_| frame.tracked && segment.len > 0);
+        let is_ordinary = || parse(&frame.bytes).is_ok_and(|tcp| tcp.is_ordinary_ack());
+        let is_known = hop.filters && frame.tracked && is_ordinary();
+        let details = Details { options: is_known.then_some(frame.options), framing };
         let copy = hop.drive.duplicates_next(at).then(|| frame.clone());
         for frame in std::iter::once(frame).chain(copy) {
             let handle = self.frames.put(frame);
-            hop.drive.input_framed(at, triggered_at, handle, &segment, framing);
+            hop.drive.input_with(at, triggered_at, handle, &segment, details);
         }
     }
 
@@ -398,6 +401,7 @@ impl Chain {
                 self.tell(from, key, event.handle, LinkEvent::Refused, out);
                 self.frames.end(event.handle, event.at, false);
             }
+            EventKind::Filtered => self.frames.end(event.handle, event.at, false),
             EventKind::Told(told) => self.tell(from, key, event.handle, told, out),
             EventKind::ToldReceiver(told) => self.tell(to, key, event.handle, told, out),
         }

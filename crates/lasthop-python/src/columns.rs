@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use crate::foreign_run::Sample;
 
 /// All kinds of events, in the order of their codes.
-pub const KINDS: [Kind; 30] = [
+pub const KINDS: [Kind; 31] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -40,6 +40,7 @@ pub const KINDS: [Kind; 30] = [
     Kind::Corrupted,
     Kind::Duplicated,
     Kind::Discarded,
+    Kind::Filtered,
 ];
 
 /// The flow of each connection, by its index.

@@ -13,7 +13,7 @@ use crate::InputError;
 use crate::columns::ConnectionFlows;
 
 /// Kinds of events that are recorded; the code of an event is its index.
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 15] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -28,6 +28,7 @@ const KINDS: [Kind; 14] = [
     Kind::FastRetransmit,
     Kind::Undone,
     Kind::Spurious,
+    Kind::Filtered,
 ];
 
 /// Names of the limits, in the order of their codes; as in the result's `limited_by`.

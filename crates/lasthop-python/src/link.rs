@@ -301,6 +301,7 @@ fn link_reports(chain: &Chain) -> Vec<Value> {
             "delivered_frames": hop.delivered,
             "lost_on_air": hop.lost,
             "dropped_at_queue": hop.dropped,
+            "filtered_frames": hop.filtered,
             "dropped_by_policer": hop.policed,
             "duplicated_frames": hop.duplicated,
             "corrupted_frames": hop.corrupted,

@@ -270,6 +270,24 @@ impl<'a> TcpPacket<'a> {
         })
     }
 
+    /// True if the header has what an ordinary ACK has, and nothing else: the flags ACK, ECE and CWR,
+    /// and the options timestamps, SACK and MD5 signature (RFC 2385).
+    pub fn is_ordinary_ack(&self) -> bool {
+        const ORDINARY: u16 = 16 | 64 | 128;
+        const MD5_SIGNATURE: u8 = 19;
+        let mut options = self.options();
+        let is_ordinary = |option: Result<TcpOption<'_>, _>| {
+            matches!(
+                option,
+                Ok(TcpOption::NoOperation
+                    | TcpOption::Timestamps { .. }
+                    | TcpOption::Sack(_)
+                    | TcpOption::Other { kind: MD5_SIGNATURE, .. })
+            )
+        };
+        self.flag_bits & !ORDINARY == 0 && options.all(is_ordinary)
+    }
+
     /// The options of the simulator's segments and the flags that mark them as present: SACK,
     /// SNACK, named segment, receiver report. `ack` is the stream offset that the acknowledgment
     /// number stands for, bytes. SNACK counts in segments of `mss` bytes; with `mss` 0 it is

@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 
 use super::arq::Ended;
 use super::{Link, Offered, Plan};
-use crate::queue::{Frame, Outcome, drop_reason};
+use crate::queue::{Frame, Headers, Outcome, drop_reason};
 use lasthop_core::agent::{LinkEvent, Subscriptions};
 use lasthop_core::framing::{AnyFraming, Step};
-use lasthop_core::segment::{Flags, Handle, Segment};
+use lasthop_core::segment::{Flags, Handle, Options, Segment};
 use lasthop_core::units::Time;
 
 /// What became of a frame, and when.
@@ -42,6 +42,8 @@ pub enum EventKind {
     /// The queue refuses or drops the frame for this reason; an agent is notified by
     /// `LinkEvent::Refused`. The link forgets it.
     Refused(&'static str),
+    /// The queue removes the frame, because a later one makes it redundant. The link forgets it.
+    Filtered,
     /// The queue marks the frame for this reason: the host sets `Flags::CE` of the segment.
     Marked(&'static str),
     /// Any other event for agents at the sending node.
@@ -65,7 +67,27 @@ struct Slot {
     handle: Handle,
     /// Its number is the handle, by which a damaged frame is recognised after the frame has ended.
     segment: Segment,
+    options: Option<Options>,
     framing: Option<AnyFraming>,
+}
+
+/// What a link may know of a frame besides its segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Details {
+    /// Its options, see [`Headers::options`].
+    pub options: Option<Options>,
+    /// The fragments in which the link sends it; the link allows fragments (`Link::cut_frames`).
+    pub framing: Option<AnyFraming>,
+}
+
+impl Headers for Vec<Slot> {
+    fn segment(&self, handle: Handle) -> &Segment {
+        &self[handle as usize].segment
+    }
+
+    fn options(&self, handle: Handle) -> Option<&Options> {
+        self[handle as usize].options.as_ref()
+    }
 }
 
 /// A link and the frames that it has.
@@ -191,18 +213,17 @@ impl Drive {
     /// none). Later calls have no earlier time. `handle` is the host's, and names the frame in
     /// events.
     pub fn input(&mut self, now: Time, triggered_at: Time, handle: Handle, segment: &Segment) {
-        self.input_framed(now, triggered_at, handle, segment, None);
+        self.input_with(now, triggered_at, handle, segment, Details::default());
     }
 
-    /// As [`Drive::input`], for a frame that the link sends in the fragments of this framing; the
-    /// link allows fragments (`Link::cut_frames`).
-    pub fn input_framed(
+    /// As [`Drive::input`], for a frame of which the link may know more.
+    pub fn input_with(
         &mut self,
         now: Time,
         triggered_at: Time,
         handle: Handle,
         segment: &Segment,
-        framing: Option<AnyFraming>,
+        Details { options, framing }: Details,
     ) {
         // What precedes the frame at the link takes place first.
         while let Some((key, source)) = self.next.filter(|s| s.0 < (now, triggered_at)) {
@@ -210,7 +231,7 @@ impl Drive {
         }
         let cause = (now, triggered_at);
         let segment = Segment { id: handle.into(), ..*segment };
-        let frame = Slot { handle, segment, framing };
+        let frame = Slot { handle, segment, options, framing };
         match self.link.offer(now, triggered_at, segment.size) {
             Offered::Admitted => {
                 let plan = self.link.plan(now, now, &segment);
@@ -224,7 +245,8 @@ impl Drive {
             Offered::Evented => {
                 let slot = self.put(frame);
                 let frame = self.link.frame(slot, &segment, now);
-                let starts = self.link.enqueue(now, triggered_at, frame, &mut self.outcomes);
+                let outcomes = &mut self.outcomes;
+                let starts = self.link.enqueue(now, triggered_at, frame, &self.slots, outcomes);
                 self.conclude(cause);
                 self.start(cause, starts);
             }
@@ -317,7 +339,7 @@ impl Drive {
     /// Starts the transmission of a frame that has left the queue.
     fn start(&mut self, key: (Time, Time), frame: Option<Frame>) {
         let Some(frame) = frame else { return };
-        let Slot { handle, segment, framing } = self.slots[frame.handle as usize];
+        let Slot { handle, segment, framing, .. } = self.slots[frame.handle as usize];
         let now = key.0;
         if !self.link.has_attempts() {
             let plan = self.link.plan(now, frame.at, &segment);
@@ -370,6 +392,7 @@ impl Drive {
                 Outcome::Dropped { handle, reason } => {
                     self.end(key, handle, EventKind::Refused(reason));
                 }
+                Outcome::Filtered { handle, .. } => self.end(key, handle, EventKind::Filtered),
             }
         }
         self.outcomes = outcomes;

@@ -40,6 +40,8 @@ pub struct LinkStats {
     pub dropped: u64,
     /// Of `dropped`, those that the policer dropped.
     pub policed: u64,
+    /// Frames that the queue removed because a later one made them redundant.
+    pub filtered: u64,
     /// Copies that the link made.
     pub duplicated: u64,
     /// Frames that arrived with a bit error that the link layer did not detect.

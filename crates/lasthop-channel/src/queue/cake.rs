@@ -16,15 +16,18 @@
 //! target is at least 1.5 full frames at the link's rate, and frames that waited for less than four
 //! are not dropped. The last frame of a queue is never dropped.
 //!
-//! Without the shaper, whose place the link's rate takes, without DiffServ tins and overheads, and
-//! without the ACK filter. The kernel rounds divided quanta at random; here, they have fractions.
+//! Redundant ACKs may be removed, see [`AckFilter`].
+//!
+//! Without the shaper, whose place the link's rate takes, and without DiffServ tins and overheads.
+//! The kernel rounds divided quanta at random; here, they have fractions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ack_filter::AckFilter;
 use super::cobalt::{Cobalt, Law};
 use super::discipline::{
-    Fault, Frame, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued,
+    Fault, Frame, Headers, LinkFacts, Load, Outcome, QueueDiscipline, QueueSettings, Queued,
 };
 use super::drop_reason;
 use super::fifo::{Fifo, excess};
@@ -48,6 +51,8 @@ pub struct Cake {
     pub ecn: bool,
     /// What the link is shared between. Default: hosts, as far as `triple-isolate` of Linux.
     pub isolation: Isolation,
+    /// Remove ACKs that later ones make redundant. Default: off, as in Linux.
+    pub ack_filter: AckFilter,
 }
 
 /// What the link is shared between equally.
@@ -68,6 +73,7 @@ impl Default for Cake {
             target: Duration::millis(5),
             ecn: true,
             isolation: Isolation::Hosts,
+            ack_filter: AckFilter::Off,
         }
     }
 }
@@ -109,6 +115,18 @@ impl QueueSettings for Cake {
         self.ecn && reason == drop_reason::COBALT
     }
 
+    fn filters(&self) -> bool {
+        self.ack_filter != AckFilter::Off
+    }
+
+    fn may_filter(&self, frame: &Queued) -> bool {
+        match self.ack_filter {
+            AckFilter::Off => false,
+            AckFilter::On => !frame.is_last_of_flow,
+            AckFilter::Aggressive => true,
+        }
+    }
+
     fn may_send(&self, frame: &Queued) -> bool {
         frame.is_first_of_flow
     }
@@ -120,6 +138,8 @@ impl QueueSettings for Cake {
             rtt: Duration::millis(target + s.whole(1, 200)),
             ecn: s.flag(),
             isolation: if s.flag() { Isolation::Hosts } else { Isolation::Flows },
+            ack_filter: [AckFilter::Off, AckFilter::On, AckFilter::Aggressive]
+                [s.whole(0, 2) as usize],
         }
     }
 }
@@ -180,6 +200,7 @@ pub struct CakeQueue {
     law: Law,
     quantum: f64,
     isolation: Isolation,
+    ack_filter: AckFilter,
     hash: Stream,
     draws: Stream,
     judged: u64,
@@ -212,6 +233,7 @@ impl CakeQueue {
             law: Law::new([settings.target, settings.rtt], settings.ecn, link),
             quantum: quantum as f64,
             isolation: settings.isolation,
+            ack_filter: settings.ack_filter,
             hash: Stream::new(0, "cake"),
             draws: Stream::new(link.seed, &format!("cake {}", link.name)),
             judged: 0,
@@ -375,6 +397,20 @@ impl CakeQueue {
 }
 
 impl QueueDiscipline for CakeQueue {
+    fn filter(&mut self, arriving: &Frame, headers: &dyn Headers, outcomes: &mut Vec<Outcome>) {
+        if self.ack_filter == AckFilter::Off {
+            return;
+        }
+        let (q, _) = self.queue_of(arriving);
+        let fifo = &mut self.flows[q].fifo;
+        let redundant = self.ack_filter.redundant(fifo.iter(), arriving, headers);
+        if let Some(frame) = redundant.and_then(|i| fifo.remove(i)) {
+            self.load.packets -= 1;
+            self.load.bytes -= u64::from(frame.bytes);
+            outcomes.push(Outcome::Filtered { handle: frame.handle, by: arriving.handle });
+        }
+    }
+
     fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
         self.add(frame);
         while excess(self.load, self.limit).is_some() && self.load.packets > 0 {

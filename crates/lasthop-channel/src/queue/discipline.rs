@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::sample::Sample;
-use lasthop_core::segment::{Flags, FlowId, Handle, NodeId, Segment};
+use lasthop_core::segment::{Flags, FlowId, Handle, NodeId, Options, Segment};
 use lasthop_core::units::{QueueLimit, Rate, Time};
 
 /// Reason of a drop: the queue is full.
@@ -62,7 +62,7 @@ impl Frame {
     }
 }
 
-/// A frame was marked or dropped.
+/// A frame was marked, dropped or made redundant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Congestion experienced: the host sets `Flags::CE` of the segment.
@@ -79,6 +79,58 @@ pub enum Outcome {
         /// Reason, see [`drop_reason`](super::drop_reason).
         reason: &'static str,
     },
+    /// The frame was removed, because a frame that arrives makes it redundant.
+    Filtered {
+        /// Handle of the frame.
+        handle: Handle,
+        /// Handle of the frame that arrives.
+        by: Handle,
+    },
+}
+
+impl Outcome {
+    /// Handle of the frame.
+    pub fn handle(self) -> Handle {
+        match self {
+            Outcome::Marked { handle, .. }
+            | Outcome::Dropped { handle, .. }
+            | Outcome::Filtered { handle, .. } => handle,
+        }
+    }
+}
+
+/// The headers of frames, which the host has.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_channel::queue::Headers;
+/// use lasthop_core::segment::{Handle, Options, Segment};
+///
+/// struct Host(Vec<(Segment, Options)>);
+///
+/// impl Headers for Host {
+///     fn segment(&self, handle: Handle) -> &Segment {
+///         &self.0[handle as usize].0
+///     }
+///
+///     fn options(&self, handle: Handle) -> Option<&Options> {
+///         Some(&self.0[handle as usize].1)
+///     }
+/// }
+///
+/// let host = Host(vec![(Segment { ack: 1000, ..Segment::default() }, Options::NONE)]);
+/// assert_eq!((host.segment(0).ack, host.options(0)), (1000, Some(&Options::NONE)));
+/// ```
+pub trait Headers {
+    /// The segment behind a handle.
+    fn segment(&self, handle: Handle) -> &Segment;
+
+    /// Its options; the flags of the segment say which of them are valid. `None` if the header has
+    /// anything that the segment and these options do not represent: such a frame is not filtered.
+    fn options(&self, _handle: Handle) -> Option<&Options> {
+        None
+    }
 }
 
 /// A frame in a queue, as the verifier of a run sees it.
@@ -99,6 +151,8 @@ pub struct Queued {
     pub limit_in_bytes: bool,
     /// Frames of low priority wait that have not just arrived.
     pub low_priority_waits: bool,
+    /// No frame of its flow follows but the one that has just arrived.
+    pub is_last_of_flow: bool,
 }
 
 impl Queued {
@@ -128,7 +182,8 @@ impl Load {
 /// A queue discipline.
 ///
 /// The host empties `outcomes` after each call. A frame is in it at most twice, marked and then
-/// dropped. Each frame leaves exactly once, by `dequeue` or as [`Outcome::Dropped`].
+/// dropped. Each frame leaves exactly once, by `dequeue` or as [`Outcome::Dropped`] or
+/// [`Outcome::Filtered`].
 ///
 /// # Examples
 ///
@@ -149,6 +204,9 @@ impl Load {
 /// assert_eq!(queue.dequeue(Time::ZERO, &mut outcomes).map(|f| f.handle), Some(1));
 /// ```
 pub trait QueueDiscipline: Send {
+    /// A frame is about to be passed to `enqueue`: removes a frame that it makes redundant.
+    fn filter(&mut self, _arriving: &Frame, _headers: &dyn Headers, _outcomes: &mut Vec<Outcome>) {}
+
     /// A frame arrives while the link is busy or other frames wait.
     fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>);
 
@@ -260,6 +318,16 @@ pub trait QueueSettings: Sized {
 
     /// True if the discipline may mark a frame of an ECN-capable transport for this reason.
     fn may_mark(&self, _reason: &str, _frame: &Queued) -> bool {
+        false
+    }
+
+    /// True if the discipline removes frames that others make redundant.
+    fn filters(&self) -> bool {
+        false
+    }
+
+    /// True if the frame that has just arrived may remove this one, if it makes it redundant.
+    fn may_filter(&self, _frame: &Queued) -> bool {
         false
     }
 

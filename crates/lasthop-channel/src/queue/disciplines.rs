@@ -128,6 +128,24 @@ macro_rules! disciplines {
                 }
             }
 
+            /// See [`QueueSettings::filters`].
+            pub fn filters(&self) -> bool {
+                match self {
+                    Discipline::Droptail => false,
+                    $(Discipline::[<$module:camel>](settings) => settings.filters(),)*
+                    Discipline::Foreign(_) => true,
+                }
+            }
+
+            /// See [`QueueSettings::may_filter`].
+            pub fn may_filter(&self, frame: &Queued) -> bool {
+                match self {
+                    Discipline::Droptail => false,
+                    $(Discipline::[<$module:camel>](settings) => settings.may_filter(frame),)*
+                    Discipline::Foreign(_) => true,
+                }
+            }
+
             /// See [`QueueSettings::may_send`].
             pub fn may_send(&self, frame: &Queued) -> bool {
                 match self {
@@ -155,6 +173,20 @@ macro_rules! disciplines {
 
         impl AnyQueue {
             #[inline(never)]
+            fn filter_other(
+                &mut self,
+                arriving: &Frame,
+                headers: &dyn Headers,
+                outcomes: &mut Vec<Outcome>,
+            ) {
+                match self {
+                    AnyQueue::DropTail(_) => {}
+                    $(AnyQueue::[<$module:camel>](q) => q.filter(arriving, headers, outcomes),)*
+                    AnyQueue::Foreign(q) => q.filter(arriving, headers, outcomes),
+                }
+            }
+
+            #[inline(never)]
             fn enqueue_other(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
                 match self {
                     AnyQueue::DropTail(q) => q.enqueue(now, frame, outcomes),
@@ -175,6 +207,18 @@ macro_rules! disciplines {
 
         // The usual discipline takes a short way.
         impl QueueDiscipline for AnyQueue {
+            #[inline]
+            fn filter(
+                &mut self,
+                arriving: &Frame,
+                headers: &dyn Headers,
+                outcomes: &mut Vec<Outcome>,
+            ) {
+                if !matches!(self, AnyQueue::DropTail(_)) {
+                    self.filter_other(arriving, headers, outcomes);
+                }
+            }
+
             #[inline]
             fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
                 match self {

@@ -51,6 +51,16 @@ impl Fifo {
     /// Removes the last frame for which `which` is true.
     pub(super) fn remove_last(&mut self, which: impl Fn(&Frame) -> bool) -> Option<Frame> {
         let i = (0..self.frames.len()).rev().find(|&i| self.frames.get(i).is_some_and(&which))?;
+        self.remove(i)
+    }
+
+    /// The frames, from the one that has waited longest.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter()
+    }
+
+    /// Removes the frame at this place, counted from the one that has waited longest.
+    pub(super) fn remove(&mut self, i: usize) -> Option<Frame> {
         let frame = self.frames.remove(i)?;
         self.bytes -= u64::from(frame.bytes);
         Some(frame)

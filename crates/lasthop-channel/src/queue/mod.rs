@@ -16,6 +16,7 @@
 
 #[macro_use]
 mod disciplines;
+mod ack_filter;
 mod average;
 mod cobalt;
 mod discipline;
@@ -32,8 +33,9 @@ use fifo::{number, same_unit, text};
 use lasthop_core::segment::Flags;
 use lasthop_core::units::{QueueLimit, Time};
 
+pub use ack_filter::AckFilter;
 pub use discipline::{
-    Fault, ForeignQueue, Frame, LinkFacts, Load, MakeQueue, Outcome, QueueDiscipline,
+    Fault, ForeignQueue, Frame, Headers, LinkFacts, Load, MakeQueue, Outcome, QueueDiscipline,
     QueueSettings, Queued,
 };
 pub use drop_tail::DropTail;

@@ -111,6 +111,7 @@ impl Parts {
                 overhead: config.overhead,
                 mtu: config.mtu,
                 above_mtu: 0,
+                filters: config.queue.discipline.filters(),
                 framing,
                 receiver,
             });

@@ -25,6 +25,8 @@ pub(super) struct Hop {
     pub mtu: Option<u32>,
     /// Packets that were larger.
     pub above_mtu: u64,
+    /// True if its queue removes redundant ACKs.
+    pub filters: bool,
     /// How the link cuts data, if the scheme says so.
     pub framing: Option<AnyFraming>,
     /// Link events that the agent at the receiving node subscribes to.
@@ -68,6 +70,8 @@ pub struct HopCounters {
     pub lost: u64,
     /// Frames that its queue refused or dropped.
     pub dropped: u64,
+    /// ACKs that its queue removed because later segments made them redundant.
+    pub filtered: u64,
     /// Of `dropped`, those that its policer dropped.
     pub policed: u64,
     /// Copies that it made.
@@ -93,6 +97,7 @@ impl Hop {
             delivered: stats.delivered,
             lost: stats.lost,
             dropped: stats.dropped,
+            filtered: stats.filtered,
             policed: stats.policed,
             duplicated: stats.duplicated,
             corrupted: stats.corrupted,

@@ -1,6 +1,7 @@
 //! The segments in transit. Links and queues hold handles, so that a segment is written once
 //! instead of being copied at each hop.
 
+use lasthop::queue::Headers;
 use lasthop::segment::{Flags, Handle, Options, Payload, Segment};
 use lasthop::snack::Snack;
 
@@ -172,6 +173,16 @@ impl Pool {
     /// True if no segment is in transit.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl Headers for Pool {
+    fn segment(&self, handle: Handle) -> &Segment {
+        self.get(handle)
+    }
+
+    fn options(&self, handle: Handle) -> Option<&Options> {
+        Some(self.options.get(handle as usize).unwrap_or(&Options::NONE))
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Kind {
     Enqueued,
     /// The queue drops a frame, on arrival or later; `reason` is the drop reason.
     DroppedAtQueue,
+    /// The queue removes an ACK, because a segment that has just been offered makes it redundant.
+    Filtered,
     /// The queue marks a frame: congestion experienced (RFC 3168).
     Marked,
     /// A frame leaves a queue with a discipline other than DropTail to be sent; `value` is its
@@ -119,6 +121,7 @@ impl Kind {
             Kind::Delivered => "delivered",
             Kind::Enqueued => "enqueued",
             Kind::DroppedAtQueue => "dropped_at_queue",
+            Kind::Filtered => "filtered",
             Kind::Marked => "marked",
             Kind::Dequeued => "dequeued",
             Kind::LostOnAir => "lost_on_air",

@@ -175,6 +175,10 @@ pub trait Probe {
     #[inline(always)]
     fn lost(&mut self, now: Time, at: Time, segment: &Segment, fate: Fate) {}
 
+    /// A queue removes a segment, because `by` makes it redundant, which arrives.
+    #[inline(always)]
+    fn filtered(&mut self, segment: &Segment, by: &Segment) {}
+
     /// A link makes a copy of a segment; `segment` is the copy.
     #[inline(always)]
     fn duplicated(&mut self, now: Time, segment: &Segment) {}

@@ -9,8 +9,9 @@ use lasthop::link::Link;
 use lasthop::link::cell::Freight;
 use lasthop::link::cell::any::AnyCell;
 use lasthop::link::cell::config::CellConfig;
+use lasthop::queue::Headers;
 use lasthop::scenario::network::Network;
-use lasthop::segment::{Handle, Segment};
+use lasthop::segment::{Handle, Options, Segment};
 use lasthop::units::{Duration, Time};
 
 use crate::engine::pool::Pool;
@@ -88,11 +89,17 @@ struct CellFrames<'a> {
     paths: &'a Paths,
 }
 
-impl Freight for CellFrames<'_> {
+impl Headers for CellFrames<'_> {
     fn segment(&self, handle: Handle) -> &Segment {
         self.pool.get(handle)
     }
 
+    fn options(&self, handle: Handle) -> Option<&Options> {
+        Headers::options(self.pool, handle)
+    }
+}
+
+impl Freight for CellFrames<'_> {
     fn receiver(&self, station: usize, handle: Handle) -> usize {
         let hop = self.hops.get(handle as usize).and_then(|&l| self.links[l as usize].place());
         // The receiver of a frame is the destination of the link on which it entered the cell.

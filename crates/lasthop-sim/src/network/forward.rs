@@ -181,7 +181,8 @@ impl<P: Probe> Net<P> {
     fn enqueue_frame(&mut self, l: usize, handle: Handle) {
         let link = &mut self.links[l];
         let frame = link.frame(handle, self.pool.get(handle), self.now);
-        let starts = link.enqueue(self.now, self.triggered_at, frame, &mut self.outcomes);
+        let (now, triggered_at) = (self.now, self.triggered_at);
+        let starts = link.enqueue(now, triggered_at, frame, &self.pool, &mut self.outcomes);
         self.conclude(l);
         if starts.is_some() {
             self.start(l, starts);
@@ -297,7 +298,7 @@ impl<P: Probe> Net<P> {
         self.outcomes = outcomes;
     }
 
-    /// Applies a mark or drop of a frame queued at the link `l`.
+    /// Applies a mark, drop or removal of a frame queued at the link `l`.
     pub(super) fn carry_out_outcome(&mut self, l: usize, outcome: Outcome) {
         match outcome {
             Outcome::Marked { handle, reason } => {
@@ -307,7 +308,16 @@ impl<P: Probe> Net<P> {
                 self.emit(Kind::Marked, node, Some(l as u32), &segment, reason, 0.0);
             }
             Outcome::Dropped { handle, reason } => self.dropped(l, handle, reason, self.now),
+            Outcome::Filtered { handle, by } => self.filtered(l, handle, by),
         }
+    }
+
+    /// A queue removes a frame that the frame `by`, which arrives, makes redundant.
+    fn filtered(&mut self, l: usize, handle: Handle, by: Handle) {
+        let node = self.links[l].from;
+        self.emit_frame(Kind::Filtered, node, Some(l as u32), handle, "");
+        self.probes.filtered(self.pool.get(handle), self.pool.get(by));
+        self.pool.free(handle);
     }
 
     #[cold]

@@ -242,7 +242,11 @@ impl<W: Write> Observer for Capture<W> {
             (Kind::Arrived, Some(l), _) => {
                 self.write(self.hop[l as usize], event.t, segment, options, None)
             }
-            (Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted, Some(l), _) => {
+            (
+                Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Filtered | Kind::Corrupted,
+                Some(l),
+                _,
+            ) => {
                 let name = &self.names[l as usize];
                 let comment = match (event.kind, event.reason) {
                     (Kind::LostOnAir, cells::drop_reason::COLLISION) => {
@@ -250,6 +254,7 @@ impl<W: Write> Observer for Capture<W> {
                     }
                     (Kind::Corrupted, _) => format!("arrived over {name} with bit errors"),
                     (Kind::LostOnAir, _) => format!("lost on the air of {name}"),
+                    (Kind::Filtered, _) => format!("removed by the ACK filter of {name}"),
                     (_, drop_reason::FULL) => format!("refused by the queue of {name}"),
                     (_, reason) => format!("dropped by the queue of {name}: {reason}"),
                 };

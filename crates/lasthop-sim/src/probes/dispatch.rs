@@ -79,6 +79,14 @@ impl<R: Observer> Probe for Probes<R> {
         }
     }
 
+    fn filtered(&mut self, segment: &Segment, by: &Segment) {
+        self.ledger.traffic_mut().filtered += u64::from(segment.size);
+        if !segment.forward {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            ground_truth.ack_replaced(segment.id, by.id);
+        }
+    }
+
     fn duplicated(&mut self, now: Time, segment: &Segment) {
         self.ledger.traffic_mut().duplicated_by_link += u64::from(segment.size);
         self.count_copy(now, segment);

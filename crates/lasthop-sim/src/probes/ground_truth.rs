@@ -227,6 +227,19 @@ impl GroundTruth {
         self.record_loss(now, at, Loss::Ack { ack, id, fate });
     }
 
+    /// A queue removes the ACK with packet number `id`, because the one with the number `by` says
+    /// all that it does: whether that one arrives decides in its place.
+    pub fn ack_replaced(&mut self, id: u64, by: u64) {
+        for timeout in &mut self.undecided_timeouts {
+            if let Ok(at) = timeout.acks.binary_search(&id) {
+                timeout.acks.remove(at);
+                if let Err(at) = timeout.acks.binary_search(&by) {
+                    timeout.acks.insert(at, by);
+                }
+            }
+        }
+    }
+
     /// An agent takes an ACK for all numbers below `ack`, packet `id`, into custody.
     pub fn ack_held(&mut self, ack: u64, id: u64) {
         self.held_acks.insert((ack, id));

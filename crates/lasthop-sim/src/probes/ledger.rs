@@ -41,6 +41,9 @@ pub struct Traffic {
     pub collisions: u64,
     /// Dropped by queues, on arrival or later.
     pub queue_drops: u64,
+    /// Removed by queues, because a later segment made them redundant.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub filtered: u64,
     /// Dropped or taken into custody by agents.
     pub at_agents: u64,
     /// In transit at the end: in queues or on links.
@@ -144,6 +147,7 @@ impl TrafficLedger {
             corrupted: since(a.corrupted, b.corrupted),
             collisions: since(a.collisions, b.collisions),
             queue_drops: since(a.queue_drops, b.queue_drops - self.future_drops[1]),
+            filtered: since(a.filtered, b.filtered),
             at_agents: since(a.at_agents, b.at_agents),
             in_flight: 8 * (in_flight + self.future_drops[1]),
         }
@@ -169,6 +173,7 @@ impl Traffic {
             self.corrupted,
             self.collisions,
             self.queue_drops,
+            self.filtered,
         ];
         let sum = |of: &[u64]| of.iter().map(|n| i128::from(*n)).sum::<i128>();
         sum(&inputs) - sum(&outputs) - sum(&[self.at_agents, self.in_flight])

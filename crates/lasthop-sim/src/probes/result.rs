@@ -447,6 +447,10 @@ pub struct LinkResult {
     pub lost_in_collision: Option<u64>,
     /// Frames dropped by the queue, on arrival or later.
     pub dropped_at_queue: u64,
+    /// ACKs that the queue removed because later segments made them redundant; only for links with
+    /// such a filter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filtered_frames: Option<u64>,
     /// Of `dropped_at_queue`, the frames that the policer dropped; only for links with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_by_policer: Option<u64>,

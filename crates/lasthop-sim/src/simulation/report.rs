@@ -182,6 +182,7 @@ impl<R: Observer> Simulation<R> {
             return None;
         }
         let config = &network.links[l];
+        let filters = config.queue.discipline.filters() || link.stats.filtered > 0;
         let of_cell = |n: u64| in_cell.then_some(n);
         let of_arq =
             |n: u64| (in_cell || network.links[l].arq.is_some() || link.cuts_frames()).then_some(n);
@@ -211,6 +212,7 @@ impl<R: Observer> Simulation<R> {
             collisions: of_cell(link.stats.collisions),
             lost_in_collision: of_cell(link.stats.lost_in_collision),
             dropped_at_queue: link.stats.dropped,
+            filtered_frames: filters.then_some(link.stats.filtered),
             dropped_by_policer: config.impairments.policer.map(|_| link.stats.policed),
             duplicated_frames: config.impairments.duplicate.map(|_| link.stats.duplicated),
             corrupted_frames: config.impairments.corrupt.map(|_| link.stats.corrupted),

@@ -34,12 +34,15 @@ struct Fates<'a> {
     acks: Vec<(usize, u64, u64)>,
     acks_arrived: BTreeSet<u64>,
     acks_lost: BTreeSet<u64>,
+    /// ACKs that a queue removed, and the one that made each redundant.
+    replaced: BTreeMap<u64, u64>,
     retransmissions: Vec<(usize, &'a Seen)>,
 }
 
 impl<'a> Fates<'a> {
     fn of(log: &'a [Seen], connection: u32) -> Fates<'a> {
         let mut fates = Fates::default();
+        let mut offered = 0;
         for (i, e) in log.iter().enumerate() {
             let other = Flags::DATAGRAM.with(Flags::NOTICE);
             let Some(s) = e.segment.filter(|s| s.flow == connection && !s.flags.any(other)) else {
@@ -63,6 +66,8 @@ impl<'a> Fates<'a> {
                 Kind::AckSent | Kind::AgentInjected | Kind::Duplicated => {
                     fates.acks.push((i, s.ack + 1, s.id))
                 }
+                Kind::Enqueued => offered = s.id,
+                Kind::Filtered => drop(fates.replaced.insert(s.id, offered)),
                 Kind::AckReceived => drop(fates.acks_arrived.insert(s.id)),
                 Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted => {
                     fates.acks_lost.insert(s.id);
@@ -87,8 +92,13 @@ impl<'a> Fates<'a> {
     /// ACKs for what is below `end` were sent before event `i`, and all of them were lost.
     fn all_acks_lost(&self, i: usize, end: u64) -> bool {
         let mut acks = self.acks.iter().filter(|a| a.0 < i && a.1 >= end).peekable();
-        let lost = |id| self.acks_lost.contains(id) && !self.acks_arrived.contains(id);
-        acks.peek().is_some() && acks.all(|(.., id)| lost(id))
+        let lost = |mut id| {
+            while let Some(by) = self.replaced.get(&id) {
+                id = *by;
+            }
+            self.acks_lost.contains(&id) && !self.acks_arrived.contains(&id)
+        };
+        acks.peek().is_some() && acks.all(|(.., id)| lost(*id))
     }
 
     fn recount(&self) -> Counts {

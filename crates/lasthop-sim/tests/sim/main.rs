@@ -2,6 +2,7 @@
 
 mod support;
 
+mod ack_filter;
 mod aggregation;
 mod arq;
 mod arrivals;

@@ -184,6 +184,7 @@ impl Cell {
         }
         let Some(s) = self.stations.get_mut(station) else { return starts };
         if s.head.is_some() {
+            s.queue.filter(&frame, freight, outcomes);
             s.queue.enqueue(now, frame, outcomes);
             return starts;
         }

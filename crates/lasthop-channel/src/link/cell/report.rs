@@ -1,9 +1,9 @@
 //! What a cell and its host tell each other about frames.
 
-use crate::queue::Frame;
+use crate::queue::{Frame, Headers};
 use lasthop_core::agent::LinkEvent;
 use lasthop_core::framing::{AnyFraming, Step};
-use lasthop_core::segment::{Handle, Segment};
+use lasthop_core::segment::Handle;
 use lasthop_core::units::{Duration, Time};
 
 /// The host's information about a frame.
@@ -17,17 +17,19 @@ use lasthop_core::units::{Duration, Time};
 /// use lasthop_channel::link::cell::config::{CellConfig, StationConfig};
 /// use lasthop_channel::link::cell::mac::{Mac, MacName};
 /// use lasthop_channel::link::cell::{Cell, Freight};
-/// use lasthop_channel::queue::{Frame, QueueConfig};
+/// use lasthop_channel::queue::{Frame, Headers, QueueConfig};
 /// use lasthop_core::segment::{Handle, Segment};
 /// use lasthop_core::units::{QueueLimit, Time};
 ///
 /// struct OneSegment(Segment);
 ///
-/// impl Freight for OneSegment {
+/// impl Headers for OneSegment {
 ///     fn segment(&self, _: Handle) -> &Segment {
 ///         &self.0
 ///     }
+/// }
 ///
+/// impl Freight for OneSegment {
 ///     fn receiver(&self, station: usize, _: Handle) -> usize {
 ///         1 - station
 ///     }
@@ -58,9 +60,7 @@ use lasthop_core::units::{Duration, Time};
 /// assert_eq!((delivery.attempt.frame.handle, delivery.attempt.to), (7, 1));
 /// assert!(delivery.end().arrives && reports.is_empty());
 /// ```
-pub trait Freight {
-    /// The segment behind a handle.
-    fn segment(&self, handle: Handle) -> &Segment;
+pub trait Freight: Headers {
     /// The next hop of the frame.
     fn receiver(&self, station: usize, handle: Handle) -> usize;
     /// The fragments of the frame, if it is fragmented.

@@ -5,7 +5,7 @@ use super::mac::{Access, Mac, MacName};
 use super::*;
 use crate::air::config::LossConfig;
 use crate::air::loss::{BitErrors, Scripted};
-use crate::queue::QueueConfig;
+use crate::queue::{Headers, QueueConfig};
 use lasthop_core::agent::LinkEvent;
 use lasthop_core::framing::{AnyFraming, HeadersFirst};
 use lasthop_core::segment::{Flags, Handle, Segment};
@@ -14,10 +14,13 @@ use lasthop_core::units::{QueueLimit, Rate, Share, Size};
 /// All frames go to station 0, those of station 0 to station 1. All handles have the same segment.
 struct ToFirst(Segment, Option<AnyFraming>);
 
-impl Freight for ToFirst {
+impl Headers for ToFirst {
     fn segment(&self, _: Handle) -> &Segment {
         &self.0
     }
+}
+
+impl Freight for ToFirst {
     fn receiver(&self, station: usize, _: Handle) -> usize {
         usize::from(station == 0)
     }

@@ -4,7 +4,7 @@ use crate::link::Link;
 use crate::link::arq::{Arq, ArqConfig};
 use crate::link::evented::Evented;
 use crate::link::flight::is_later;
-use crate::queue::{AnyQueue, DropTail, Frame, Outcome, QueueDiscipline};
+use crate::queue::{AnyQueue, DropTail, Frame, Headers, Outcome, QueueDiscipline};
 use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::Time;
 
@@ -44,12 +44,13 @@ impl Link {
 
     /// Enqueues an offered frame, by an event whose trigger time is `triggered_at`. Returns the
     /// frame that starts now, if one does; `plan` and `propagate` have to follow. Drops and marks
-    /// are added to `outcomes`, which must be empty.
+    /// are added to `outcomes`, which must be empty. `headers` has all frames of the link.
     pub fn enqueue(
         &mut self,
         now: Time,
         triggered_at: Time,
         frame: Frame,
+        headers: &dyn Headers,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<Frame> {
         if self.impairments.is_some() && !self.admits(now, frame, outcomes) {
@@ -64,6 +65,7 @@ impl Link {
             arq.is_some() || queue.load().packets > 0 || is_later(departure, (now, triggered_at));
         let mut starts = None;
         if *busy {
+            queue.filter(&frame, headers, outcomes);
             queue.enqueue(now, frame, outcomes);
             if self.measured.holds(now) {
                 self.stats.queue_peak = self.stats.queue_peak.max(queue.load().packets);
@@ -93,12 +95,14 @@ impl Link {
         starts
     }
 
-    fn count(&mut self, now: Time, outcomes: &[Outcome]) {
+    /// Counts what the queue has done to frames.
+    pub fn count(&mut self, now: Time, outcomes: &[Outcome]) {
         let one = u64::from(self.measured.holds(now));
         for outcome in outcomes {
             match outcome {
                 Outcome::Marked { .. } => self.stats.marked += one,
                 Outcome::Dropped { .. } => self.stats.dropped += one,
+                Outcome::Filtered { .. } => self.stats.filtered += one,
             }
         }
     }

@@ -62,10 +62,4 @@ impl Link {
         }
         counts
     }
-
-    /// Counts a frame that the queue of its station dropped or marked.
-    pub fn count_outcome(&mut self, now: Time, dropped: bool) {
-        let one = u64::from(self.measured.holds(now));
-        *(if dropped { &mut self.stats.dropped } else { &mut self.stats.marked }) += one;
-    }
 }

@@ -8,7 +8,6 @@ use lasthop::agent::{LinkEvent, Subscriptions};
 use lasthop::framing::Step;
 use lasthop::link::cell::config::Place;
 use lasthop::link::cell::{Attempt, Delivery, End, Report};
-use lasthop::queue::Outcome;
 use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::{Duration, Time};
 
@@ -64,9 +63,8 @@ impl<P: Probe> Net<P> {
     fn conclude_outcomes(&mut self) {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         for outcome in outcomes.drain(..) {
-            let (Outcome::Marked { handle, .. } | Outcome::Dropped { handle, .. }) = outcome;
-            let l = self.hops[handle as usize] as usize;
-            self.links[l].count_outcome(self.now, matches!(outcome, Outcome::Dropped { .. }));
+            let l = self.hops[outcome.handle() as usize] as usize;
+            self.links[l].count(self.now, &[outcome]);
             self.carry_out_outcome(l, outcome);
         }
         self.outcomes = outcomes;

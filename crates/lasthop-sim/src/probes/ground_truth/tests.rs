@@ -45,6 +45,23 @@ fn without_an_ack_no_ack_was_lost() {
     assert_eq!(timeouts(&truth), (1, 0), "the receiver delayed its ACK");
 }
 
+/// A queue removes an ACK that may decide about a timeout, because a later one says the same.
+#[test]
+fn the_ack_that_replaces_one_decides_in_its_place() {
+    let mut truth = GroundTruth::default();
+    truth.ack_replaced(4, 5);
+    truth.timed_out(Time(2), 1000, 30, vec![5, 8]);
+    truth.ack_replaced(5, 31);
+    truth.ack_replaced(8, 31);
+    truth.ack_replaced(31, 32);
+    assert_eq!(timeouts(&truth), (0, 0));
+    let mut lost = truth.clone();
+    lost.ack_lost(Time(3), Time(3), (1000, 32), Fate::LostOnAir);
+    assert_eq!(timeouts(&lost), (0, 1));
+    truth.ack_received(1000, 32);
+    assert_eq!(timeouts(&truth), (1, 0));
+}
+
 #[test]
 fn one_ack_that_arrives_outweighs_those_that_are_lost() {
     let mut truth = GroundTruth::default();

@@ -44,7 +44,13 @@ impl Verifier {
         }
         let c = self.counts();
         if c.sent + c.injected
-            != c.received + c.lost + c.refused + c.dropped + c.held_by_agents + c.in_transit
+            != c.received
+                + c.lost
+                + c.refused
+                + c.filtered
+                + c.dropped
+                + c.held_by_agents
+                + c.in_transit
         {
             report(format!("packets are not conserved: {c:?}"));
         }
@@ -132,6 +138,8 @@ impl Verifier {
                 model.refused,
                 link.dropped_at_queue,
             );
+            let filtered = link.filtered_frames.unwrap_or(0);
+            same(format!("link {l}: frames filtered"), model.filtered, filtered);
             if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
                 // An attempt in progress at the end has neither failed nor arrived.
                 let (least, most) = if model.config.cell.is_some() {

@@ -47,6 +47,19 @@ impl Verifier {
         }
     }
 
+    /// A queue removes a packet, because the one that has just been offered makes it redundant.
+    pub(super) fn filtered(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
+        let queue = self.links[l].queue.as_mut();
+        let verdict = queue.map_or_else(
+            || Err("is filtered by a DropTail queue".into()),
+            |q| q.filtered(segment.id),
+        );
+        self.on_link(l, segment.id, verdict);
+        self.moved("is filtered", segment, Place::Link(l), None);
+        self.counts.filtered += 1;
+        self.links[l].filtered += u64::from(e.t >= self.measure_from);
+    }
+
     /// A packet arrives at the far end of a link, or ends there because of bit errors of its
     /// connection.
     pub(super) fn arrives(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {

@@ -37,6 +37,7 @@ pub(super) struct LinkModel {
     pub delivered: u64,
     pub lost: u64,
     pub refused: u64,
+    pub filtered: u64,
     pub marked: u64,
     /// In a cell: the smallest and the largest possible number of attempts.
     pub cell_attempts: (u64, u64),
@@ -89,6 +90,7 @@ impl LinkModel {
             delivered: 0,
             lost: 0,
             refused: 0,
+            filtered: 0,
             marked: 0,
             cell_attempts: (0, 0),
             done: 0,

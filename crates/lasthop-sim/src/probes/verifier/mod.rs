@@ -74,6 +74,8 @@ pub struct Counts {
     pub lost: u64,
     /// Dropped by a queue, on arrival or later.
     pub refused: u64,
+    /// Removed by a queue, because a later packet made it redundant.
+    pub filtered: u64,
     /// Dropped by an agent.
     pub dropped: u64,
     /// Taken into custody by an agent.
@@ -255,6 +257,7 @@ impl Verifier {
         match e.kind {
             Kind::Enqueued => self.enters_link(l, e, segment),
             Kind::DroppedAtQueue => self.dropped_at_link(l, e, segment),
+            Kind::Filtered => self.filtered(l, e, segment),
             Kind::Duplicated => {
                 self.check(self.links[l].config.impairments.duplicate.is_some(), || {
                     format!("packet {id} is a copy of link {l}, which makes none")
@@ -359,6 +362,12 @@ impl Verifier {
                 verdict = cell.dropped(place.from, id);
                 self.counts.refused += 1;
                 self.moved("is dropped", segment, Place::Link(l), None);
+            }
+            Kind::Filtered => {
+                link.filtered += measured;
+                verdict = cell.dropped(place.from, id);
+                self.counts.filtered += 1;
+                self.moved("is filtered", segment, Place::Link(l), None);
             }
             Kind::Marked => {
                 link.marked += measured;

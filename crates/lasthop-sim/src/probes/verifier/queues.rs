@@ -15,6 +15,8 @@ pub(super) struct QueueModel {
     last_enqueued: Option<u64>,
     /// True if its arrival exceeded the limit.
     over: bool,
+    /// True if its arrival has removed another frame.
+    has_filtered: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +25,14 @@ struct Waiting {
     bytes: u64,
     flow: (bool, u32),
     flags: Flags,
+    segment: Segment,
     /// The part of the queue that it has entered.
     lane: u8,
     at: Time,
 }
+
+/// Marks of ECN, in the IP and TCP headers.
+const ECN: Flags = Flags::ECE.with(Flags::CWR).with(Flags::ECT).with(Flags::ECT1).with(Flags::CE);
 
 type Checked = Result<(), String>;
 
@@ -41,6 +47,7 @@ impl QueueModel {
             waiting: Vec::new(),
             last_enqueued: None,
             over: false,
+            has_filtered: false,
         }
     }
 
@@ -77,11 +84,13 @@ impl QueueModel {
             bytes: bytes.into(),
             flow,
             flags: segment.flags,
+            segment: *segment,
             lane: self.config.discipline.lane(segment.flags),
             at: now,
         });
         self.last_enqueued = Some(segment.id);
         self.over = self.is_over();
+        self.has_filtered = false;
         within?;
         ensure(reported == waiting, || {
             format!("{reported} frames are reported as queued, expected {waiting}")
@@ -119,6 +128,9 @@ impl QueueModel {
             exceeds_limit: self.over,
             limit_in_bytes: matches!(self.config.limit, Some(QueueLimit::Bytes(_))),
             low_priority_waits: self.waiting.iter().any(is_low),
+            is_last_of_flow: !self.waiting[i + 1..]
+                .iter()
+                .any(|after| after.flow == w.flow && !is_arriving(after)),
         }
     }
 
@@ -131,6 +143,31 @@ impl QueueModel {
                  {w:?}, {} frames are queued",
                 self.waiting.len()
             )
+        })
+    }
+
+    /// The frame that arrived last removes this one: it is a pure ACK of its connection, and
+    /// acknowledges no more.
+    pub(super) fn filtered(&mut self, id: u64) -> Checked {
+        let i = self.place(id)?;
+        let may = self.config.discipline.may_filter(&self.queued(i));
+        let only = !std::mem::replace(&mut self.has_filtered, true);
+        let old = self.waiting.remove(i);
+        self.over = self.is_over();
+        let new = self.waiting.last().filter(|w| self.last_enqueued == Some(w.id));
+        let is_redundant = |new: &Waiting| {
+            let (o, n) = (&old.segment, &new.segment);
+            let plain = Flags::ACK.with(ECN).with(Flags::TIMESTAMPS).with(Flags::SACK);
+            let is_pure = o.len == 0 && o.flags.without(plain) == Flags::NONE;
+            let acks = o.flags.has(Flags::ACK) && n.flags.has(Flags::ACK);
+            let reports_more = n.flags.has(Flags::SACK);
+            let has_sack = !o.flags.has(Flags::SACK) || reports_more;
+            let advances = n.ack > o.ack || n.ack == o.ack && reports_more;
+            let same = (old.flow, o.forward) == (new.flow, n.forward);
+            is_pure && acks && has_sack && advances && same
+        };
+        ensure(may && only && new.is_some_and(is_redundant), || {
+            format!("is removed by {new:?}, which does not make it redundant: {old:?}")
         })
     }
 

@@ -239,7 +239,7 @@ impl AggregatingCell {
     ) -> bool {
         let to = freight.receiver(station, frame.handle);
         let Some(s) = self.stations.get_mut(station) else { return false };
-        let is_next = s.offer(now, to, frame, outcomes);
+        let is_next = s.offer(now, to, frame, freight, outcomes);
         if !is_next && self.airtime_limit.is_some() {
             let session = self.stations[station].session(to);
             self.fill_device(now, (station, session), outcomes);

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use super::airtime::Pending;
 use super::rate::RateControl;
 use crate::link::cell::error_rate;
-use crate::queue::{AnyQueue, Frame, Outcome, QueueDiscipline};
+use crate::queue::{AnyQueue, Frame, Headers, Outcome, QueueDiscipline};
 use lasthop_core::random::Stream;
 use lasthop_core::units::Time;
 
@@ -146,8 +146,15 @@ impl Session {
 
     /// A frame arrives. True if it is the next one to be sent.
     #[inline]
-    pub(super) fn offer(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
+    pub(super) fn offer(
+        &mut self,
+        now: Time,
+        frame: Frame,
+        headers: &dyn Headers,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
         if self.staged.is_some() {
+            self.queue.filter(&frame, headers, outcomes);
             self.queue.enqueue(now, frame, outcomes);
             return false;
         }

@@ -8,7 +8,7 @@ use super::transmission::Exchange;
 use crate::link::cell::config::{CellConfig, StationConfig};
 use crate::link::cell::error_rate::ideal_mcs;
 use crate::link::cell::wifi::{RateRule, Scheduling, Wifi};
-use crate::queue::{Frame, LinkFacts, Outcome, QueueConfig};
+use crate::queue::{Frame, Headers, LinkFacts, Outcome, QueueConfig};
 use lasthop_core::units::{Duration, QueueLimit, Rate, Time};
 
 /// Air time that a receiver gets in one turn, nanoseconds (mac80211's weight of 256, in
@@ -164,6 +164,7 @@ impl Station {
         now: Time,
         to: usize,
         frame: Frame,
+        headers: &dyn Headers,
         outcomes: &mut Vec<Outcome>,
     ) -> bool {
         let s = self.session(to);
@@ -171,7 +172,7 @@ impl Station {
             frame.drop(crate::queue::drop_reason::FULL, outcomes);
             return false;
         }
-        self.sessions[s].offer(now, frame, outcomes)
+        self.sessions[s].offer(now, frame, headers, outcomes)
     }
 
     /// True if it has something to send.

@@ -12,7 +12,7 @@ use crate::link::cell::mac::{AfterCollision, MacName};
 use crate::link::cell::phy::{Generation, Width};
 use crate::link::cell::report::End;
 use crate::link::cell::wifi::{AccessCategory, RateRule, Wifi};
-use crate::queue::QueueConfig;
+use crate::queue::{Headers, QueueConfig};
 use lasthop_core::framing::Step;
 use lasthop_core::segment::{Flags, Handle};
 use lasthop_core::units::{QueueLimit, Share, Size};
@@ -20,10 +20,13 @@ use lasthop_core::units::{QueueLimit, Share, Size};
 /// All frames go to station 0, those of station 0 to station 1. All handles have the same segment.
 struct ToFirst(Segment);
 
-impl Freight for ToFirst {
+impl Headers for ToFirst {
     fn segment(&self, _: Handle) -> &Segment {
         &self.0
     }
+}
+
+impl Freight for ToFirst {
     fn receiver(&self, station: usize, _: Handle) -> usize {
         usize::from(station == 0)
     }
