@@ -32,7 +32,7 @@ def link() -> Schema:
         **dict.fromkeys(
             (
                 *("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue"),
-                *("marked_frames", "bytes", "above_mtu", *IMPAIRMENTS),
+                *("marked_frames", "filtered_frames", "bytes", "above_mtu", *IMPAIRMENTS),
             ),
             COUNT,
         ),

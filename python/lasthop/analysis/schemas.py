@@ -105,7 +105,7 @@ def _link() -> Schema:
         "queue_delay_s": SPREAD,
     }
     more: tuple[str, ...] = ("attempts", "arq_discards", "collisions", "lost_in_collision")
-    more += ("queue_peak_frames", *IMPAIRMENTS)
+    more += ("queue_peak_frames", "filtered_frames", *IMPAIRMENTS)
     return object_of(required, dict.fromkeys(more, or_null(COUNT)))
 
 
@@ -134,7 +134,7 @@ def _run() -> Schema:
         "agents": list_of(object_of(agent, {"limited_by": or_null(LIMITED_BY)})),
         "traffic_bits": object_of(
             dict.fromkeys(traffic, COUNT),
-            dict.fromkeys(("duplicated_by_link", "corrupted", "discarded"), COUNT),
+            dict.fromkeys(("duplicated_by_link", "corrupted", "discarded", "filtered"), COUNT),
         ),
         "classifier": or_null({"type": "object"}),
         "command": COMMAND,

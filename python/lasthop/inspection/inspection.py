@@ -123,6 +123,7 @@ class Subject:
         rtt = states.rtt[np.isfinite(states.rtt)]
         lost = copies.fate[copies.lost].tolist()
         own = ~copies.sent_as("agent")
+        filtered = len(connection.filtered_acks)
         return {
             "goodput_bps": record.flow["goodput_bps"],
             "delivered_bytes": int(ends[-1]) if len(ends) else 0,
@@ -136,6 +137,7 @@ class Subject:
             "fast_retransmits": len(connection.fast_retransmits()),
             "losses": {rec.FATES[f]: lost.count(f) for f in sorted(set(lost))},
             "lost_acks": len(connection.lost_acks),
+            **({"filtered_acks": filtered} if filtered else {}),
             "suppressed_segments": int(copies.suppressed.sum()),
             "suppressed_acks": len(connection.suppressed_acks),
             "suppressed_by": connection.suppressing_agents,

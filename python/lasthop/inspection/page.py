@@ -65,6 +65,7 @@ MARK_COLOURS: Final = {
     "spurious": ORANGE,
     "drop": RED,
     "lost-ack": GREY,
+    "filtered-ack": BLUE,
     "suppressed-ack": GREEN,
 }
 LIMIT_COLOURS: Final = {
@@ -243,9 +244,12 @@ def _totals(subjects: Sequence[Subject]) -> list[tuple[str, list[str]]]:
         "fast_retransmits": "fast retransmits",
         "lost_segments": "segments lost",
         "lost_acks": "ACKs lost",
+        "filtered_acks": "ACKs removed by a filter",
         "suppressed": "suppressed by an agent",
         "stalls": "stalls (time)",
     }
+    if not any("filtered_acks" in s.facts for s in subjects):
+        del names["filtered_acks"]
     if not any(s.facts["suppressed_by"] for s in subjects):
         del names["suppressed"]
     return [(name, [_total(s, key) for s in subjects]) for key, name in names.items()]
@@ -265,7 +269,7 @@ def _total(subject: Subject, key: str) -> str:
     if key == "stalls":
         spent = sum(s.duration_s for s in subject.stalls)
         return f"{len(subject.stalls)} ({duration(spent)})" if subject.stalls else "0"
-    value = facts[key]
+    value = facts.get(key, 0) if key == "filtered_acks" else facts[key]
     if value is None:
         return "–"
     if key == "goodput_bps":

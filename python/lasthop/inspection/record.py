@@ -317,6 +317,12 @@ class Connection:
         return np.asarray(lost[~self.record.column("forward")[lost]])
 
     @cached_property
+    def filtered_acks(self) -> Ints:
+        """Indices of the events at which a queue removes an ACK, since a later one says the same."""
+        filtered = self._losses("filtered")
+        return np.asarray(filtered[~self.record.column("forward")[filtered]])
+
+    @cached_property
     def suppressed_acks(self) -> Ints:
         """Indices of the events at which an agent drops an ACK, as Snoop drops duplicate ACKs."""
         dropped = self._losses(SUPPRESSED)

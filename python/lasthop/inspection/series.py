@@ -290,6 +290,9 @@ def _sequence(connection: Connection) -> Panel:
         ),
         *_ack_marks(connection, connection.lost_acks, "lost-ack", "ACK lost"),
         *_ack_marks(
+            connection, connection.filtered_acks, "filtered-ack", "ACK removed by a filter"
+        ),
+        *_ack_marks(
             connection,
             connection.suppressed_acks,
             "suppressed-ack",

@@ -207,6 +207,7 @@ def mean_bps(data: Mapping[str, Any], direction: str) -> float:
 def _impaired(row: Mapping[str, Any]) -> dict[str, int]:
     """What a link has done to frames besides queueing and loss, by name."""
     return {
+        "removed by the ACK filter": row["filtered_frames"],
         "dropped by the policer": row["dropped_by_policer"],
         "duplicated": row["duplicated_frames"],
         "corrupted": row["corrupted_frames"],

@@ -24,6 +24,7 @@ _DISCARDS = {
 
 # Counters that only some links have, and their columns.
 _LINK_COUNTERS = {
+    "filtered_frames": "filtered",
     "dropped_by_policer": "by policer",
     "duplicated_frames": "duplicated",
     "corrupted_frames": "corrupted",
