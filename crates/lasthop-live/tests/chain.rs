@@ -103,13 +103,14 @@ fn compare(text: &str, scheme: Option<&str>, seed: u64, late: u64) {
     }
     assert_eq!(live.len(), simulated.len());
     for hop in chain.hops() {
-        let HopCounters { name, offered, lost, dropped, marked, .. } = hop;
+        let HopCounters { name, offered, lost, dropped, filtered, marked, .. } = hop;
         let link = result.links.iter().find(|l| format!("{}>{}", l.from, l.to) == name).unwrap();
         assert_eq!(
             (offered, lost, dropped, marked),
             (link.offered_frames, link.lost_on_air, link.dropped_at_queue, link.marked_frames),
             "{name}"
         );
+        assert_eq!(link.filtered_frames.unwrap_or(0), filtered, "{name}");
     }
     for (agent, live) in result.agents.iter().zip(chain.agents()) {
         assert!(live.decisions().missing == 0);
@@ -165,6 +166,9 @@ chain_equals_simulation! {
         "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'red', packets = 60 }", "", None;
     with_codel:
         "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'codel', packets = 60 }", "", None;
+    with_an_ack_filter:
+        "down_rate = '20 Mbps', up_rate = '100 kbps', rtt = '40 ms', loss = '1 %', \
+         queue = { discipline = 'cake', ack_filter = 'aggressive' }", "", None;
     with_snoop:
         "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'snoop'",
         Some("snoop");

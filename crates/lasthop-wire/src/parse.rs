@@ -270,8 +270,8 @@ impl<'a> TcpPacket<'a> {
         })
     }
 
-    /// True if the header has what an ordinary ACK has, and nothing else: the flags ACK, ECE and CWR,
-    /// and the options timestamps, SACK and MD5 signature (RFC 2385).
+    /// True if the header has what an ordinary ACK has, and nothing else: the flags ACK, ECE and
+    /// CWR, and the options timestamps, SACK and MD5 signature (RFC 2385).
     pub fn is_ordinary_ack(&self) -> bool {
         const ORDINARY: u16 = 16 | 64 | 128;
         const MD5_SIGNATURE: u8 = 19;

@@ -187,6 +187,35 @@ fn the_count_of_accurate_ecn_is_in_the_header() {
     }
 }
 
+/// An ACK with anything else is not removed by a filter of ACKs.
+#[test]
+fn an_ordinary_ack_has_no_other_flags_and_options() {
+    let is_ordinary = |packet: &[u8]| parse(packet).unwrap().is_ordinary_ack();
+    let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+    let ordinary = render(&segment(false, 0, 0, 1000, flags), &endpoints(0));
+    assert!(is_ordinary(&ordinary));
+    let mut sack = Options::NONE;
+    sack.sack.push(2000, 3000);
+    let with_blocks = segment(false, 0, 0, 1000, flags.with(Flags::SACK));
+    assert!(is_ordinary(&render_with(&with_blocks, &sack, &endpoints(0))));
+    // FIN, SYN, RST, PSH, URG, and the reserved bits; ECE and CWR are ordinary.
+    for (byte, bits) in [(33, 0x01), (33, 0x02), (33, 0x04), (33, 0x08), (33, 0x20), (32, 0x01)] {
+        let mut packet = ordinary.clone();
+        packet[byte] |= bits;
+        assert!(!is_ordinary(&packet), "{byte}: {bits:#x}");
+    }
+    let mut echo = ordinary.clone();
+    echo[33] |= 0xc0;
+    assert!(is_ordinary(&echo));
+    // The timestamps become an unknown option of the same length.
+    let mut unknown = ordinary.clone();
+    let at = unknown[40..].windows(2).position(|w| w == [8, 10]).unwrap() + 40;
+    unknown[at] = 99;
+    assert!(!is_ordinary(&unknown));
+    unknown[at] = 19;
+    assert!(is_ordinary(&unknown), "MD5 signature");
+}
+
 /// RFC 9331, section 4.1: ECT(1) identifies L4S.
 #[test]
 fn the_code_point_of_a_packet_is_its_capability() {

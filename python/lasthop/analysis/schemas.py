@@ -322,7 +322,7 @@ def _inspect() -> Schema:
     connection = {
         **dict.fromkeys(("title", "scheme", "slots", "sender"), TEXT),
         "path": TEXTS,
-        "totals": object_of(totals),
+        "totals": object_of(totals, {"filtered_acks": COUNT}),
         "limited_by": {"type": "object", "description": "shares of time"},
         "stall_threshold_s": POSITIVE,
         "stalls": list_of(object_of(stall)),

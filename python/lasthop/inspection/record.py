@@ -318,7 +318,7 @@ class Connection:
 
     @cached_property
     def filtered_acks(self) -> Ints:
-        """Indices of the events at which a queue removes an ACK, since a later one says the same."""
+        """Indices of the events at which a queue removes an ACK as redundant."""
         filtered = self._losses("filtered")
         return np.asarray(filtered[~self.record.column("forward")[filtered]])
 

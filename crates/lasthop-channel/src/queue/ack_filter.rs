@@ -57,6 +57,9 @@ const KEPT: Flags = Flags::SYN
 type Header<'a> = (&'a Segment, &'a Options);
 
 impl AckFilter {
+    /// All filters.
+    pub const ALL: [AckFilter; 3] = [AckFilter::Off, AckFilter::On, AckFilter::Aggressive];
+
     /// The frame of a queue, counted from its head, that the arriving frame removes.
     pub(super) fn redundant<'a>(
         self,
@@ -144,7 +147,6 @@ fn compare_sack(ack: u64, old: &[Block], new: &[Block]) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::AckFilter::{Aggressive, Off, On};
     use super::*;
     use lasthop_core::segment::{Handle, SackBlocks};
 
@@ -169,7 +171,7 @@ mod tests {
             };
             let mut frames: Vec<Frame> = self.0.iter().enumerate().map(frame).collect();
             let arriving = frames.pop().unwrap();
-            [Off, On, Aggressive].map(|filter| filter.redundant(frames.iter(), &arriving, self))
+            AckFilter::ALL.map(|filter| filter.redundant(frames.iter(), &arriving, self))
         }
     }
 

@@ -16,10 +16,9 @@
 //! target is at least 1.5 full frames at the link's rate, and frames that waited for less than four
 //! are not dropped. The last frame of a queue is never dropped.
 //!
-//! Redundant ACKs may be removed, see [`AckFilter`].
-//!
-//! Without the shaper, whose place the link's rate takes, and without DiffServ tins and overheads.
-//! The kernel rounds divided quanta at random; here, they have fractions.
+//! Redundant ACKs may be removed ([`AckFilter`]). Without the shaper, whose place the link's rate
+//! takes, and without DiffServ tins and overheads. The kernel rounds divided quanta at random; they
+//! have fractions here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,8 +137,7 @@ impl QueueSettings for Cake {
             rtt: Duration::millis(target + s.whole(1, 200)),
             ecn: s.flag(),
             isolation: if s.flag() { Isolation::Hosts } else { Isolation::Flows },
-            ack_filter: [AckFilter::Off, AckFilter::On, AckFilter::Aggressive]
-                [s.whole(0, 2) as usize],
+            ack_filter: AckFilter::ALL[s.whole(0, 2) as usize],
         }
     }
 }
@@ -200,7 +198,7 @@ pub struct CakeQueue {
     law: Law,
     quantum: f64,
     isolation: Isolation,
-    ack_filter: AckFilter,
+    ack_filter: Option<AckFilter>,
     hash: Stream,
     draws: Stream,
     judged: u64,
@@ -233,7 +231,7 @@ impl CakeQueue {
             law: Law::new([settings.target, settings.rtt], settings.ecn, link),
             quantum: quantum as f64,
             isolation: settings.isolation,
-            ack_filter: settings.ack_filter,
+            ack_filter: settings.filters().then_some(settings.ack_filter),
             hash: Stream::new(0, "cake"),
             draws: Stream::new(link.seed, &format!("cake {}", link.name)),
             judged: 0,
@@ -281,9 +279,13 @@ impl CakeQueue {
 
     fn pop(&mut self, q: usize) -> Option<Frame> {
         let frame = self.flows[q].fifo.pop()?;
+        self.leaves(&frame);
+        Some(frame)
+    }
+
+    fn leaves(&mut self, frame: &Frame) {
         self.load.packets -= 1;
         self.load.bytes -= u64::from(frame.bytes);
-        Some(frame)
     }
 
     /// The longest queue loses its first frame (`cake_drop`).
@@ -398,15 +400,12 @@ impl CakeQueue {
 
 impl QueueDiscipline for CakeQueue {
     fn filter(&mut self, arriving: &Frame, headers: &dyn Headers, outcomes: &mut Vec<Outcome>) {
-        if self.ack_filter == AckFilter::Off {
-            return;
-        }
+        let Some(filter) = self.ack_filter else { return };
         let (q, _) = self.queue_of(arriving);
         let fifo = &mut self.flows[q].fifo;
-        let redundant = self.ack_filter.redundant(fifo.iter(), arriving, headers);
+        let redundant = filter.redundant(fifo.iter(), arriving, headers);
         if let Some(frame) = redundant.and_then(|i| fifo.remove(i)) {
-            self.load.packets -= 1;
-            self.load.bytes -= u64::from(frame.bytes);
+            self.leaves(&frame);
             outcomes.push(Outcome::Filtered { handle: frame.handle, by: arriving.handle });
         }
     }

@@ -12,8 +12,6 @@ use lasthop::units::{Duration, Size, Time};
 use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_sim::verifier::Verifier;
 
-const FILTERS: [AckFilter; 3] = [AckFilter::Off, AckFilter::On, AckFilter::Aggressive];
-
 fn cake(ack_filter: AckFilter) -> QueueConfig {
     QueueConfig {
         limit: None,
@@ -37,9 +35,9 @@ fn asymmetric(filter: AckFilter, seconds: u64) -> Network {
 /// Without the filter COBALT drops ACKs, and the sender waits for those in the queue.
 #[test]
 fn the_filter_keeps_acks_from_limiting_the_downlink() {
-    let runs = FILTERS.map(|filter| watch(&asymmetric(filter, 15), 1));
+    let runs = AckFilter::ALL.map(|filter| watch(&asymmetric(filter, 15), 1));
     let [off, on, aggressive] = &runs;
-    for (run, filter) in runs.iter().zip(FILTERS) {
+    for (run, filter) in runs.iter().zip(AckFilter::ALL) {
         let link = &run.result.links[UP];
         let filtered = run.log.count(Kind::Filtered) as u64;
         let expected = (filter != AckFilter::Off).then_some(filtered);
@@ -88,7 +86,7 @@ fn violations(net: &Network, events: &[Seen]) -> String {
 
 #[test]
 fn the_verifier_detects_acks_that_were_not_redundant() {
-    let [off, on, aggressive] = FILTERS.map(|filter| asymmetric(filter, 5));
+    let [off, on, aggressive] = AckFilter::ALL.map(|filter| asymmetric(filter, 5));
     let events = watch(&aggressive, 1).log.0;
     let i = events.iter().position(|e| e.kind == Kind::Filtered).unwrap();
     let changed = |change: &dyn Fn(&mut Vec<Seen>)| {

@@ -19,7 +19,6 @@ impl Headers for ToFirst {
         &self.0
     }
 }
-
 impl Freight for ToFirst {
     fn receiver(&self, station: usize, _: Handle) -> usize {
         usize::from(station == 0)
