@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import browser
-import documents
 import jsonschema
 import numpy as np
 import pytest
@@ -118,34 +117,6 @@ def test_acks_that_an_agent_suppresses_are_not_lost(tmp_path: Path) -> None:
     events = [e for e in map(json.loads, written) if e["name"] == "tcp:segment_suppressed"]
     assert len(events) == suppressed
     assert {e["data"]["agent"] for e in events} == {"snoop"}
-
-
-FILTERED = {
-    "duration": "5 s",
-    "last_hop": {
-        "down_rate": "20 Mbps",
-        "up_rate": "100 kbps",
-        "rtt": "40 ms",
-        "queue": {"discipline": "cake", "ack_filter": "on"},
-    },
-}
-
-
-def test_acks_that_a_queue_filters_are_not_lost(tmp_path: Path) -> None:
-    found = lasthop.run(FILTERED, scheme="cubic", seed=1).inspect()
-    (subject,) = found.subjects
-    connection = subject.connection
-    up = next(x for x in connection.record.links if x["from"] == "phone")
-    facts = subject.facts
-    assert facts["filtered_acks"] == up["filtered_frames"] > 100
-    assert facts["lost_acks"] == up["dropped_at_queue"]
-    labels = {m.label: len(m.t) for p in series.panels(connection) for m in p.marks}
-    assert labels["ACK removed by a filter"] == facts["filtered_acks"]
-    page = tmp_path / "inspect.html"
-    found.save(page)
-    assert "ACKs removed by a filter" in page.read_text()
-    document = {**found.to_dict(), "command": "", "elapsed_s": 0.0}
-    documents.validate("inspect", json.loads(json.dumps(document)))
 
 
 def test_limits_over_time_add_up_to_those_of_the_run(lossy: Inspection) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import documents
 import pytest
 from fakes import run_json
 
@@ -103,21 +102,6 @@ def test_counters_that_only_some_links_have_get_a_column() -> None:
     radio = run.data["links"][2]
     keys = ("dropped_by_policer", "duplicated_frames", "corrupted_frames")
     assert lines[start + 3].split()[8:11] == [str(radio[key]) for key in keys]
-
-
-def test_a_filter_of_acks_has_a_column() -> None:
-    cake = {"discipline": "cake", "ack_filter": "aggressive"}
-    hop = {"down_rate": "20 Mbps", "up_rate": "100 kbps", "rtt": "40 ms", "queue": cake}
-    run = lasthop.run({"duration": "5 s", "last_hop": hop}, scheme="cubic")
-    documents.validate("run", {**run.data, "command": ""})
-    lines = run_text.run(run.data, run.slots, run.assumed).splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("link "))
-    assert "dropped at queue  filtered  utilisation" in lines[start]
-    up = next(x for x in run.data["links"] if x["from"] == "phone")
-    assert up["filtered_frames"] > 100
-    row = next(line for line in lines[start:] if line.startswith("phone → bs"))
-    assert str(up["filtered_frames"]) in row.split()
-    assert run.data["traffic_bits"]["filtered"] >= 8 * 40 * up["filtered_frames"]
 
 
 def test_discarded_segments_have_a_line() -> None:
