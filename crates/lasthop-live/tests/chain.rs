@@ -166,9 +166,6 @@ chain_equals_simulation! {
         "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'red', packets = 60 }", "", None;
     with_codel:
         "rate = '5 Mbps', rtt = '40 ms', queue = { discipline = 'codel', packets = 60 }", "", None;
-    with_an_ack_filter:
-        "down_rate = '20 Mbps', up_rate = '100 kbps', rtt = '40 ms', loss = '1 %', \
-         queue = { discipline = 'cake', ack_filter = 'aggressive' }", "", None;
     with_snoop:
         "rate = '5 Mbps', rtt = '40 ms', loss = '2 %'", "[[flow]]\nscheme = 'snoop'",
         Some("snoop");
