@@ -128,6 +128,7 @@ impl Case {
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
             reader: None,
+            opens: Default::default(),
             misbehaviour: None,
             is_arrival: false,
             draw: None,

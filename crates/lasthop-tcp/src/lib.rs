@@ -21,6 +21,7 @@ pub mod recovery;
 pub mod rto;
 pub mod scoreboard;
 pub mod sender;
+mod syn_acks;
 pub mod ticks;
 pub mod timestamps;
 pub mod window;

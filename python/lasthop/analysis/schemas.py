@@ -78,12 +78,13 @@ def _flow() -> Schema:
         **dict.fromkeys(("startup_s", "bitrate_bps"), or_null(POSITIVE)),
         "rebuffer_ratio": or_null({**POSITIVE, "maximum": 1}),
     }
+    unanswered = {"enum": ["syn", "syn_ack", "data", "probe"]}
     more = {
         "acknowledged_undelivered_bytes": COUNT,
         "notices": notices,
         "arrived_s": POSITIVE,
         "discarded": discarded,
-        "gave_up": object_of({"at_s": POSITIVE, "unanswered": {"enum": ["syn", "data", "probe"]}}),
+        "gave_up": object_of({"at_s": POSITIVE, "unanswered": unanswered}),
         "bounds": list_of(object_of(dict.fromkeys(("limited_by", "setting", "value"), TEXT))),
         "call": object_of(call),
         "frames": object_of(frames),

@@ -146,6 +146,7 @@ def _gave_up(flow: Mapping[str, Any]) -> list[str]:
         return []
     limit = {
         "syn": "SYN: tcp.syn_retries",
+        "syn_ack": "SYN-ACK: tcp.synack_retries",
         "data": "data: tcp.user_timeout, tcp.orphan_timeout",
         "probe": "zero-window probes: tcp.probe_retries",
     }[gave_up["unanswered"]]

@@ -88,7 +88,8 @@ impl<T> Script<T> {
         if flags.has(Flags::DATAGRAM) {
             return None;
         }
-        let is_syn = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
+        // Also the SYN-ACK of a data sender whose receiver opens the connection.
+        let is_syn = flags.has(Flags::SYN) && (segment.forward || !flags.has(Flags::ACK));
         if segment.len > 0 || is_syn {
             let number =
                 if flags.has(Flags::SYN) { 0 } else { segment.seq / u64::from(mss.max(1)) + 1 };

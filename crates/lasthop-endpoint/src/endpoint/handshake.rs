@@ -89,7 +89,7 @@ impl Endpoint {
             closes_first: false,
             syn_sent: now,
             syn_ack: SynAckTimes::default(),
-            syn_acks: 0,
+            has_answered: false,
             window_from: (0, 0),
             max_peer_window: 0,
             time_wait_until: Time::NEVER,
@@ -134,12 +134,9 @@ impl Endpoint {
 
     /// A SYN-ACK has left.
     pub(super) fn note_syn_ack(&mut self, at: Time) {
-        self.syn_acks += 1;
-        if self.syn_acks == 1 {
-            self.syn_ack.first_sent = at;
-        }
-        self.syn_ack.last_sent = at;
-        self.syn_ack.retransmissions = self.syn_acks - 1;
+        self.syn_ack.note(at, self.has_answered);
+        self.has_answered = true;
+        self.syn_ack.timeouts = self.receiver.as_ref().map_or(0, |r| r.syn_ack_timeouts());
     }
 
     /// A packet arrives in SYN-SENT (RFC 9293, section 3.10.7.3).

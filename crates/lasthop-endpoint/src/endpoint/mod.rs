@@ -68,7 +68,8 @@ pub struct Endpoint {
     closes_first: bool,
     syn_sent: Time,
     syn_ack: SynAckTimes,
-    syn_acks: u32,
+    /// A SYN-ACK was sent.
+    has_answered: bool,
     /// Sequence and ACK number of the segment that the peer's window was last taken from (SND.WL1,
     /// SND.WL2).
     window_from: (u64, u64),

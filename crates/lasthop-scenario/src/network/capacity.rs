@@ -1,7 +1,7 @@
 //! What bounds the throughput of a flow: settings, and the rates and delays of its path.
 
 use super::paths::path;
-use super::types::{Flow, Link, Network};
+use super::types::{Flow, Link, Network, Opener};
 use lasthop_channel::air::config::RateConfig;
 use lasthop_channel::air::delay::DelayProcess;
 use lasthop_core::traffic::App;
@@ -104,7 +104,12 @@ pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
     };
     let headers = size.div_ceil(u64::from(flow.segment.max(1))) * u64::from(flow.headers);
     let sending = (size + headers) as f64 * 8.0 / path.rate.0 as f64;
-    Some(path.rtt.as_secs() + path.one_way.as_secs() + sending)
+    // The data leave with the SYN-ACK's arrival, or with that of its ACK.
+    let first = match flow.opens {
+        Opener::Sender => path.one_way,
+        Opener::Receiver => path.rtt,
+    };
+    Some(path.rtt.as_secs() + first.as_secs() + sending)
 }
 
 /// Rate of a link: the highest of a schedule, the mean of a trace, that of the data frames in a

@@ -23,7 +23,8 @@ pub use lasthop_core::traffic::App;
 use lasthop_core::units::Rate;
 use lasthop_tcp::profile::ClockKind;
 pub use types::{
-    Cell, Flow, FlowRole, Handover, Link, Network, Node, ReaderSpec, ReadingPause, Role, Session,
+    Cell, Flow, FlowRole, Handover, Link, Network, Node, Opener, ReaderSpec, ReadingPause, Role,
+    Session,
 };
 
 impl Network {
@@ -128,7 +129,7 @@ impl Network {
     }
 
     /// Time that a finite transfer takes on the empty path with a sender that knows the rate, in
-    /// seconds: a round trip for the handshake, the delay of the path, and all segments with their
+    /// seconds: the handshake, the delay of the path, and all segments with their
     /// headers at the rate of the narrowest link. For a ping, its round-trip time. `None` for other
     /// applications, and if no rate is known.
     pub fn empty_path_s(&self, flow: &Flow) -> Option<f64> {

@@ -115,6 +115,8 @@ pub struct Flow {
     pub loss: LossConfig,
     /// As `loss`, for what the receiver sends.
     pub ack_loss: LossConfig,
+    /// Which end opens the connection.
+    pub opens: Opener,
     /// How the receiving application reads; `None`: at once what has arrived in order.
     pub reader: Option<ReaderSpec>,
     /// What its receiver claims against the truth.
@@ -124,6 +126,17 @@ pub struct Flow {
     /// What its senders draw at random derives from this number, drawn by seed, and the number of
     /// the connection; without it, from the latter alone.
     pub draw: Option<u64>,
+}
+
+/// The end that opens a flow's connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Opener {
+    /// The data's sender, as for an upload.
+    #[default]
+    Sender,
+    /// The data's receiver, as for a download: the sender answers with the SYN-ACK.
+    Receiver,
 }
 
 /// The role of a flow in a comparison. It changes neither the flow nor the network.

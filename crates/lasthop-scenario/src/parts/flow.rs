@@ -12,7 +12,7 @@ use super::checks::{Checked, MAX_PACKET, bytes_within};
 use super::node::NodeNames;
 use super::reader;
 use super::tcp::{self, ReceiveWindow, ReceiveWindowForm, TcpSpec, settle_receive_window};
-use crate::network::{FlowRole, ReaderSpec};
+use crate::network::{FlowRole, Opener, ReaderSpec};
 use crate::text::errors::ScenarioError;
 use crate::text::shorthand::{form, some_form};
 use crate::text::tree::{Path, Tree};
@@ -77,6 +77,9 @@ pub struct FlowSpec {
     /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<ReaderSpec>,
+    /// Which end opens the connection: "sender" or "receiver". Default: "sender".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens: Option<Opener>,
     /// The receiver claims what is not true: "optimistic-acks" or "false-dsack". Default: it does
     /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,6 +235,10 @@ pub fn check(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tree
     if flow.misbehaviour.is_some() && flow.app.is_datagrams() {
         let message = "nothing acknowledges datagrams; `misbehaviour` is for TCP connections";
         return Err(tree.conflict(&at.at("misbehaviour"), message));
+    }
+    if flow.opens.is_some() && flow.app.is_datagrams() {
+        let message = "datagrams have no connection; `opens` is for TCP connections";
+        return Err(tree.conflict(&at.at("opens"), message));
     }
     app::check(&flow.app, &at.at("app"), tree)?;
     for (loss, key) in [(&flow.loss, "loss"), (&flow.ack_loss, "ack_loss")] {

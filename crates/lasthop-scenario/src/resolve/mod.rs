@@ -12,7 +12,7 @@ mod segment_sizes;
 
 use std::collections::HashSet;
 
-use crate::network::{App, Flow, Handover, Network, Node, Role};
+use crate::network::{App, Flow, Handover, Network, Node, Opener, Role};
 use crate::parts::app::{self, AppSpec, client, poisson, session};
 use crate::parts::cell;
 use crate::parts::file::File;
@@ -225,6 +225,7 @@ fn add_flows(
         _ => {}
     }
     check_windows(&flow, &at, tree)?;
+    check_opener(&flow, &at, tree)?;
     for n in 1..=spec.count {
         let turn = ((n - 1) / spec.each.max(1)) as usize;
         (flow.from, flow.to) = (froms[turn % froms.len()], tos[turn % tos.len()]);
@@ -282,10 +283,31 @@ fn first_flow(
         loss: spec.loss.clone().unwrap_or_default(),
         ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
         reader: spec.reader.clone(),
+        opens: spec.opens.unwrap_or_default(),
         misbehaviour: spec.misbehaviour,
         is_arrival: false,
         draw: None,
     }
+}
+
+/// Checks that the receiver can open the connection, if it is to.
+fn check_opener(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    if flow.opens == Opener::Sender {
+        return Ok(());
+    }
+    let at = at.at("opens");
+    if !flow.profile.full_handshake {
+        let message = "a receiver opens with a three-way handshake; set full_handshake = true";
+        return Err(tree.conflict(&at, message));
+    }
+    if flow.scheme.scheme.relay().is_some() {
+        let message = format!(
+            "the scheme `{}` divides the connection at a relay, which the data's sender opens",
+            flow.scheme.scheme.name()
+        );
+        return Err(tree.conflict(&at, message));
+    }
+    Ok(())
 }
 
 /// Checks that a scheme that works at a node with a role has such a node on the path.

@@ -2,7 +2,7 @@
 
 use lasthop::leg::Relay;
 use lasthop::role::Role;
-use lasthop::scenario::network::{Flow, Network};
+use lasthop::scenario::network::{Flow, Network, Opener};
 use lasthop::schemes::catalogue::SenderPart;
 use lasthop::segment::{Flags, NodeId, Payload, Segment};
 use lasthop::tcp::profile::Profile;
@@ -215,7 +215,7 @@ impl<R: Observer> Builder<'_, R> {
             clock_phase: clock_phase(&profile, self.seed, index),
             draw: flow.draw.unwrap_or_default().wrapping_add(u64::from(index)),
         };
-        let sender = Sender::new(config, &profile, part.window());
+        let mut sender = Sender::new(config, &profile, part.window());
         let receiver = Receiver::new(
             ReceiverConfig {
                 flow: index,
@@ -228,6 +228,15 @@ impl<R: Observer> Builder<'_, R> {
             &profile,
             part.receiver(),
         );
+        let receiver = match flow.opens {
+            Opener::Sender => receiver,
+            Opener::Receiver => {
+                sender.listen();
+                // Another host has another clock.
+                let phase = clock_phase(&profile, self.seed, !index);
+                receiver.with_active_open(&profile, phase)
+            }
+        };
         let reads_slowly = flow.reader.is_some() && !half.inbound;
         let receiver = if reads_slowly { receiver.with_manual_reading() } else { receiver };
         let receiver = receiver.with_misbehaviour(flow.misbehaviour.filter(|_| !half.inbound));

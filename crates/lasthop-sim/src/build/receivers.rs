@@ -168,6 +168,8 @@ impl<R: Observer> Builder<'_, R> {
         let stops = matches!(app, App::Transfer { .. }) && self.network.flows[flow].stop.is_some();
         if self.hosts.flows[flow].relay().is_some() {
             Some("a relay reads what arrives")
+        } else if connection.receiver().opens_actively() {
+            Some("it opens the connection")
         } else if connection.receiver().is_read_manually() {
             Some("its application does not read at once")
         } else if app.waits_for_delivery() || stops {

@@ -102,9 +102,10 @@ pub fn reason_name(reason: SendReason) -> &'static str {
 }
 
 /// True if a retransmission answers the expiry of the retransmission timer; for a SYN this is the
-/// only reason.
+/// only reason, while a SYN-ACK may answer a repeated SYN.
 pub fn is_for_timeout(segment: &Segment, reason: SendReason) -> bool {
-    reason == SendReason::Timeout || segment.flags.has(Flags::SYN)
+    let syn = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
+    reason == SendReason::Timeout || syn
 }
 
 /// The number of the end to which a datagram of an external stack is sent: its payload handle is

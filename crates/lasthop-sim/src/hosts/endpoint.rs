@@ -193,20 +193,39 @@ impl Connection {
             }),
             Input::SenderTimer(triggered_at) => self.sender_timer(triggered_at, out),
             Input::ReceiverTimer(triggered_at) => self.receiver_timer_is_up(triggered_at, out),
-            Input::Open => self.with_sender(out, |s, now, port| s.open(now, port)),
-            Input::Write { bytes, finite } => self.with_sender(out, |s, now, port| {
-                s.open(now, port);
-                s.write(now, bytes, port);
-                if finite {
-                    s.close(now, port);
-                }
-            }),
+            Input::Open => self.open(out),
+            Input::Write { bytes, finite } => self.write(bytes, finite, out),
             Input::Stop => self.sender.stop(),
-            Input::Abort => self.sender.abort(),
+            Input::Abort => {
+                self.sender.abort();
+                self.receiver.abort_opening();
+            }
             Input::Hold => self.with_sender(out, |s, _, _| s.hold()),
             Input::Resume => self.with_sender(out, |s, now, port| s.resume(now, 0, port)),
         }
         (0, 0)
+    }
+
+    /// Opens the connection from the end that does so.
+    fn open<P: Probe>(&mut self, out: &mut Outbox<'_, P>) {
+        match self.receiver.opens_actively() {
+            true => self.with_receiver(out, |r, now, port| r.open(now, port)),
+            false => self.with_sender(out, |s, now, port| s.open(now, port)),
+        }
+    }
+
+    #[inline(never)]
+    fn write<P: Probe>(&mut self, bytes: u64, finite: bool, out: &mut Outbox<'_, P>) {
+        if self.receiver.opens_actively() {
+            self.with_receiver(out, |r, now, port| r.open(now, port));
+        }
+        self.with_sender(out, |s, now, port| {
+            s.open(now, port);
+            s.write(now, bytes, port);
+            if finite {
+                s.close(now, port);
+            }
+        });
     }
 
     #[inline]
@@ -381,7 +400,12 @@ impl Connection {
     fn receiver_timer_is_up<P: Probe>(&mut self, triggered_at: u64, out: &mut Outbox<'_, P>) {
         let (due, source) = (self.receiver.deadline(), self.timers + 1);
         if timer_is_due(out, source, due, triggered_at, &mut self.receiver_entry) {
+            let had_given_up = self.receiver.gave_up().is_some();
             self.with_receiver(out, |receiver, now, port| receiver.on_timer(now, port));
+            if self.receiver.gave_up().is_some() && !had_given_up {
+                let net = &mut out.net;
+                net.probes.state(net.now, self.to, self.flow, Kind::GaveUp, 1.0);
+            }
             timer_served(out, source, self.receiver_entry);
         }
     }

@@ -34,6 +34,8 @@ pub struct FlowHost {
     source: Source,
     /// What the flow sends beside TCP: its datagram, or the request of its client.
     datagram: Option<Segment>,
+    /// The request that is due, and how often it will have been sent; `None` if there is none.
+    request: Option<(u64, u32)>,
     /// Datagrams sent.
     datagrams: u64,
     /// Node that sends datagrams or requests.
@@ -68,6 +70,7 @@ impl FlowHost {
             session: None,
             source,
             datagram,
+            request: None,
             datagrams: 0,
             node,
             played_before: Playback::default(),
@@ -244,14 +247,15 @@ impl FlowHost {
         Some((self.node, segment))
     }
 
-    /// The client's request with this ordinal, sent for the `times`-th time from its node.
-    pub(crate) fn next_request<P: Probe>(
-        &self,
-        ordinal: u64,
-        times: u32,
-        net: &mut Net<P>,
-    ) -> Option<(NodeId, Segment)> {
-        let request = self.datagram?;
+    /// A request of the client is due: its ordinal, and how often it will have been sent. One that
+    /// still waits for the connection is not repeated.
+    pub(crate) fn set_request(&mut self, request: (u64, u32)) {
+        self.request.get_or_insert(request);
+    }
+
+    /// The client's request that is due, and its node.
+    pub(crate) fn next_request<P: Probe>(&mut self, net: &mut Net<P>) -> Option<(NodeId, Segment)> {
+        let ((ordinal, times), request) = (self.request.take()?, self.datagram?);
         let (id, attempt) = (net.new_id(), u16::try_from(times).unwrap_or(u16::MAX));
         let segment = Segment { id, attempt, seq: ordinal, ..request };
         net.probes.request_sent(net.now, self.node, &segment, times);

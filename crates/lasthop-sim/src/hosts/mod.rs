@@ -254,7 +254,10 @@ impl Hosts {
         let (first, count) = connection.handle(Input::Data(segment), &mut out);
         let flow = &mut self.flows[connection.flow() as usize];
         if count == 0 {
-            if segment.flags.has(Flags::RST) {
+            if segment.flags.has(Flags::SYN) && flow.has_client() {
+                let f = connection.flow() as usize;
+                self.send_request(f, c, net);
+            } else if segment.flags.has(Flags::RST) {
                 self.relay_event(c, LegEvent::Reset(Side::Inbound), net);
             } else if connection.receiver().finished() {
                 self.relay_event(c, LegEvent::HalfClosed, net);
@@ -390,10 +393,12 @@ impl Hosts {
         let flow = &mut self.flows[f];
         match (flow.handle(net), flow.first()) {
             (Some(Do::Write(bytes)), Some(c)) => self.write(f, c, bytes, net),
-            (Some(Do::Request { ordinal, times, .. }), _) => {
-                if let Some((node, segment)) = flow.next_request(ordinal, times, net) {
-                    transmit(net, &mut self.agents, node, segment);
+            (Some(Do::Request { ordinal, times, .. }), Some(c)) => {
+                flow.set_request((ordinal, times));
+                if self.connections[c as usize].receiver().opens_actively() {
+                    self.call(c, Input::Open, net);
                 }
+                self.send_request(f, c, net);
             }
             (Some(Do::Stop), Some(c)) => {
                 self.call(c, Input::Stop, net);
@@ -412,6 +417,17 @@ impl Hosts {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Sends the request that is due, once the client has a connection if it opens that itself.
+    fn send_request<P: Probe>(&mut self, f: usize, c: u32, net: &mut Net<P>) {
+        let receiver = self.connections[c as usize].receiver();
+        if receiver.opens_actively() && !receiver.is_open() {
+            return;
+        }
+        if let Some((node, segment)) = self.flows[f].next_request(net) {
+            transmit(net, &mut self.agents, node, segment);
         }
     }
 

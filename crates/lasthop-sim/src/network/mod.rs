@@ -212,7 +212,8 @@ impl<P: Probe> Net<P> {
         let (connection, end) = (segment.flow, segment.end());
         let other = Flags::DATAGRAM.with(Flags::NOTICE);
         let covers = |s: &&Segment| {
-            !s.forward && s.flow == connection && s.ack >= end && !s.flags.any(other)
+            let syn = s.flags.has(Flags::SYN) && !s.flags.has(Flags::ACK);
+            !s.forward && s.flow == connection && s.ack >= end && !syn && !s.flags.any(other)
         };
         let stored = self.pool.segments().filter(covers).map(|s| s.id);
         let plain = self.fast.acks().filter(|a| a.connection == connection && a.number >= end);

@@ -1,7 +1,7 @@
 //! Which measurement gets which event.
 
 use lasthop::agent::NodeView;
-use lasthop::segment::{NodeId, Options, Payload, Segment};
+use lasthop::segment::{Flags, NodeId, Options, Payload, Segment};
 use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
@@ -195,7 +195,11 @@ impl<R: Observer> Probe for Probes<R> {
     fn ack_received(&mut self, now: Time, node: NodeId, segment: &Segment, ack: u64) {
         self.read(now, Kind::AckReceived, node, segment, "", 0.0);
         self.ledger.ack_received(segment);
-        self.connections[segment.flow as usize].ground_truth.ack_received(ack + 1, segment.id);
+        // The SYN of a receiver that opens the connection acknowledges nothing.
+        if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            ground_truth.ack_received(ack + 1, segment.id);
+        }
     }
 
     #[inline(never)]

@@ -313,6 +313,9 @@ pub struct GaveUpResult {
 pub enum Unanswered {
     /// The SYN (`syn_retries`).
     Syn,
+    /// The SYN-ACK (`synack_retries`).
+    #[serde(rename = "syn_ack")]
+    SynAck,
     /// Data or a FIN (`user_timeout`).
     Data,
     /// Zero-window probes (`probe_retries`).
@@ -323,6 +326,7 @@ impl From<GaveUp> for GaveUpResult {
     fn from(gave_up: GaveUp) -> Self {
         let (at, unanswered) = match gave_up {
             GaveUp::NotConnected(at) => (at, Unanswered::Syn),
+            GaveUp::NotConfirmed(at) => (at, Unanswered::SynAck),
             GaveUp::NotAcknowledged(at) => (at, Unanswered::Data),
             GaveUp::NotProbed(at) => (at, Unanswered::Probe),
         };

@@ -139,12 +139,13 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// The first of the flow's senders that gave up.
+    /// The first of the flow's ends that gave up: a receiver's SYN before its sender's SYN-ACK.
     fn gave_up(&self, flow: &FlowHost) -> Option<GaveUpResult> {
         [flow.first(), flow.last()]
             .into_iter()
             .flatten()
-            .find_map(|c| self.hosts.connections[c as usize].sender().gave_up())
+            .map(|c| &self.hosts.connections[c as usize])
+            .find_map(|c| c.receiver().gave_up().or(c.sender().gave_up()))
             .map(GaveUpResult::from)
     }
 

@@ -112,7 +112,8 @@ impl<'a> Fates<'a> {
                 continue;
             }
             counts.0 += 1;
-            if e.reason == "timeout" || s.flags.has(Flags::SYN) {
+            let syn = s.flags.has(Flags::SYN) && !s.flags.has(Flags::ACK);
+            if e.reason == "timeout" || syn {
                 let ack_loss = before && self.all_acks_lost(*i, end);
                 *(if ack_loss { &mut counts.2 } else { &mut counts.1 }) += 1;
             }

@@ -33,6 +33,7 @@ mod ns2_exact;
 mod ns2_rules;
 mod ns2_snoop;
 mod observers;
+mod openers;
 mod oracle;
 mod pacing;
 mod pacing_of_acks;

@@ -157,6 +157,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
             loss: LossConfig::None,
             ack_loss: LossConfig::None,
             reader: None,
+            opens: Default::default(),
             misbehaviour: None,
             is_arrival: false,
             draw: None,

@@ -68,6 +68,7 @@ fn network(f: &Fixture, sender: &str) -> Network {
         loss: LossConfig::None,
         ack_loss: LossConfig::None,
         reader: None,
+        opens: Default::default(),
         misbehaviour: None,
         is_arrival: false,
         draw: None,

@@ -102,8 +102,9 @@ macro_rules! profile_fields {
             restart_window: Size,
             /// A lost SYN sets ssthresh to two segments (ns-2 rule 19).
             syn_loss_cuts_ssthresh: bool,
-            /// Timeouts of the SYN are spurious, and cwnd is the initial window, if the SYN-ACK
-            /// echoes the timestamp of the first SYN (Linux `tcp_try_undo_spurious_syn`).
+            /// Timeouts of the SYN (or the sender's SYN-ACK) are spurious, and cwnd is the initial
+            /// window, if the answer echoes the timestamp of the first one (Linux
+            /// `tcp_try_undo_spurious_syn`).
             syn_undo: bool,
             /// First timeouts of the SYN that do not double the next one (Linux
             /// `tcp_syn_linear_timeouts`).
@@ -112,8 +113,8 @@ macro_rules! profile_fields {
             /// sender gives up; 0: no limit (Linux `tcp_syn_retries`; RFC 9293 section 3.8.3: for
             /// at least 3 minutes).
             syn_retries: u32,
-            /// Retransmissions of the SYN-ACK by the receiver's timer before it forgets the
-            /// connection; 0: a SYN-ACK only answers a SYN (Linux `tcp_synack_retries`).
+            /// Retransmissions of the SYN-ACK by the timer of the end that sends it before it forgets
+            /// the connection; 0: a SYN-ACK only answers a SYN (Linux `tcp_synack_retries`).
             synack_retries: u32,
             /// How long a segment may be retransmitted without an answer: the first timeout after
             /// this time ends the connection; 0: none does (RFC 9293 section 3.8.3, R2: at least

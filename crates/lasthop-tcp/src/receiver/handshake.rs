@@ -2,8 +2,8 @@
 //! `reqsk_timer_handler`, `tcp_check_req`).
 
 use super::Receiver;
-use super::syn_acks::Phase;
 use crate::sender::config::Output;
+use crate::syn_acks::Phase;
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
 
@@ -48,6 +48,14 @@ impl Receiver {
         let Some(syn_acks) = &mut self.syn_acks else { return };
         syn_acks.phase = Phase::Answering(timeouts);
         (self.deadline, self.armed) = (syn_acks.expiry(now, timeouts), now);
+    }
+
+    /// How often the timer of the SYN-ACK that is unanswered has expired; 0 if there is none.
+    pub fn syn_ack_timeouts(&self) -> u32 {
+        match self.syn_acks.as_ref().map(|s| s.phase) {
+            Some(Phase::Answering(timeouts)) => timeouts,
+            _ => 0,
+        }
     }
 
     /// True if a SYN-ACK is unanswered and its timer runs.

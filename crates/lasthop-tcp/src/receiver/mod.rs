@@ -8,11 +8,11 @@ mod growth;
 mod handshake;
 mod linux_acks;
 mod misbehaviour;
+mod opening;
 mod plain;
 mod reason;
 mod reset;
 pub(crate) mod rule;
-mod syn_acks;
 mod window;
 
 pub use misbehaviour::Misbehaviour;
@@ -22,12 +22,13 @@ pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
-use self::syn_acks::SynAcks;
+use self::opening::Opening;
 use crate::accurate_ecn::MarkEcho;
 use crate::loss::LossClass;
 use crate::profile::{DelayedAckRule, Profile, SequenceCheck, WindowUpdate};
 use crate::reassembly::Reassembly;
 use crate::sender::config::Output;
+use crate::syn_acks::SynAcks;
 use crate::timestamps::{Paws, timestamp};
 use lasthop_core::segment::{Block, Flags, Notice, NoticeKind, Segment};
 use lasthop_core::snack::Snack;
@@ -99,6 +100,8 @@ pub struct Receiver {
     open: bool,
     /// The timer of the SYN-ACK, if the receiver retransmits it.
     syn_acks: Option<SynAcks>,
+    /// The SYN of an active open, if this end opens the connection.
+    opening: Option<Box<Opening>>,
     /// What it claims against the truth.
     misbehaviour: Option<Misbehaviour>,
     /// Broken off, by either side.
@@ -180,6 +183,7 @@ impl Receiver {
             fin_at: None,
             open: false,
             syn_acks: (profile.synack_retries > 0).then(|| SynAcks::new(profile)),
+            opening: None,
             misbehaviour: None,
             reset: false,
             usual: false,
@@ -260,7 +264,10 @@ impl Receiver {
         } else if self.reset || segment.flags.has(Flags::RST) {
             self.on_stray(segment, out);
         } else if segment.flags.has(Flags::SYN) {
-            self.on_syn(now, segment, out);
+            match self.opening {
+                Some(_) => self.on_syn_ack(now, segment, out),
+                None => self.on_syn(now, segment, out),
+            }
         } else if self.open {
             self.on_confirmed();
             self.on_data(now, segment, discard.is_some(), out);
@@ -540,6 +547,9 @@ impl Receiver {
             }
         }
         if now >= self.deadline {
+            if self.is_connecting() {
+                return self.on_syn_timeout(now, out);
+            }
             if self.is_answering() {
                 return self.on_syn_ack_timeout(now, out);
             }

@@ -17,7 +17,7 @@ impl Receiver {
         self.forget();
     }
 
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         (self.reset, self.open, self.usual) = (true, false, false);
         (self.plain, self.plain_beyond) = (false, false);
         (self.deadline, self.wake.0) = (Time::NEVER, Time::NEVER);

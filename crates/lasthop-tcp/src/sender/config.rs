@@ -145,6 +145,8 @@ impl SenderCounters {
 pub enum GaveUp {
     /// The SYN was retransmitted as often as `syn_retries` and `syn_linear_timeouts` allow.
     NotConnected(Time),
+    /// The SYN-ACK was retransmitted as often as `synack_retries` allows.
+    NotConfirmed(Time),
     /// Data were retransmitted for `user_timeout` (or `orphan_timeout`) without an answer.
     NotAcknowledged(Time),
     /// `probe_retries` probes of a closed window were not answered.
@@ -158,8 +160,22 @@ pub struct SynAckTimes {
     pub first_sent: Time,
     /// The last one.
     pub last_sent: Time,
-    /// How often it was sent again.
+    /// How often it was sent again, in answer to a repeated SYN or by its timer (Linux
+    /// `num_retrans`).
     pub retransmissions: u32,
+    /// How often its timer expired (Linux `num_timeout`).
+    pub timeouts: u32,
+}
+
+impl SynAckTimes {
+    /// A SYN-ACK is sent, the first one unless it is `repeated`.
+    pub fn note(&mut self, now: Time, repeated: bool) {
+        if !repeated {
+            self.first_sent = now;
+        }
+        self.retransmissions += u32::from(repeated);
+        self.last_sent = now;
+    }
 }
 
 /// State of the connection.

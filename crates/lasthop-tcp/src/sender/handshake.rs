@@ -11,7 +11,7 @@ use lasthop_core::units::{Duration, Time};
 impl<W: WindowRule> Sender<W> {
     /// Opens the connection.
     pub fn open(&mut self, now: Time, out: &mut impl Output) {
-        if self.stream.state() == State::Closed && !self.reset {
+        if self.stream.state() == State::Closed && !self.reset && self.listener.is_none() {
             self.stream.set_state(State::SynSent);
             self.send_syn(now, out);
         }
@@ -29,7 +29,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// The answer to the SYN.
     pub(super) fn establish(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        self.begin(now, segment);
+        self.begin(now, segment, self.syn_losses > 0);
         if self.stream.profile().full_handshake {
             self.stream.send_control(0, Flags::ACK, now, out);
         }
@@ -53,7 +53,7 @@ impl<W: WindowRule> Sender<W> {
         }
         (self.first_syn_at, self.syn_sent_at) = (syn_ack.first_sent, syn_ack.last_sent);
         self.syn_losses = syn_ack.retransmissions;
-        self.begin(now, segment);
+        self.begin(now, segment, syn_ack.timeouts > 0);
         self.begin_transfer(now, out);
     }
 
@@ -73,14 +73,17 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// The connection is established: its first windows, and the round-trip time of the handshake.
-    fn begin(&mut self, now: Time, segment: &Segment) {
+    /// `timed_out`: what the segment answers was retransmitted by its timer; a SYN-ACK that only
+    /// answered a repeated SYN does not reduce cwnd in Linux (`tcp_init_transfer`, `undo_marker`).
+    fn begin(&mut self, now: Time, segment: &Segment, timed_out: bool) {
         let stream = &mut self.stream;
         stream.set_state(State::Established);
         stream.set_first_rwnd(u64::from(segment.window));
         let echo = segment.flags.has(Flags::TIMESTAMPS).then_some(segment.ts_echo);
         if self.syn_losses > 0 {
             let profile = stream.profile();
-            let spurious = profile.syn_undo && echo == Some(timestamp(self.first_syn_at));
+            let first = echo == Some(timestamp(self.first_syn_at));
+            let spurious = profile.syn_undo && (first || !timed_out);
             let window = match self.syn_losses {
                 _ if spurious => profile.initial_window,
                 1 => profile.syn_loss_window,
@@ -182,7 +185,9 @@ impl<W: WindowRule> Sender<W> {
     /// 3.10.7.1), for the first one may have been lost.
     #[inline(never)]
     pub(super) fn on_stray(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        if segment.flags.has(Flags::RST) {
+        if self.listener.is_some() {
+            self.on_opening(now, segment, out);
+        } else if segment.flags.has(Flags::RST) {
             self.abort();
             self.reset = true;
         } else if self.reset {
@@ -190,6 +195,12 @@ impl<W: WindowRule> Sender<W> {
             let acked = segment.flags.has(Flags::ACK).then_some(segment.ack);
             let seq = acked.unwrap_or(self.stream.snd_nxt());
             self.stream.send_reset(seq, now, out);
+        } else if segment.flags.has(Flags::SYN)
+            && self.stream.state() == State::Established
+            && self.stream.profile().challenge_acks
+        {
+            // An old copy of the SYN that opened the connection (RFC 5961, section 4.2).
+            self.challenge(now, out);
         }
     }
 
@@ -210,6 +221,7 @@ impl<W: WindowRule> Sender<W> {
     /// Ends the connection: nothing more is sent, and what arrives is ignored.
     pub fn abort(&mut self) {
         self.leave_plain();
+        self.listener = None;
         self.stream.set_state(State::Closed);
         self.stream.timers_mut().stop_all();
     }

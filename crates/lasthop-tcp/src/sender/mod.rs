@@ -7,6 +7,7 @@ pub mod config;
 mod congestion;
 mod handshake;
 mod limits;
+mod listener;
 mod notices;
 mod plain;
 pub(crate) mod stream;
@@ -26,6 +27,7 @@ use crate::scoreboard::Sent;
 use crate::window::{Hooks, Window, WindowRule};
 use lasthop_core::segment::{Flags, FlowId, Options, Segment};
 use lasthop_core::units::{Duration, Rate, Time};
+use listener::Listener;
 use stream::Stream;
 
 /// A TCP data sender. `W` is the window rule.
@@ -97,6 +99,8 @@ pub struct Sender<W> {
     first_syn_at: Time,
     syn_sent_at: Time,
     gave_up: Option<GaveUp>,
+    /// Set if the receiver opens the connection, until it has.
+    listener: Option<Box<Listener>>,
     /// The last ACK that answered an invalid segment.
     last_invalid: Option<Time>,
     /// The next ACK may take the fast path (`plain`): of recovery by duplicate ACKs, of that on
@@ -122,6 +126,7 @@ impl<W: WindowRule> Sender<W> {
             first_syn_at: Time::ZERO,
             syn_sent_at: Time::ZERO,
             gave_up: None,
+            listener: None,
             last_invalid: None,
             plain: false,
             plain_with_sack: false,
@@ -258,8 +263,13 @@ impl<W: WindowRule> Sender<W> {
     /// than `invalid_ratelimit` ago (Linux `tcp_oow_rate_limited`, `tcp_send_dupack`).
     #[cold]
     fn on_old_timestamp(&mut self, now: Time, out: &mut impl Output) {
+        self.stream.counters_mut().acks_discarded += 1;
+        self.challenge(now, out);
+    }
+
+    /// Sends an ACK, unless one was sent less than `invalid_ratelimit` ago.
+    fn challenge(&mut self, now: Time, out: &mut impl Output) {
         let stream = &mut self.stream;
-        stream.counters_mut().acks_discarded += 1;
         let limit = stream.profile().invalid_ratelimit;
         if self.last_invalid.is_none_or(|last| now.since(last) >= limit) {
             self.last_invalid = Some(now);
@@ -304,6 +314,8 @@ impl<W: WindowRule> Sender<W> {
             stream.on_persist_timer(now, probes, out);
         } else if stream.state() == State::SynSent {
             self.on_syn_timeout(now, out);
+        } else if self.listener.is_some() {
+            self.on_syn_ack_timeout(now, out);
         } else if stream.state() == State::Established {
             if stream.is_overdue(now) {
                 return self.give_up(GaveUp::NotAcknowledged(now));
@@ -333,6 +345,7 @@ impl<W: WindowRule> Sender<W> {
         match stream.state() {
             State::Established => {}
             State::SynSent => return Limit::Handshake,
+            State::Closed if self.awaits_opening() => return Limit::Handshake,
             State::Closed | State::Done => return Limit::Application,
         }
         if stream.is_held() {

@@ -143,6 +143,11 @@ impl Timers {
         }
     }
 
+    /// Sets the deadline itself (of a SYN-ACK).
+    pub fn set_deadline(&mut self, now: Time, due: Time) {
+        (self.deadline, self.armed) = (due, now);
+    }
+
     /// Stops the retransmission timer.
     pub fn stop(&mut self) {
         self.deadline = Time::NEVER;

@@ -15,6 +15,7 @@ mod linux_bursts;
 mod linux_cubic;
 mod linux_handshake;
 mod linux_pacing;
+mod linux_passive_open;
 mod linux_rto;
 mod linux_socket;
 mod noor;

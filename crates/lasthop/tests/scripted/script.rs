@@ -11,15 +11,20 @@
 //! | `set min_rto = "200 ms"` | a key of `[tcp]` (at the top) |
 //! | `window 20` | receive window in segments, 1000 unless said (at the top) |
 //! | `unconnected` | the script begins when the connection is opened, not with an established one (at the top) |
+//! | `listening` | the script begins before the receiver opens the connection (at the top) |
 //! | `write 10`, `write endless`, `close` | what the application does |
 //! | `hold`, `resume` | what a relay does |
 //! | `+0.1 < ack 3000` | an ACK arrives 0.1 s after the line before; further words: see below |
 //! | `+0.1 < syn-ack of 2` | the SYN-ACK arrives; with timestamps it echoes that of the second SYN |
+//! | `+0.1 < syn`, `< syn rtx` | the receiver's SYN arrives, or its retransmission |
+//! | `+0.1 < ack-of-syn-ack 2` | its ACK arrives; with timestamps it echoes that of the second SYN-ACK |
+//! | `+0.1 < rst` | a reset arrives |
 //! | `+0.1 < notice eln 3000`, `< notice ersn 3000 ago 0.05` | a notice arrives, made now or so long ago: its kind and its value |
 //! | `timer`, `+1 timer` | the sender's timer fires: whenever it is due, or exactly so much later |
 //! | `> 3000..6000` | three new segments are sent: 3000, 4000 and 5000 |
 //! | `> 3000 rtx, 9000, fin` | 3000 is sent again, then 9000 for the first time, then the FIN |
-//! | `> syn`, `> syn rtx` | the SYN is sent, or sent again |
+//! | `> syn`, `> syn rtx`, `> syn-ack` | the SYN is sent, or sent again; the SYN-ACK is sent |
+//! | `> rst` | a reset is sent (only if the script is `listening`) |
 //! | `> 9000 fin` | 9000 is sent, with the FIN |
 //! | `> *` | whatever is sent |
 //! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, dupacks, eln, ersn, ignored, held, deadline (seconds from now, 0: none), state |
@@ -68,14 +73,14 @@ pub fn complaint(script: &str) -> String {
 struct Log {
     sent: Vec<Segment>,
     expected: usize,
-    /// SYNs are listed, too.
+    /// SYNs and resets are listed, too.
     lists_syns: bool,
 }
 
 impl Output for Log {
     fn send(&mut self, segment: Segment, _cause: SendReason) {
         // Scripts list data segments and FINs only, and SYNs if they begin with one.
-        let is_syn = self.lists_syns && segment.flags.has(Flags::SYN);
+        let is_syn = self.lists_syns && segment.flags.any(Flags::SYN.with(Flags::RST));
         if segment.len > 0 || segment.flags.has(Flags::FIN) || is_syn {
             self.sent.push(segment);
         }
@@ -107,7 +112,9 @@ fn describe(s: &Segment) -> String {
     let again = if s.attempt > 1 { " rtx" } else { "" };
     let fin = if s.flags.has(Flags::FIN) { " fin" } else { "" };
     match s.len {
+        0 if s.flags.has(Flags::SYN.with(Flags::ACK)) => format!("syn-ack{again}"),
         0 if s.flags.has(Flags::SYN) => format!("syn{again}"),
+        0 if s.flags.has(Flags::RST) => "rst".into(),
         0 => format!("fin{again}"),
         MSS => format!("{}{fin}{again}", s.seq),
         len => format!("{}+{len}{fin}{again}", s.seq),
@@ -128,7 +135,7 @@ impl Player {
             script.lines().map(|l| strip_comment(l).trim()).enumerate().map(|(i, l)| (i + 1, l));
         let lines: Vec<(usize, &str)> = lines.filter(|(_, l)| !l.is_empty()).collect();
         let is_head = |l: &str| {
-            l == "unconnected"
+            matches!(l, "unconnected" | "listening")
                 || ["scheme ", "profile ", "set ", "window "].iter().any(|w| l.starts_with(w))
         };
         let (head, body) =
@@ -149,7 +156,7 @@ impl Player {
                 ("scheme", name) => scheme = name.trim(),
                 ("profile", name) => profile = name.trim(),
                 ("window", n) => window = number(n)?,
-                ("unconnected", _) => {}
+                ("unconnected" | "listening", _) => {}
                 (_, key) => keys = keys + key + "\n",
             }
         }
@@ -174,10 +181,14 @@ impl Player {
         };
         let sender = Sender::new(config, &profile, part.window());
         let unconnected = head.iter().any(|(_, line)| *line == "unconnected");
-        let log = Log { lists_syns: unconnected, ..Log::default() };
+        let listening = head.iter().any(|(_, line)| *line == "listening");
+        let log = Log { lists_syns: unconnected || listening, ..Log::default() };
         let mut player = Player { sender, profile, log, now: Time::ZERO, window: window * MSS };
+        if listening {
+            player.sender.listen();
+        }
         player.sender.open(Time::ZERO, &mut player.log);
-        if unconnected {
+        if unconnected || listening {
             return Ok(player);
         }
         player.now = Time::ZERO + HANDSHAKE;
@@ -272,6 +283,14 @@ impl Player {
         if let Some(of) = what.strip_prefix("syn-ack of ") {
             return self.syn_ack(number(of)?);
         }
+        if let Some(n) = what.strip_prefix("ack-of-syn-ack ") {
+            return self.opening(Flags::ACK, number(n)?);
+        }
+        match what {
+            "syn" | "syn rtx" => return self.opening(Flags::SYN, 0),
+            "rst" => return self.opening(Flags::RST, 0),
+            _ => {}
+        }
         let (mut ack, mut flags, mut of, mut named) = (None, Flags::NONE, None, 0);
         let (mut duplicate, mut sack, mut asked) = ("", "", "");
         let mut words = what.split_whitespace();
@@ -323,6 +342,19 @@ impl Player {
         let syn = self.log.sent.iter().filter(|s| s.flags.has(Flags::SYN)).nth(n.wrapping_sub(1));
         let ack = self.ack(0, syn.ok_or("no such SYN")?.ts_value);
         let segment = Segment { flags: ack.flags.with(Flags::SYN), ..ack };
+        self.sender.on_segment(self.now, &segment, &Options::NONE, &mut self.log);
+        Ok(())
+    }
+
+    /// A segment of a receiver that opens the connection; `n`: the SYN-ACK that it echoes, if any.
+    fn opening(&mut self, flags: Flags, n: usize) -> Result<(), String> {
+        let syn_acks = self.log.sent.iter().filter(|s| s.flags.has(Flags::SYN));
+        let stamp = match n {
+            0 => 0,
+            n => syn_acks.map(|s| s.ts_value).nth(n - 1).ok_or("no such SYN-ACK")?,
+        };
+        let ack = self.ack(0, stamp);
+        let segment = Segment { flags: ack.flags.without(Flags::ACK).with(flags), ..ack };
         self.sender.on_segment(self.now, &segment, &Options::NONE, &mut self.log);
         Ok(())
     }

@@ -35,6 +35,9 @@ pub(super) struct ConnectionModel {
     pub out_of_order: Vec<(u64, u64)>,
     pub fin_at: Option<u64>,
     pub opened: bool,
+    /// The SYN of a receiver that opens the connection has arrived; the SYN-ACK has been sent.
+    pub asked: bool,
+    pub answered: bool,
     pub cwnd: f64,
     /// The loss detected at the present instant, and the value to which cwnd may grow in spite of
     /// it.
@@ -108,6 +111,8 @@ impl ConnectionModel {
             out_of_order: Vec::new(),
             fin_at: None,
             opened: false,
+            asked: false,
+            answered: false,
             cwnd: initial,
             loss: None,
             smallest_cwnd: others.into_iter().fold(half, f64::min),
@@ -140,6 +145,11 @@ impl ConnectionModel {
         self.sent += u64::from(measured);
         self.retransmitted += u64::from(measured && s.attempt > 1);
         if s.flags.has(Flags::SYN) {
+            let answers = s.flags.has(Flags::ACK);
+            if answers && !self.asked {
+                return Err("a SYN-ACK without a SYN".into());
+            }
+            self.answered |= answers;
             return if self.window.is_none() {
                 Ok(())
             } else {
@@ -198,7 +208,13 @@ impl ConnectionModel {
 
     pub(super) fn ack_received(&mut self, e: &Event<'_>, s: &Segment) -> Result<(), String> {
         self.loss = None;
-        if s.flags.has(Flags::SYN) {
+        if s.flags.has(Flags::SYN) && !s.flags.has(Flags::ACK) {
+            self.asked = true;
+            return Ok(());
+        }
+        // What confirms the SYN-ACK, or the SYN-ACK itself.
+        let confirms = self.answered && self.window.is_none() && s.flags.has(Flags::ACK);
+        if s.flags.has(Flags::SYN) || confirms {
             let window = u64::from(s.window);
             self.window = self.window.or(Some((window, window)));
             self.newest_timestamp = s.ts_value;

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use lasthop::link::cell::config::Place as InCell;
 use lasthop::queue::drop_reason;
-use lasthop::scenario::network::Network;
+use lasthop::scenario::network::{Network, Opener};
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::units::Time;
 
@@ -124,6 +124,7 @@ impl Verifier {
             flows.push(FlowModel {
                 connections: (first..connections.len()).collect(),
                 reads_slowly: flow.reader.is_some(),
+                opened_at: (flow.opens == Opener::Receiver).then_some(flow.to),
                 ..FlowModel::default()
             });
         }
@@ -481,6 +482,9 @@ impl Verifier {
             });
             return;
         }
+        if e.kind == Kind::GaveUp && self.flows[f].opened_at == Some(e.node) {
+            return;
+        }
         // The two senders of a split flow differ in their node.
         let Some(&c) =
             self.flows[f].connections.iter().find(|&&c| self.connections[c].from == Some(e.node))
@@ -581,4 +585,6 @@ struct FlowModel {
     datagrams: u64,
     /// Its application may leave unread what has arrived in order.
     reads_slowly: bool,
+    /// Node of a receiver that opens the connection.
+    opened_at: Option<NodeId>,
 }

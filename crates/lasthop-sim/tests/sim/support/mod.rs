@@ -169,6 +169,7 @@ pub fn flow(scheme_text: &str, profile: ProfileName, app: App) -> Flow {
         loss: LossConfig::None,
         ack_loss: LossConfig::None,
         reader: None,
+        opens: Default::default(),
         misbehaviour: None,
         is_arrival: false,
         draw: None,

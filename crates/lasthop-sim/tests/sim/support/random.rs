@@ -7,7 +7,7 @@ use std::fmt;
 
 use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
-use lasthop::scenario::network::{App, Flow, Network, Role};
+use lasthop::scenario::network::{App, Flow, Network, Opener, Role};
 use lasthop::tcp::profile::{DelayedAck, IdleRestart, LimitedTransmitRule, Profile, ProfileName};
 use lasthop::traffic::{
     Adaptation, Call, Cbr, Media, OnOff, Pareto, ParetoOnOff, Ping, Sizes, Video, Web,
@@ -159,6 +159,21 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
             } else {
                 app
             };
+            // Without `ack_inject` the data filter alone stalls once an ACK is lost behind it.
+            let scheme = scheme(&if whole {
+                name.replace(
+                    "ack_inject=false:forward_even=false",
+                    "ack_inject=true:forward_even=false",
+                )
+            } else {
+                name
+            });
+            let may_call =
+                profile.full_handshake && scheme.scheme.relay().is_none() && !app.is_datagrams();
+            let opens = match may_call && start % 3 == 1 {
+                true => Opener::Receiver,
+                false => Opener::Sender,
+            };
             Flow {
                 name: String::new(),
                 group: String::new(),
@@ -172,18 +187,11 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
                 headers: 40,
                 receive_window: window,
                 profile,
-                // Without `ack_inject` the data filter alone stalls once an ACK is lost behind it.
-                scheme: scheme(&if whole {
-                    name.replace(
-                        "ack_inject=false:forward_even=false",
-                        "ack_inject=true:forward_even=false",
-                    )
-                } else {
-                    name
-                }),
+                scheme,
                 loss,
                 ack_loss,
                 reader: None,
+                opens,
                 misbehaviour: None,
                 is_arrival: false,
                 draw: None,

@@ -304,6 +304,11 @@ impl<W: WindowRule> Stream<W> {
         }
     }
 
+    /// The receiver's SYN has this timestamp, which the SYN-ACK echoes.
+    pub fn begin_timestamps(&mut self, now: Time, value: u32) {
+        self.paws.begin(now, value);
+    }
+
     /// Takes the timestamp of a segment of the receiver, which the next segment echoes. False if it
     /// is so old that the segment is to be discarded.
     #[inline]

@@ -386,6 +386,19 @@ impl<W: WindowRule> Stream<W> {
         self.timers.arm(now);
     }
 
+    /// Sends the SYN-ACK, after this number of earlier ones.
+    pub fn send_syn_ack(
+        &mut self,
+        now: Time,
+        earlier: u32,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        self.counters.segments += 1;
+        let attempt = u16::try_from(earlier).unwrap_or(u16::MAX).saturating_add(1);
+        out.send(self.make(0, 0, Flags::SYN, attempt, now), reason);
+    }
+
     /// Sends a reset with the sequence number `seq`.
     pub fn send_reset(&mut self, seq: u64, now: Time, out: &mut impl Output) {
         let segment = Segment { flags: Flags::RST, ..self.make(seq, 0, Flags::NONE, 1, now) };

@@ -1,4 +1,5 @@
-//! The timer of a SYN-ACK (Linux `reqsk_timer_handler`).
+//! The timer of a SYN-ACK (Linux `reqsk_timer_handler`), of the data receiver or, where that opens
+//! the connection, of the data sender.
 
 use crate::profile::Profile;
 use crate::ticks::Ticks;
@@ -6,7 +7,7 @@ use lasthop_core::units::{Duration, Time};
 
 /// The timer of the SYN-ACK.
 #[derive(Clone, Debug)]
-pub(super) struct SynAcks {
+pub(crate) struct SynAcks {
     pub phase: Phase,
     /// Timeout of the first SYN-ACK, and the longest one.
     pub first: Duration,
@@ -17,7 +18,7 @@ pub(super) struct SynAcks {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Listening,
     /// A SYN-ACK is unanswered (SYN-RECEIVED); its timeouts so far.
     Answering(u32),
