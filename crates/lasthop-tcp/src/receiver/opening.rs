@@ -1,5 +1,5 @@
-//! Active open by the data receiver, as a client that downloads: its SYN, and the retransmissions of
-//! that (Linux `tcp_connect`, `tcp_retransmit_timer`, `tcp_rcv_synsent_state_process`).
+//! Active open by the data receiver, as a client that downloads: its SYN and its retransmissions
+//! (Linux `tcp_connect`, `tcp_retransmit_timer`, `tcp_rcv_synsent_state_process`).
 
 use super::Receiver;
 use crate::profile::Profile;

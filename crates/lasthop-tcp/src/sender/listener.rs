@@ -40,7 +40,7 @@ impl<W: WindowRule> Sender<W> {
         self.listener.as_ref().is_some_and(|l| l.syn_acks.phase != Phase::Forgotten)
     }
 
-    /// A segment for a sender that listens or that has answered a SYN.
+    /// A segment for a sender that waits for a SYN or that has answered one.
     #[cold]
     pub(super) fn on_opening(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         let Some(listener) = &mut self.listener else { return };

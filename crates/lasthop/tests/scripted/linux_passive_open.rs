@@ -145,6 +145,26 @@ fn answers_to_repeated_syns_leave_cwnd() {
     }
 }
 
+/// `total_retrans` counts answers and timeouts, and one timeout suffices for the reduction.
+#[test]
+fn an_answer_and_a_timeout_reduce_cwnd() {
+    play(
+        "profile linux
+         listening
+         write 20
+         < syn
+         > syn-ack
+         +0.6 < syn rtx
+         > syn-ack rtx
+         +1 timer
+         > syn-ack rtx
+         = deadline 2
+         +0.1 < ack-of-syn-ack 3
+         > 0
+         = cwnd 1 srtt 0.1 timeouts 1 retransmissions 2",
+    );
+}
+
 /// `tcp_oow_rate_limited`: repeated SYNs are answered at most twice a second.
 #[test]
 fn copies_of_the_syn_are_answered_at_a_limited_rate() {
