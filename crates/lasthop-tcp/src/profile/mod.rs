@@ -113,8 +113,9 @@ macro_rules! profile_fields {
             /// sender gives up; 0: no limit (Linux `tcp_syn_retries`; RFC 9293 section 3.8.3: for
             /// at least 3 minutes).
             syn_retries: u32,
-            /// Retransmissions of the SYN-ACK by the timer of the end that sends it before it
-            /// forgets the connection; 0: a SYN-ACK only answers a SYN (Linux `tcp_synack_retries`).
+            /// Retransmissions of the SYN-ACK by the timer of the end that sends it before
+            /// it forgets the connection; 0: a SYN-ACK only answers a SYN (Linux
+            /// `tcp_synack_retries`).
             synack_retries: u32,
             /// How long a segment may be retransmitted without an answer: the first timeout after
             /// this time ends the connection; 0: none does (RFC 9293 section 3.8.3, R2: at least
