@@ -583,16 +583,6 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// In-order bytes not yet read (manual reading).
-    pub fn unread(&self) -> u64 {
-        self.unread
-    }
-
-    /// Segments that brought nothing new.
-    pub fn duplicates(&self) -> u64 {
-        self.duplicates
-    }
-
     /// The sender has closed and everything has arrived.
     pub fn finished(&self) -> bool {
         self.fin_at == Some(self.rcv_nxt)

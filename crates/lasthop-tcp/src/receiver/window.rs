@@ -7,6 +7,16 @@ use lasthop_core::units::Time;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the ACKs and the window are files apart")]
 impl Receiver {
+    /// In-order bytes not yet read (manual reading).
+    pub fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// Segments that brought nothing new.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
     /// What the buffer has left.
     #[inline]
     pub(super) fn window(&self) -> u64 {
