@@ -263,6 +263,12 @@ impl<W: WindowRule> Stream<W> {
         self.fin_sent
     }
 
+    /// The program has written everything and closed.
+    #[inline(always)]
+    pub fn is_closing(&self) -> bool {
+        self.close_wanted
+    }
+
     /// The last data carry the FIN.
     #[inline]
     pub fn closes_with_data(&self) -> bool {
