@@ -13,6 +13,7 @@ mod plain;
 mod reason;
 mod reset;
 pub(crate) mod rule;
+mod syn;
 mod window;
 
 pub use misbehaviour::Misbehaviour;
@@ -22,7 +23,7 @@ pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
-use self::opening::Opening;
+use self::syn::Opening;
 use crate::accurate_ecn::MarkEcho;
 use crate::loss::LossClass;
 use crate::profile::{DelayedAckRule, Profile, SequenceCheck, WindowUpdate};

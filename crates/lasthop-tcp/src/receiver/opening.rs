@@ -2,58 +2,12 @@
 //! (Linux `tcp_connect`, `tcp_retransmit_timer`, `tcp_rcv_synsent_state_process`).
 
 use super::Receiver;
+use super::syn::{Opening, Phase};
 use crate::profile::Profile;
 use crate::sender::config::{GaveUp, Output, SendReason};
-use crate::ticks::Ticks;
 use crate::timestamps::timestamp;
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
-
-/// The SYN of a receiver that opens the connection.
-#[derive(Clone, Debug)]
-pub(super) struct Opening {
-    phase: Phase,
-    /// When the last SYN was sent.
-    sent: Time,
-    /// Timeout of the first SYN, and the longest one.
-    first: Duration,
-    longest: Duration,
-    /// Timeouts without back-off (`tcp_syn_linear_timeouts`), and those after them before the
-    /// connection is given up (`tcp_syn_retries`; 0: never).
-    linear: u32,
-    retries: u32,
-    ticks: Ticks,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Closed,
-    /// A SYN is unanswered; its timeouts so far.
-    SynSent(u32),
-    Established,
-    GaveUp(Time),
-}
-
-impl Opening {
-    fn new(profile: &Profile, clock_phase: Duration) -> Opening {
-        Opening {
-            phase: Phase::Closed,
-            sent: Time::ZERO,
-            first: profile.initial_rto,
-            longest: profile.max_rto,
-            linear: profile.syn_linear_timeouts,
-            retries: profile.syn_retries,
-            ticks: Ticks::new(profile, clock_phase),
-        }
-    }
-
-    /// When the SYN sent now, after this number of timeouts, times out.
-    fn expiry(&self, now: Time, timeouts: u32) -> Time {
-        let doublings = timeouts.saturating_sub(self.linear).min(31);
-        let wait = self.first.0.saturating_mul(1 << doublings).min(self.longest.0);
-        self.ticks.expiry(now, Duration(wait))
-    }
-}
 
 #[allow(clippy::multiple_inherent_impl, reason = "the active open is a file apart")]
 impl Receiver {

@@ -9,6 +9,7 @@ mod handshake;
 mod limits;
 mod listener;
 mod notices;
+mod opening;
 mod plain;
 pub(crate) mod stream;
 mod timers;
