@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lasthop::tcp::{rate, window};
 use lasthop::units::Duration;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -290,10 +289,9 @@ impl AckArguments {
 }
 
 /// How many references to an object there are.
-#[allow(unsafe_code, reason = "PyO3 has no safe function for the reference count")]
-fn references<T>(object: &Py<T>, _: Python<'_>) -> ffi::Py_ssize_t {
-    // SAFETY: `object` is alive, and the token says that this thread holds the GIL.
-    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+#[expect(deprecated, reason = "the only safe function for it")]
+fn references<T>(object: &Py<T>, py: Python<'_>) -> isize {
+    object.get_refcnt(py)
 }
 
 macro_rules! getters {
