@@ -34,6 +34,7 @@ GENERAL = {
 TERMS = {
     ("lasthop-channel", "selective-repeat"): "a kind of ARQ of the link layer",
     ("lasthop-sim", "selective-repeat"): "a kind of ARQ of the link layer",
+    ("lasthop-channel", "eln"): "explicit loss notification: a flag of lasthop-core",
     ("lasthop-tcp", "eln"): "explicit loss notification: a flag and a notice of lasthop-core",
     ("lasthop-sim", "eln"): "explicit loss notification: a counter of the sender",
     ("lasthop-sim", "freeze"): "what a relay may do to its sender, in a message",

@@ -5,7 +5,7 @@ use crate::link::cell::wifi::{RateRule, Wifi};
 use lasthop_core::units::Time;
 
 /// The rate rule of one station for one receiver.
-pub(super) enum RateControl {
+pub(super) enum RateSelection {
     /// One MCS, and slower ones after transmissions without an answer.
     Steps {
         /// The MCS and those that are slower, the fastest first.
@@ -19,14 +19,14 @@ pub(super) enum RateControl {
     Minstrel(Box<Minstrel>),
 }
 
-impl RateControl {
+impl RateSelection {
     /// The rule of the cell with `mcs` as its MCS. `name` and the seed address the draws.
-    pub(super) fn new(wifi: &Wifi, mcs: u32, cw_min: u32, seed: u64, name: &str) -> RateControl {
+    pub(super) fn new(wifi: &Wifi, mcs: u32, cw_min: u32, seed: u64, name: &str) -> RateSelection {
         if wifi.rate_rule == RateRule::MinstrelHt {
-            return RateControl::Minstrel(Box::new(Minstrel::new(wifi, cw_min, seed, name)));
+            return RateSelection::Minstrel(Box::new(Minstrel::new(wifi, cw_min, seed, name)));
         }
         let slower = (0..mcs).rev().filter(|&mcs| wifi.phy(mcs).check().is_ok());
-        RateControl::Steps {
+        RateSelection::Steps {
             steps: std::iter::once(mcs).chain(slower).map(|mcs| mcs as usize).collect(),
             fallback: wifi.fallback,
             unanswered: 0,
@@ -36,8 +36,8 @@ impl RateControl {
     /// MCS of the first transmission.
     pub(super) fn first(&self) -> usize {
         match self {
-            RateControl::Steps { steps, .. } => steps[0],
-            RateControl::Minstrel(_) => 0,
+            RateSelection::Steps { steps, .. } => steps[0],
+            RateSelection::Minstrel(_) => 0,
         }
     }
 
@@ -45,12 +45,12 @@ impl RateControl {
     #[inline]
     pub(super) fn choose(&mut self, now: Time) -> Choice {
         match self {
-            RateControl::Steps { steps, fallback, unanswered } => {
+            RateSelection::Steps { steps, fallback, unanswered } => {
                 let step = unanswered.checked_div(*fallback).unwrap_or(0) as usize;
                 let mcs = steps[step.min(steps.len() - 1)];
                 Choice { mcs, probe: false, protect: false }
             }
-            RateControl::Minstrel(minstrel) => minstrel.choose(now),
+            RateSelection::Minstrel(minstrel) => minstrel.choose(now),
         }
     }
 
@@ -59,10 +59,10 @@ impl RateControl {
     #[inline]
     pub(super) fn sent(&mut self, now: Time, mcs: usize, mpdus: u32, acknowledged: Option<u32>) {
         match self {
-            RateControl::Steps { unanswered, .. } => {
+            RateSelection::Steps { unanswered, .. } => {
                 *unanswered = if acknowledged.is_some() { 0 } else { *unanswered + 1 };
             }
-            RateControl::Minstrel(minstrel) => minstrel.sent(now, mcs, mpdus, acknowledged),
+            RateSelection::Minstrel(minstrel) => minstrel.sent(now, mcs, mpdus, acknowledged),
         }
     }
 }

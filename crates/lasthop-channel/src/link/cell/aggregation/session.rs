@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::airtime::Pending;
-use super::rate::RateControl;
+use super::rate::RateSelection;
 use crate::link::cell::error_rate;
 use crate::queue::{AnyQueue, Frame, Headers, Outcome, QueueDiscipline};
 use lasthop_core::random::Stream;
@@ -73,7 +73,7 @@ pub(super) struct Session {
     /// The recipient.
     pub to: usize,
     /// Chooses the MCS of data in this direction.
-    pub rate: RateControl,
+    pub rate: RateSelection,
     /// The MCS of the data that are or were sent last.
     pub mcs: usize,
     /// Errors by noise.
@@ -104,7 +104,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(
         to: usize,
-        rate: RateControl,
+        rate: RateSelection,
         noise: Option<Noise>,
         queue: AnyQueue,
     ) -> Session {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rate::RateControl;
+use super::rate::RateSelection;
 use super::session::{Noise, Session};
 use super::transmission::Exchange;
 use crate::link::cell::config::{CellConfig, StationConfig};
@@ -126,7 +126,7 @@ impl Station {
         let (mcs, snr) = self.radios.between(self.index, to);
         let wifi = &self.radios.wifi;
         let noise = snr.map(|snr| Noise::new(wifi.generation.largest_mcs(), snr, *seed, &name));
-        let rate = RateControl::new(wifi, mcs, self.radios.cw_min, *seed, &name);
+        let rate = RateSelection::new(wifi, mcs, self.radios.cw_min, *seed, &name);
         self.sessions.push(Session::new(to, rate, noise, queue));
         s
     }
