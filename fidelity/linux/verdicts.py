@@ -83,7 +83,7 @@ def of_percentiles(real: Sequence[float], simulated: Sequence[float]) -> list[Ra
     """
     pairs = np.array([simulated, real], dtype=float)
     n = pairs.shape[1]
-    counts = statistics.resample_counts(pairs.T, range(n))
+    counts = np.concatenate(list(statistics.resample_counts(pairs.T, range(n))))
     order = np.argsort(pairs, axis=1)
     sorted_pairs = np.take_along_axis(pairs, order, axis=1)
     below = [np.cumsum(counts[:, row], axis=1) for row in order]

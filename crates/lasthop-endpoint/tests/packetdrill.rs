@@ -55,7 +55,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 #[ignore = "needs LASTHOP_PACKETDRILL"]
-fn folder() {
+fn packetdrill_scripts_of_a_folder() {
     let folder = std::env::var("LASTHOP_PACKETDRILL")
         .expect("LASTHOP_PACKETDRILL names the folder of the scripts");
     let mut found = Vec::new();
