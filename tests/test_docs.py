@@ -40,7 +40,7 @@ NOT_RUN = {
     "tools/fuzz.sh 600 sender": "the same",
     "make test": "runs these tests",
     "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop-endpoint --test packetdrill "
-    "folder -- --ignored --nocapture": "needs the scripts of packetdrill",
+    "packetdrill_scripts -- --ignored --nocapture": "needs the scripts of packetdrill",
     "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted "
     "packetdrill_scripts -- --ignored --nocapture": "needs the scripts",
     "tcpdump -i eth1 -s 134 -w in.pcap tcp": (
