@@ -24,7 +24,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,7 @@ def pending(connection: socket.socket, request: int) -> int:
     return number[0]
 
 
-def endless() -> None:
+def until_full() -> None:
     """Send to the client; print how many bytes were acknowledged, when they get no more."""
     with socket.create_server((SERVER, PORT)) as listener:
         print("ready", flush=True)
@@ -173,6 +173,16 @@ def endless() -> None:
                 time.sleep(TICK)
         print(written - pending(connection, termios.TIOCOUTQ), flush=True)
         sys.stdin.read()
+
+
+def endless() -> None:
+    """Send to the client for ever."""
+    with socket.create_server((SERVER, PORT)) as listener:
+        print("ready", flush=True)
+        connection, _ = listener.accept()
+        with suppress(ConnectionError):
+            while True:
+                connection.sendall(bytes(1 << 16))
 
 
 def unread() -> None:
@@ -207,7 +217,7 @@ def try_short(
 
 def try_slow(bed: Bed, scheme: str) -> dict[str, Any]:
     """What the gateway holds: acknowledged to the server, and not arrived at the client."""
-    server = bed.serve("endless")
+    server = bed.serve("until_full")
     with gateway(scheme, "--json") as process:
         call = bed.client.inside(sys.executable, HERE, "-", "unread")
         pipe = subprocess.PIPE
@@ -347,6 +357,7 @@ def main(scheme: str, role: str, *words: str) -> None:
             "answers": answers,
             "short": short,
             "bulk": bulk,
+            "until_full": until_full,
             "endless": endless,
             "unread": unread,
             "waiting": waiting,

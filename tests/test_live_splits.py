@@ -108,7 +108,6 @@ def simulated_queues() -> list[float]:
     return [float(np.nanmean(series.sample(events, "queue", grid))) for grid in halves]
 
 
-@pytest.mark.xfail(reason="on an idle machine the queue is half as long as simulated, or empty")
 @live
 @needs("ip")
 def test_rnf_holds_its_queue_while_the_rate_changes() -> None:
