@@ -272,6 +272,14 @@ def with_few_runs(line: str) -> str:
     return re.sub(r"^lasthop \w+", r"\g<0> --seeds 3", line)
 
 
+#: Pages that a new user follows; `make test` runs their snippets, `make test-rest` those of all.
+FIRST_PAGES = ("README.md", "tutorial.md")
+
+
+def rest(is_first: bool, sibling: str) -> list[pytest.MarkDecorator]:
+    return [] if is_first else [pytest.mark.more(sibling)]
+
+
 def in_two_scales(values: Iterable[tuple[Any, str, str, list[Any]]], sibling: str) -> list[Any]:
     """Value, its name, its commands and marks: as it is, and with few runs if that is less."""
     found = []
@@ -287,11 +295,23 @@ def in_two_scales(values: Iterable[tuple[Any, str, str, list[Any]]], sibling: st
 
 def shell_blocks() -> list[Any]:
     """Blocks of shell commands, with the optional programs that they need."""
+    sibling = "test_shell_snippets_run"
     texts = [(b, "\n".join(filter(runs, commands(b.text)))) for b in all_of("sh")]
     return in_two_scales(
-        ((block, block.id, text, needs_those_in(text)) for block, text in texts),
-        "test_shell_snippets_run",
+        (
+            (b, b.id, text, [*needs_those_in(text), *rest(b.page.name in FIRST_PAGES, sibling)])
+            for b, text in texts
+        ),
+        sibling,
     )
+
+
+def test_commands_of_all_pages_are_read(folder: Path) -> None:
+    # `lasthop new` makes files that later lines of its block name.
+    for block in (b for b in all_of("sh") if "lasthop new " not in b.text):
+        for line in commands(block.text):
+            if line.startswith("lasthop "):
+                read(line)
 
 
 @pytest.mark.parametrize(("block", "scaled"), shell_blocks())
@@ -345,7 +365,13 @@ def assert_shows(shown: str, output: str) -> None:
 PROGRAMS = [block for block in all_of("python") if block.page.name != "traces.md"]
 
 
-@pytest.mark.parametrize("block", PROGRAMS, ids=ids(PROGRAMS))
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(b, id=b.id, marks=rest(b.page.name in FIRST_PAGES, "test_python_snippets_run"))
+        for b in PROGRAMS
+    ],
+)
 def test_python_snippets_run(block: Block, folder: Path) -> None:
     done = subprocess.run(
         # Another test may have a cluster with the usual port.
@@ -490,19 +516,37 @@ PREPARED = {
 }
 
 
-def test_the_long_examples_are_read(folder: Path) -> None:
-    for line in LONG:
+def first_examples() -> set[str]:
+    """The first example of each command that does not take minutes."""
+    short = [(name, line) for name, line in help_examples() if line not in LONG]
+    return set(dict(reversed(short)).values())
+
+
+def test_all_examples_are_read(folder: Path) -> None:
+    for line in {line for _, line in help_examples()} | set(LONG):
         read(line)
+
+
+EXAMPLES = "test_examples_of_help_run"
+FIRST = first_examples()
 
 
 @pytest.mark.parametrize(
     ("line", "scaled"),
     in_two_scales(
         (
-            (line, line, line, [*needs_those_in(line), *[pytest.mark.long] * (line in LONG)])
+            (
+                line,
+                line,
+                line,
+                [
+                    *needs_those_in(line),
+                    *([pytest.mark.long] if line in LONG else rest(line in FIRST, EXAMPLES)),
+                ],
+            )
             for line in sorted({line for _, line in help_examples()} | set(LONG))
         ),
-        "test_examples_of_help_run",
+        EXAMPLES,
     ),
 )
 def test_examples_of_help_run(line: str, scaled: Callable[[str], str], folder: Path) -> None:
