@@ -182,7 +182,8 @@ fn the_curve_of_cubic_is_flat_in_the_middle() {
     let cuts: Vec<f64> = run.log.of(Kind::Ssthresh).map(|e| e.secs()).collect();
     let longest = cuts.windows(2).max_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0]))).unwrap();
     let (from, to) = (longest[0] + 1.0, longest[1]);
-    let at = |t: f64| windows(&run).iter().take_while(|w| w.0 <= t).last().unwrap().1;
+    let windows = windows(&run);
+    let at = |t: f64| windows.iter().take_while(|w| w.0 <= t).last().unwrap().1;
     let step = (to - from) / 3.0;
     let grown: Vec<f64> = (0..3)
         .map(|i| at(from + step * f64::from(i + 1) - 0.01) - at(from + step * f64::from(i)))
