@@ -71,6 +71,7 @@ def wait_for_file(file: str) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.more("test_runs_with_dask")
 def test_a_killed_worker_changes_nothing(
     cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_killed_worker_changes_nothing(
     assert [(out / n).read_bytes() for n in TABLES] == [(whole / n).read_bytes() for n in TABLES]
 
 
+@pytest.mark.more("test_runs_with_dask")
 def test_errors_of_workers_come_back(
     cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
 ) -> None:
@@ -114,7 +116,7 @@ def test_errors_of_workers_come_back(
     DaskWorkers(file, provenance.build_id()).close()
 
 
-@pytest.mark.more("test_a_killed_worker_changes_nothing")
+@pytest.mark.more("test_runs_with_dask")
 def test_an_interrupt_keeps_finished_chunks(
     cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
 ) -> None:

@@ -50,9 +50,12 @@ def test_links_of_notebooks_exist(name: str) -> None:
     assert [x for x in links if not (FOLDER / x).is_file()] == []
 
 
+more = pytest.mark.more("test_python_snippets_run")
+
+
 @needs_packages("nbconvert", "ipykernel", "pandas", "xarray", "tqdm")
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n == "first-steps" else [pytest.mark.long]) for n in SHOWN]
+    "name", [pytest.param(n, marks=more if n == "first-steps" else pytest.mark.long) for n in SHOWN]
 )
 def test_notebooks_run(name: str, tmp_path: Path) -> None:
     shutil.copy(FOLDER / f"{name}.ipynb", tmp_path)
