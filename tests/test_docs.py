@@ -39,7 +39,7 @@ NOT_RUN = {
     "make fuzz SECONDS=60": "builds with nightly Rust, then runs for ten minutes",
     "tools/fuzz.sh 600 sender": "the same",
     "make test": "runs these tests",
-    "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop-endpoint --test packetdrill "
+    "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop-endpoint --test endpoint "
     "packetdrill_scripts -- --ignored --nocapture": "needs the scripts of packetdrill",
     "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted "
     "packetdrill_scripts -- --ignored --nocapture": "needs the scripts",

@@ -1,11 +1,9 @@
 //! Many connections of one host.
 
-mod common;
-
 use std::hash::RandomState;
 use std::net::SocketAddr;
 
-use common::{linux, settings};
+use crate::common::{linux, settings};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{ConnectionId, End, Host, Listening, Settings, TcpState};

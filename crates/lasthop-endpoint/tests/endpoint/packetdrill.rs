@@ -8,17 +8,14 @@
 //! and of the Linux kernel, which are not part of it, are played by
 //!
 //! ```text
-//! LASTHOP_PACKETDRILL=FOLDER cargo test -p lasthop-endpoint --test packetdrill folder -- \
+//! LASTHOP_PACKETDRILL=FOLDER cargo test -p lasthop-endpoint --test endpoint folder -- \
 //!     --ignored --nocapture
 //! ```
 
-#[path = "../../lasthop/tests/scripted/packetdrill/language.rs"]
+#[path = "../../../lasthop/tests/scripted/packetdrill/language.rs"]
 mod language;
-#[path = "packetdrill/player.rs"]
 mod player;
-#[path = "packetdrill/scripts.rs"]
 mod scripts;
-#[path = "packetdrill/wire.rs"]
 mod wire;
 
 use std::collections::BTreeMap;

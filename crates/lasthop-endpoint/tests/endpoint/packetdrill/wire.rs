@@ -8,7 +8,7 @@ use lasthop::segment::Flags;
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::{Addressing, TcpPacket, assemble};
 
-use crate::language::Packet;
+use super::language::Packet;
 
 /// Initial sequence number of the peer whose part the script has.
 const PEER: u32 = 0xffff_fc00;

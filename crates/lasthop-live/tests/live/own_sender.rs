@@ -1,8 +1,5 @@
 //! A whole live link in memory: the core's own sender, a chain, and an endpoint that receives.
 
-#[path = "../../lasthop-endpoint/tests/common/simulated.rs"]
-mod simulated;
-
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -15,6 +12,8 @@ use lasthop_live::device::Device;
 use lasthop_live::device::sender::OwnSender;
 use lasthop_sim::events::{Event, Observer};
 use lasthop_wire::render::filler;
+
+use crate::simulated;
 
 const BYTES: usize = 2_000_000;
 

@@ -1,9 +1,7 @@
 //! Packets of somebody who does not see the connection, and packets of the peer that are changed on
 //! the way: no call panics, what is delivered was sent, and the connection works afterwards.
 
-mod common;
-
-use common::{CLIENT, Link, SECRETS, SERVER, address, linux};
+use crate::common::{CLIENT, Link, SECRETS, SERVER, address, linux};
 use etherparse::TcpHeader;
 use lasthop::random;
 use lasthop::units::Duration;

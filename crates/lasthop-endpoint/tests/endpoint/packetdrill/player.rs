@@ -11,8 +11,8 @@ use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{ConnectionId, End, Endpoint, Host, Listening, Settings};
 use lasthop_wire::parse;
 
-use crate::language::{self, Event, Line, Packet, When};
-use crate::wire::Numbers;
+use super::language::{self, Event, Line, Packet, When};
+use super::wire::Numbers;
 
 /// Tolerance of the time at which a packet is sent (packetdrill's default).
 const TOLERANCE: f64 = 0.004;

@@ -1,8 +1,6 @@
 //! One test for each rule of a connection; the names of the sections are those of the RFCs.
 
-mod common;
-
-use common::{CLIENT, Faults, Link, SECRETS, SERVER, address, linux, settings};
+use crate::common::{CLIENT, Faults, Link, SECRETS, SERVER, address, linux, settings};
 use etherparse::TcpHeader;
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Time};

@@ -1,9 +1,7 @@
 //! Two ends over links that lose, repeat, damage and reorder packets deliver exactly what was
 //! written, in order, and close.
 
-mod common;
-
-use common::{CLIENT, Faults, Link, SERVER, linux, settings};
+use crate::common::{CLIENT, Faults, Link, SERVER, linux, settings};
 use lasthop::segment::Flags;
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Time};
@@ -128,7 +126,7 @@ proptest! {
 
 #[test]
 fn half_closed_connections_carry_data_the_other_way() {
-    let mut link = Link::established(common::linux(), common::linux());
+    let mut link = Link::established(linux(), linux());
     link.close(CLIENT);
     link.run_for(Duration::secs(100));
     assert_eq!((link.state(CLIENT), link.state(SERVER)), (TcpState::FinWait2, TcpState::CloseWait));

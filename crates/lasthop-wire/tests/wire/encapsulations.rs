@@ -1,15 +1,13 @@
 //! Encapsulations: the innermost packet is found, other packets are put behind the headers, and no
 //! input breaks either.
 
-mod wrappers;
-
 use std::net::SocketAddr;
 
+use crate::wrappers::ALL;
 use etherparse::TcpHeader;
 use lasthop_wire::encapsulation::{Innermost, MAX_HEADERS};
 use lasthop_wire::{Addressing, LinkType, NotTcp, Patch, assemble, innermost, parse, patch};
 use proptest::prelude::*;
-use wrappers::ALL;
 
 /// A TCP packet, by IPv4 or IPv6.
 fn packet(v6: bool, ack: u32, payload: usize) -> Vec<u8> {

@@ -1,13 +1,10 @@
 //! An endpoint is the connection that is simulated: given what arrives at an end of a simulated
 //! connection, it sends the same segments at the same times, to the nanosecond.
 
-mod common;
-#[path = "common/simulated.rs"]
-mod simulated;
-
 use std::net::SocketAddr;
 
-use common::{CLIENT, SERVER, address};
+use crate::common::simulated::{Ends, network, simulate};
+use crate::common::{CLIENT, SERVER, address};
 use etherparse::TcpHeader;
 use lasthop::scenario::network::{Flow, Network};
 use lasthop::segment::{Flags, Options, Segment};
@@ -18,7 +15,6 @@ use lasthop_endpoint::{Endpoint, Settings};
 use lasthop_wire::options::{OptionBytes, TcpOption};
 use lasthop_wire::render::filler;
 use lasthop_wire::{Addressing, Numbering, assemble, parse};
-use simulated::{Ends, network, simulate};
 
 /// Initial sequence numbers: both streams cross the wrap.
 const ISN: [u32; 2] = [u32::MAX - 3000, u32::MAX];

@@ -1,11 +1,9 @@
 //! Replays of recorded packets: a transfer of Linux's TCP, and simulated packets with other link
 //! types.
 
-#[path = "../../lasthop-wire/tests/wrappers/mod.rs"]
-mod wrappers;
-
 use std::sync::Arc;
 
+use crate::wrappers::{ALL, Wrapper};
 use lasthop::agent::{Agent, Context, Verdict};
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
@@ -16,7 +14,6 @@ use lasthop_wire::{
     CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, Side, innermost, parse,
     render,
 };
-use wrappers::{ALL, Wrapper};
 
 /// A transfer of 60,000 bytes from 10.77.0.1 to 10.77.0.2 between network namespaces of Linux 6.18
 /// over a lossy relay, recorded by tcpdump before the relay (see namespaces.py): Ethernet,

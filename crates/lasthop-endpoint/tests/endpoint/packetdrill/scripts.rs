@@ -1,6 +1,6 @@
 //! Scripts for the rules of a whole connection, in packetdrill's language.
 
-use crate::player::{Outcome, play};
+use super::player::{Outcome, play};
 
 /// A connection that the peer has opened, without timestamps.
 const ACCEPTED: &str = "

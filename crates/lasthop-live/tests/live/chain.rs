@@ -3,11 +3,9 @@
 //! simulation, to the nanosecond. What the ends send depends only on what arrives, so that the
 //! closed loops are equal too.
 
-#[path = "../../lasthop-endpoint/tests/common/simulated.rs"]
-mod simulated;
-
 use std::net::SocketAddrV4;
 
+use crate::simulated::{self, Ends};
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::SchemeChoice;
@@ -18,7 +16,6 @@ use lasthop_sim::RunResult;
 use lasthop_wire::datagram::Datagram;
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::{Endpoints, Side, parse, render_with};
-use simulated::Ends;
 
 /// Initial sequence number of the server.
 const ISN: u32 = u32::MAX - 3000;

@@ -1,5 +1,6 @@
 //! Two ends over a link in memory.
-#![allow(dead_code, reason = "each test uses a part")]
+
+pub mod simulated;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -69,7 +70,6 @@ pub struct Link {
     /// Packets that never arrive, by who sent them and how many it had sent.
     pub drops: fn(usize, u64) -> bool,
     settings: Arc<Settings>,
-    is_v6: bool,
     travelling: BinaryHeap<Reverse<Travelling>>,
     sent: [u64; 2],
     number: u64,
@@ -88,7 +88,6 @@ impl Link {
             passed: Vec::new(),
             drops: |_, _| false,
             settings: server.into(),
-            is_v6,
             travelling: BinaryHeap::new(),
             sent: [0; 2],
             number: 0,

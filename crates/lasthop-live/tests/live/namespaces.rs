@@ -1,6 +1,6 @@
 //! Replays of captures of this machine's TCP stack, recorded by `namespaces.py`.
 //!
-//! Run with `cargo test -p lasthop-live --test namespaces -- --ignored` as root.
+//! Run with `cargo test -p lasthop-live --test live namespaces -- --ignored` as root.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use lasthop_wire::{CaptureReader, Packet};
 fn record(name: &str, arguments: &[&str]) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("lasthop-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/namespaces.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/namespaces.py");
     let status = Command::new("python3").arg(script).arg(&folder).args(arguments).status().unwrap();
     assert!(status.success(), "recording failed");
     folder

@@ -1,0 +1,10 @@
+//! Tests of whole connections, as one program: linking many would take most of the build time.
+
+mod common;
+
+mod fuzz;
+mod host;
+mod packetdrill;
+mod rules;
+mod simulation;
+mod transfers;
