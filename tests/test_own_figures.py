@@ -96,6 +96,14 @@ def test_options_choose_the_figure(mine: Path, capsys: pytest.CaptureFixture[str
     [
         (["--plot", "pie", "--out", "o"], "there are line, bars, scatter, box, cdf, heatmap"),
         (["--metric", "speed", "--out", "o"], "no metric 'speed'"),
+        (
+            ["--metric", "flows.tcp.rtt_s_p95", "--out", "o"],
+            "'rtt_s_p95' (did you mean `rtt_s.p95`",
+        ),
+        (
+            ["--metric", "groups.tcp.speed", "--out", "o"],
+            "groups have no 'speed'; they have goodput",
+        ),
         (["--x", "rate", "--out", "o"], "no varied key 'rate'; there are last_hop.loss"),
         (["--style", "poster", "--out", "o"], "there are page, ieee-column"),
         (["--format", "gif", "--out", "o"], "there are svg, pdf, png"),
@@ -120,6 +128,11 @@ def test_wrong_files_are_refused(mine: Path) -> None:
         lasthop.reproduce("index.toml")
     mine.write_text(SCENARIO + PLOT.replace("KIND", "bars") + 'x = "last_hop.rate"\n')
     with pytest.raises(InputError, match=r"\[plot\] x: no varied key 'last_hop.rate'"):
+        lasthop.reproduce("mine.toml")
+    mine.write_text(
+        SCENARIO + PLOT.replace("goodput_bps", "flows.tcp.goodput").replace("KIND", "bars")
+    )
+    with pytest.raises(InputError, match=r"flows have no .goodput. .did you mean `goodput_bps`"):
         lasthop.reproduce("mine.toml")
     mine.write_text(SCENARIO + PLOT.replace("KIND", "pie"))
     with pytest.raises(InputError, match="allowed: series, sequence, metric-vs-key"):

@@ -81,8 +81,8 @@ def names_of_groups(groups: Sequence[str], roles: Sequence[str] = ()) -> list[st
     return [f"{part}.{key}" for part in parts for key in GROUP_METRICS]
 
 
-def _split(metric: str) -> tuple[str, str, str]:
-    """Return kind, name and key of a part. Only the name of a group may contain dots."""
+def split(metric: str) -> tuple[str, str, str]:
+    """Kind, name and key of a part. Only the name of a group may contain dots."""
     kind, rest = metric.split(".", 1)
     name, key = rest.rsplit(".", 1) if kind == "groups" else rest.split(".", 1)
     return kind, name, key
@@ -131,7 +131,7 @@ def label(metric: str) -> str:
     if RATIO in metric:
         return " / ".join(label(m) for m in metric.split(RATIO))
     if is_part(metric):
-        kind, name, key = _split(metric)
+        kind, name, key = split(metric)
         known = GROUP_METRICS if kind in ("groups", "roles") else METRICS
         inner = known[key][0] if key in known else key.replace("_", " ").replace(".", ", ")
         if kind == "roles":
@@ -146,7 +146,7 @@ def factor(metric: str) -> float:
     """Factor from the unit of a metric to the unit of its label."""
     if RATIO in metric:
         return 1.0
-    key = _split(metric)[2] if is_part(metric) else metric
+    key = split(metric)[2] if is_part(metric) else metric
     known = METRICS | SERIES_METRICS | GROUP_METRICS
     return known[key][1] if key in known else 1.0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lasthop.analysis import fit_schemas, live_schemas, metrics, paired
 from lasthop.analysis.schema_parts import (
     ABOUT,
@@ -142,6 +144,21 @@ def _run() -> Schema:
     }
     lists = {"clicks": list_of({"type": "object"}), "handovers": list_of({"type": "object"})}
     return object_of(required, lists)
+
+
+def numbers_of(part: str) -> list[str]:
+    """Names of the numbers that a flow or a link of a result may have; those of nested tables have
+    a dot. `part` is "flows" or "links".
+    """
+    return list(_numbers({"flows": _flow, "links": _link}[part]()))
+
+
+def _numbers(found: Schema) -> Iterator[str]:
+    for key, value in found.get("properties", {}).items():
+        kind = value.get("anyOf", [value])[0]
+        if kind.get("type") in ("number", "integer"):
+            yield key
+        yield from (f"{key}.{inner}" for inner in _numbers(kind))
 
 
 def _metric(name: str) -> Schema:

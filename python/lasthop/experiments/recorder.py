@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import quantities
-from lasthop.analysis import metrics
+from lasthop.analysis import metrics, schemas
 from lasthop.errors import InputError
 from lasthop.experiments import observing, pool
 from lasthop.experiments.observing import Observe
@@ -33,6 +33,21 @@ def record(job: Job, kinds: Sequence[str], cancel: Cancel | None) -> tuple[Run, 
     scenario: Any = job.case.scenario
     found: tuple[Run, dict[str, Any]] = scenario.run_series(job.seed, list(kinds), cancel)
     return found
+
+
+def _check_part(name: str, where: str) -> None:
+    """Raise `InputError` if flows, links or groups of flows have no such number in any run."""
+    for one in name.split(metrics.RATIO):
+        kind, _, key = metrics.split(one)
+        if kind in ("flows", "links"):
+            known = schemas.numbers_of(kind)
+        elif kind in ("groups", "roles"):
+            known = list(metrics.GROUP_METRICS)
+        else:
+            continue
+        if key not in known:
+            hint = quantities.did_you_mean(key, known) or f"; they have {', '.join(known)}"
+            raise InputError(f"{where}: no metric {one!r}: {kind} have no {key!r}{hint}")
 
 
 class Recorder:
@@ -83,6 +98,8 @@ class Recorder:
                 m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)
             )
         )
+        for part in self.parts:
+            _check_part(part, str(figure.path))
         #: True if harm to other flows is computed, which needs a run without the candidates.
         self.harm = harm
         self.shown = shown
