@@ -15,6 +15,7 @@ from lasthop.errors import InputError
 from lasthop.traces import both_ends, pcap
 from lasthop.traces import ends as ends_of
 from lasthop.traces.intervals import SHORTEST_NS, Intervals
+from lasthop.traces.messages import MessageCollector
 from lasthop.traces.packets import Addresses, Flags, Packets, parse
 from lasthop.traces.pair_rates import PairRates
 from lasthop.traces.source import ReadOptions, Source
@@ -45,9 +46,10 @@ class _Reader:
         self.rows = Rows("packet")
         self.addresses = Addresses()
         self.flows = Flows()
-        self.pairs = PairRates()
+        self.pairs, self.ack_pairs = PairRates(), PairRates()
         self.ends: ends_of.Ends | None = None
         self.intervals: Intervals | None = None
+        self.messages: MessageCollector | None = None
         self.origin_ns = 0
         self.samples: list[tuple[Integers, Integers]] = []
         self.has_tcp = False
@@ -72,6 +74,7 @@ class _Reader:
         if self.intervals is None:
             self.origin_ns = int(packets.time_ns[0])
             self.intervals = Intervals(self.origin_ns)
+            self.messages = MessageCollector(self.origin_ns)
         columns = np.zeros((3, len(up)))
         columns[0] = packets.size
         is_sent = self.ends.is_sent(up)
@@ -81,10 +84,13 @@ class _Reader:
         if tcp.any():
             self.has_tcp = True
             self.pairs.add(packets, tcp & ~is_sent)
+            self.ack_pairs.add_acks(packets, tcp & ~is_sent)
             found: Segments = self.flows.analyse(packets.select(tcp), is_sent[tcp])
             columns[:2, tcp] = found.new_bytes, found.segments
             self.samples.append((found.sent_ns - self.origin_ns, found.rtt_ns))
             self._add_losses(found, up[tcp], is_sent[tcp])
+        assert self.messages is not None
+        self.messages.add(packets, up)
         self.intervals.add(packets.time_ns, up, columns)
 
     def _add_losses(self, found: Segments, up: Flags, is_sent: Flags) -> None:
@@ -117,12 +123,14 @@ class _Reader:
         notes = [*self._notes(), *capture.notes]
         zero = self.origin_ns * 1e-9
         found = self.rows.measurement(NAME, self.where, clock, notes=notes, zero_s=zero)
+        is_sender_side = self.sent_bytes > self.arrived_bytes
         return replace(
             found,
             reordered=self.flows.reordered if self.has_tcp else None,
-            is_sender_side=self.sent_bytes > self.arrived_bytes,
+            is_sender_side=is_sender_side,
             window_bytes=self.flows.window_bytes() if self.has_tcp else None,
-            pair_rate_bps=self.pairs.mode_bps(),
+            messages=self.messages.messages() if self.messages else None,
+            pair_rate_bps=(self.ack_pairs if is_sender_side else self.pairs).mode_bps(),
         )
 
     def _why_empty(self) -> str:

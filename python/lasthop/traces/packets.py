@@ -67,6 +67,13 @@ class Packets:
             keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.uint64)
         return keys
 
+    def connections(self) -> tuple[NDArray[np.uint64], Flags]:
+        """A hash of the connection of each packet, equal in both directions, and its direction."""
+        a = self.source << 16 | self.source_port
+        b = self.target << 16 | self.target_port
+        low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
+        return low * np.uint64(0x9E3779B97F4A7C15) ^ high * np.uint64(0xC2B2AE3D27D4EB4F), a > b
+
     def select(self, rows: Flags | Integers) -> Packets:
         """These packets."""
         return Packets(*(getattr(self, f.name)[rows] for f in fields(self)))

@@ -39,6 +39,23 @@ class Skipped:
 
 
 @dataclass(frozen=True)
+class Messages:
+    """What one end of a TCP connection sent before the other one sent data again, one row each, in
+    order of time; all columns have the same length.
+    """
+
+    #: Number of the connection.
+    connection: Integers
+    #: DOWN or UP.
+    direction: Integers
+    #: First and last segment, seconds from the first row.
+    start_s: Floats
+    end_s: Floats
+    #: Payload, retransmissions included.
+    bytes: Floats
+
+
+@dataclass(frozen=True)
 class Measurement:
     """What files measured, one row per interval or packet, in order of time within a source.
 
@@ -82,6 +99,8 @@ class Measurement:
     #: Rate that most packets which arrived one after the other show, bit/s; `None` where it is not
     #: known, or none is frequent.
     pair_rate_bps: float | None = None
+    #: Messages of TCP connections; `None` where a file does not tell.
+    messages: Messages | None = None
 
     def select(self, rows: NDArray[np.bool_]) -> Measurement:
         """The measurement with these rows only."""
@@ -94,7 +113,10 @@ class Measurement:
     def swapped(self) -> Measurement:
         """The measurement with downlink and uplink exchanged."""
         direction = np.where(self.direction == ROUND_TRIP, ROUND_TRIP, 1 - self.direction)
-        return replace(self, direction=direction)
+        messages = self.messages
+        if messages is not None:
+            messages = replace(messages, direction=1 - messages.direction)
+        return replace(self, direction=direction, messages=messages)
 
 
 #: The columns of the table.
@@ -205,7 +227,9 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
     aligned = len(known) == len(parts)
     first = min(known) if aligned else None
     notes = [note for p in parts for note in p.notes]
-    if sum(p.format == CAPTURE for p in parts) > 1:
+    captures = [p for p in parts if p.format == CAPTURE]
+    capture = captures[0] if len(captures) == 1 else None
+    if len(captures) > 1:
         notes.append(
             "The captures are added up: packets that several of them contain count several times."
         )
@@ -231,8 +255,9 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
         notes=tuple(notes),
         epoch_s=first,
         is_sender_side=any(p.is_sender_side for p in parts),
-        window_bytes=parts[0].window_bytes if len(parts) == 1 else None,
-        pair_rate_bps=parts[0].pair_rate_bps if len(parts) == 1 else None,
+        window_bytes=capture and capture.window_bytes,
+        pair_rate_bps=capture and capture.pair_rate_bps,
+        messages=capture and capture.messages,
         reordered=sum(counted) if (counted := _counted(parts)) else None,
     )
 

@@ -114,10 +114,7 @@ class Flows:
 
     def _flow(self, packets: Packets) -> Integers:
         """The flow of each packet; the two of a connection differ in the last bit."""
-        a = packets.source << 16 | packets.source_port
-        b = packets.target << 16 | packets.target_port
-        low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
-        mixed = low * np.uint64(0x9E3779B97F4A7C15) ^ high * np.uint64(0xC2B2AE3D27D4EB4F)
+        mixed, is_second = packets.connections()
         unique, inverse = np.unique(mixed, return_inverse=True)
         for key in unique.tolist():
             self._connections.setdefault(key, len(self._connections))
@@ -129,7 +126,7 @@ class Flows:
                 old = getattr(self, name)
                 fill = np.full(more, -1 if name == "_stamp" else 0, dtype=old.dtype)
                 setattr(self, name, np.concatenate([old, fill]))
-        flow: Integers = 2 * index[inverse] + (a > b)
+        flow: Integers = 2 * index[inverse] + is_second
         return flow
 
     def _sequence(
