@@ -16,9 +16,9 @@ _DRAWN = (
 
 
 def draw(fit: Fit, count: int, seed: int = 1) -> list[dict[str, float]]:
-    """`count` sets of parameters, each independent of the others, except for an unknown queue: if
-    the capacity is unknown too, the time that it takes to empty is drawn, as links with a larger
-    capacity have larger buffers.
+    """`count` sets of parameters, each independent of the others, with two exceptions. If queue
+    and capacity are unknown, the time that the queue takes to empty is drawn, as links with a
+    larger capacity have larger buffers. Unknown bursts of losses keep the drawn loss rate.
 
     Within an interval, times, rates and sizes are log-normal and shares normal, with the interval
     as their central 90 %. Within a range (unknown), times, rates and sizes are log-uniform and
@@ -32,6 +32,11 @@ def draw(fit: Fit, count: int, seed: int = 1) -> list[dict[str, float]]:
         low, high = queue.low / capacity.low, queue.high / capacity.high
         share = np.log(columns["queue"] / queue.low) / np.log(queue.high / queue.low)
         columns["queue"] = columns["capacity"] * low * (high / low) ** share
+    chain = found.get("bad_to_bad")
+    if chain is not None and chain.is_range:
+        # Unknown bursts have the loss rate that was drawn.
+        air, stays = columns["air_loss"], columns["bad_to_bad"]
+        columns["good_to_good"] = 1 - np.clip(air / (1 - air) * (1 - stays), 0.0, 1.0)
     fixed = scenario.values(fit)
     return [fixed | {n: float(c[i]) for n, c in columns.items()} for i in range(count)]
 

@@ -78,10 +78,10 @@ def find(seen: Observed, air_loss: float = 0.0) -> Capacity:
         found = _unknown(seen, highest, share, width)
     elif _is_constant(rate[busy], width):
         found = _constant(seen, rate[busy])
+    elif (pairs := _faster_pairs(seen, rate[busy])) is not None:
+        found = _shared(seen, rate[busy], pairs)
     elif seen.found.is_sender_side:
         found = _of_sender(rate[busy])
-    elif (pairs := _faster_pairs(seen, rate[busy])) is not None:
-        found = _shared(rate[busy], pairs)
     else:
         steps = _steps(edges, rate, busy)
         found = _variable(edges[:-1], rate, busy)
@@ -137,7 +137,7 @@ def _faster_pairs(seen: Observed, values: Floats) -> float | None:
     return pairs if pairs is not None and mean < pairs < _UNKNOWN * mean else None
 
 
-def _shared(values: Floats, pairs: float) -> Estimate:
+def _shared(seen: Observed, values: Floats, pairs: float) -> Estimate:
     mean = float(values.mean())
     how = (
         f"capacity unknown: packets that followed one another show {pairs / 1e6:.3g} Mbit/s,"
@@ -145,6 +145,8 @@ def _shared(values: Floats, pairs: float) -> Estimate:
         " or retransmissions of the link layer"
     )
     low, high = (1 - _LEAST_HALF) * mean, (1 + _LEAST_HALF) * pairs
+    if seen.found.is_sender_side:
+        low = min(low, mean / _SENDER_BURST)
     return _estimate(float(np.sqrt(mean * pairs)), low, high, len(values), how, is_range=True)
 
 

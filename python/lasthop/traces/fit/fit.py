@@ -17,6 +17,8 @@ from lasthop.traces.table import DIRECTIONS, Measurement
 
 # Losses, or bursts of them, below which a loss rate is that of the measured time only.
 _FEW_LOSSES = 10
+# Largest probability that a loss follows a loss, where it is not known.
+_LONGEST_BURST = 0.95
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def fit(found: Measurement) -> Fit:
         split = losses.split(seen, link, floor)
     process = loss_process.find(seen, split.is_air)
     if split.air.is_range:
-        process = _doubted(process)
+        process = _doubted(process, split.air)
     return Fit(
         seen,
         base_rtt.estimate(seen, link.estimate),
@@ -99,25 +101,36 @@ def fit(found: Measurement) -> Fit:
     )
 
 
-def _doubted(process: LossProcess) -> LossProcess:
-    """The loss process if some of its losses may be overflows."""
+def _doubted(process: LossProcess, air: Estimate) -> LossProcess:
+    """The loss process if some of its losses may be overflows, as ranges.
+
+    If at least the share w of the losses is of the air, the transitions that were counted are a
+    mixture: p = w x + (1 - w) y with any y from 0 to 1 (Manski, "Partial Identification of
+    Probability Distributions", 2003).
+    """
     good, bad = process.good_to_good, process.bad_to_bad
     if good is None or bad is None:
         return process
-    note = "overflows may be among these losses"
-    return replace(
-        process, good_to_good=replace(good, note=note), bad_to_bad=replace(bad, note=note)
-    )
+    share = air.low / air.value if air.value > 0 else 0.0
+    low = max(bad.low - (1 - share), 0.0) / share if share > 0 else 0.0
+    high = min(bad.high, share * _LONGEST_BURST) / share if share > 0 else _LONGEST_BURST
+    how = "transitions between lost and delivered packets; overflows may be among these losses"
+    bounds = {"low": min(low, bad.low), "high": max(high, bad.high)}
+    bad = replace(bad, **bounds, how=how, is_range=True)
+    good = replace(good, how=how, is_range=True)
+    return replace(process, good_to_good=good, bad_to_bad=bad)
 
 
 def _widened(air: Estimate, process: LossProcess) -> Estimate:
     """The loss rate with the interval of as many packets as are independent, and a note if it
     rests on few losses.
     """
-    if air.is_range or process.events is None:
+    if process.events is None or (air.is_range and (not air.n or air.value >= air.high)):
         return air
     n = max(air.n / process.effect, 1.0)
     low, high = share_interval(air.value * n, n)
+    if air.is_range:
+        return replace(air, low=min(air.low, low), high=max(air.high, high))
     how = air.how + (", for losses in bursts" if process.effect > 1 else "")
     few = process.events < _FEW_LOSSES
     note = ""

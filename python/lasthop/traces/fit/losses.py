@@ -67,7 +67,7 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     # At the sender, delayed ACKs vary the delay of a short queue.
     is_short = seen.found.is_sender_side and top < _SHORT * PACKET_BITS / 8
     if is_unsteady or (has_overflow and (is_short or _varies(seen, capacity))):
-        air = _among_overflows(seen, air, q <= least)
+        air = _among_overflows(seen, air, q <= least, capacity)
     queue = _queue(seen, q, high, capacity, (top, floor_s), has_overflow)
     if is_unsteady:
         queue = _sent_meanwhile(seen, floor_s, queue)
@@ -85,15 +85,17 @@ def _varies(seen: Observed, capacity: Capacity) -> bool:
     )
 
 
-def _among_overflows(seen: Observed, air: Estimate, is_calm: Flags) -> Estimate:
+def _among_overflows(seen: Observed, air: Estimate, is_calm: Flags, capacity: Capacity) -> Estimate:
     """The range of the loss rate where the delay of a full queue varies, and may be short.
 
-    At least what was lost without any queue, at most all losses at short queues.
+    At least what was lost without any queue, at most all losses at short queues. The queue of a
+    variable link may fill within a round trip, so that none is seen before the loss.
     """
     if air.is_range:
         return air
     sent, lost = float(seen.sent[is_calm].sum()), float(seen.lost[is_calm].sum())
-    low = share_interval(lost, sent)[0] if sent >= _LEAST_PACKETS else 0.0
+    is_known = sent >= _LEAST_PACKETS and capacity.is_constant and not capacity.estimate.is_range
+    low = share_interval(lost, sent)[0] if is_known else 0.0
     why = (
         "the delay of a full queue varies, so that losses at short queues may be overflows:"
         " at least the losses without a queue"
@@ -228,6 +230,8 @@ def _queue(
         half = float(np.ptp(depth))
     # Up to two packets more or less: the one being sent, and the arrivals within a time stamp.
     half = max(half, 2 * PACKET_BITS / 8, 0.05 * value)
+    # What the link layer retransmits lengthens the delay, of which the largest is taken.
+    below = max(half, _JITTER * PACKET_BITS / 8) if _varies(seen, capacity) else half
     if (known := capacity.estimate).is_range and capacity.is_constant:
         low, high_end = (value * bound / known.value for bound in (known.low, known.high))
         low, high_end = low - 2 * PACKET_BITS / 8, high_end + 2 * PACKET_BITS / 8
@@ -237,7 +241,7 @@ def _queue(
             is_range=True,
         )
     return Estimate(
-        *("queue", "B", value, max(value - half, PACKET_BITS / 8), value + half, len(depth)),
+        *("queue", "B", value, max(value - below, PACKET_BITS / 8), value + half, len(depth)),
         "overflows",
         f"largest queueing delay at overflows x capacity, median; {LEVEL:.0%} by its spread",
     )
