@@ -16,7 +16,7 @@ from lasthop.traces.table import CAPTURE, Floats
 _HIGH = 0.8
 # Ratio of the rate of packet pairs to the capacity from which the link layer retransmits.
 _FASTER_PAIRS = 1.03
-# Packets by which a full queue may seem shorter: retransmissions of the link layer, delayed ACKs.
+# Packets by which a full queue may seem shorter: delayed ACKs.
 _JITTER = 4
 # Packets of a full queue below which this is more than what `_HIGH` allows.
 _SHORT = _JITTER / (1 - _HIGH)
@@ -53,7 +53,8 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     top = float(np.percentile(q, 99.9)) if known and len(q) else 0.0
     least = max(0.002 * capacity.estimate.value, 3 * PACKET_BITS) / 8
     is_busy = top > least
-    limit = min(_HIGH * top, top - _JITTER * PACKET_BITS / 8)
+    jitter = _jitter(seen, capacity, top)
+    limit = min(_HIGH * top, top - max(_JITTER * PACKET_BITS / 8, jitter))
     high = (q >= limit) if is_busy else np.zeros(len(q), dtype=bool)
     low_sent, low_lost = float(seen.sent[~high].sum()), float(seen.lost[~high].sum())
     high_sent, high_lost = float(seen.sent[high].sum()), float(seen.lost[high].sum())
@@ -66,7 +67,9 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     is_unsteady = capacity.estimate.is_range and seen.found.is_sender_side
     # At the sender, delayed ACKs vary the delay of a short queue.
     is_short = seen.found.is_sender_side and top < _SHORT * PACKET_BITS / 8
-    if is_unsteady or (has_overflow and (is_short or _varies(seen, capacity))):
+    # Overflows of a queue whose delay varies so much cannot be told from losses of the air.
+    is_hidden = jitter > 0 and is_busy and air.value > 0
+    if is_unsteady or is_hidden or (has_overflow and (is_short or not capacity.is_constant)):
         air = _among_overflows(seen, air, q <= least, capacity)
     queue = _queue(seen, q, high, capacity, (top, floor_s), has_overflow)
     if is_unsteady:
@@ -75,14 +78,19 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     return Losses(air, overflow, queue, ~high)
 
 
-def _varies(seen: Observed, capacity: Capacity) -> bool:
-    """Whether the delay of a full queue varies: with the rate, or by link-layer retransmissions,
-    which make packets that follow one another faster than the mean.
+def _jitter(seen: Observed, capacity: Capacity, queue: float) -> float:
+    """Bytes by which a queue may seem longer because the link layer retransmits; 0 if it does not.
+
+    Then packets that follow one another are faster than the mean. If a share p of the frames is
+    sent again, the time of n packets has a standard deviation of sqrt(n p) / (1 - p) frames, of
+    which three are taken.
     """
-    pairs = seen.found.pair_rate_bps
-    return not capacity.is_constant or (
-        pairs is not None and pairs > _FASTER_PAIRS * capacity.estimate.value
-    )
+    pairs, mean = seen.found.pair_rate_bps, capacity.estimate.value
+    if pairs is None or pairs <= _FASTER_PAIRS * mean or not capacity.is_constant:
+        return 0.0
+    again, packet = 1 - mean / pairs, PACKET_BITS / 8
+    found: float = 3 * np.sqrt(max(queue, packet) / packet * again) / (1 - again) * packet
+    return min(found, queue / 2)
 
 
 def _among_overflows(seen: Observed, air: Estimate, is_calm: Flags, capacity: Capacity) -> Estimate:
@@ -208,7 +216,8 @@ def _queue(
         # bandwidth-delay products are usual, however little of them was used.
         known = capacity.estimate
         lowest = known.low / known.value if known.is_range and capacity.is_constant else 1.0
-        largest = max(top * lowest - 2 * PACKET_BITS / 8, PACKET_BITS / 8)
+        largest = top * lowest - 2 * PACKET_BITS / 8 - _jitter(seen, capacity, top)
+        largest = max(largest, PACKET_BITS / 8)
         most = _UNKNOWN * max(top, floor_s * known.value / 8)
         most *= known.high / known.value if known.is_range else 1.0
         return Estimate(
@@ -231,7 +240,7 @@ def _queue(
     # Up to two packets more or less: the one being sent, and the arrivals within a time stamp.
     half = max(half, 2 * PACKET_BITS / 8, 0.05 * value)
     # What the link layer retransmits lengthens the delay, of which the largest is taken.
-    below = max(half, _JITTER * PACKET_BITS / 8) if _varies(seen, capacity) else half
+    below = max(half, _jitter(seen, capacity, value))
     if (known := capacity.estimate).is_range and capacity.is_constant:
         low, high_end = (value * bound / known.value for bound in (known.low, known.high))
         low, high_end = low - 2 * PACKET_BITS / 8, high_end + 2 * PACKET_BITS / 8
