@@ -43,6 +43,7 @@ class _Reader:
     def __init__(self, source: Source, mobile: str | None) -> None:
         self.where = source.name
         self.mobile = mobile
+        self.hop: tuple[str, ...] = ()
         self.rows = Rows("packet")
         self.addresses = Addresses()
         self.flows = Flows()
@@ -65,7 +66,7 @@ class _Reader:
     def add(self, packets: Packets) -> None:
         """Add the next packets."""
         if self.ends is None:
-            self.ends = ends_of.find(packets, self.addresses, self.mobile, self.where)
+            self.ends = ends_of.find(packets, self.addresses, self.mobile, self.where, self.hop)
         up, passes = self.ends.of(packets)
         self.rows.skip_all(packets.number[~passes], "between hosts of the same end")
         if not passes.any():
@@ -188,6 +189,8 @@ def read(source: Source, options: ReadOptions) -> Measurement:
         if len(packets.seq):
             if options.interface is None:
                 _refuse_repetition(chosen, packets, capture)
+            if options.interface is not None:
+                reader.hop = capture.hops.get(int(chosen.interface[0]), ())
             reader.add(packets)
             if options.far is not None:
                 reader.collect(packets)

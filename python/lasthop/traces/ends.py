@@ -60,9 +60,16 @@ class Ends:
         return up if self.mobile_is_near else ~up
 
 
-def find(packets: Packets, addresses: Addresses, mobile: str | None, where: str) -> Ends:
+def find(
+    packets: Packets,
+    addresses: Addresses,
+    mobile: str | None,
+    where: str,
+    hop: tuple[str, ...] = (),
+) -> Ends:
     """The ends of a capture by its first packets.
 
+    `hop` has the addresses of the two nodes of a simulated hop, of which an end captured.
     Raises `InputError` if they are not certain, or if `mobile` is no address or network.
     """
     packets = packets.select(np.arange(min(len(packets.seq), _SAMPLE)))
@@ -83,6 +90,10 @@ def find(packets: Packets, addresses: Addresses, mobile: str | None, where: str)
         # Between the ends, the round trip over the last hop is measured from its wired side.
         ends.mobile_is_near = _nearer(packets.select(passes), up[passes]) is True
         return ends
+    present = np.union1d(packets.source, packets.target).tolist()
+    near = {i for i in present if addresses.texts[i] in hop}
+    if len(near) == 1:
+        return Ends(addresses, None, frozenset(near))
     near = set()
     for version in (4, 6):
         own = np.array(addresses.versions)[packets.source] == version

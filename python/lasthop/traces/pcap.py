@@ -42,7 +42,7 @@ _INTERFACE, _OLD_PACKET, _SIMPLE, _PACKET, _SECTION_TYPE = 1, 2, 3, 6, 0x0A0D0D0
 # Options of an interface.
 _NAME, _DESCRIPTION, _RESOLUTION, _OFFSET = 2, 3, 9, 14
 # How `lasthop run --pcap` describes the interface of a hop.
-_HOP = re.compile(r": between .+ \([\d.]+\) and .+ \([\d.]+\)$")
+_HOP = re.compile(r": between .+ \(([\d.]+)\) and .+ \(([\d.]+)\)$")
 # Most digits of the unit of times, which have 64 bits.
 _DECIMAL, _BINARY = 18, 62
 
@@ -79,7 +79,7 @@ class _Interface:
     is_binary: bool = False
     offset_s: int = 0
     name: str = ""
-    is_hop: bool = False
+    hop: tuple[str, ...] = ()
 
 
 @dataclass
@@ -92,8 +92,8 @@ class Capture:
     untimed: list[int] = field(default_factory=list)
     #: Names of the interfaces so far, by index; empty for those without.
     interfaces: list[str] = field(default_factory=list)
-    #: Indices of the interfaces that are hops of a simulation.
-    hops: set[int] = field(default_factory=set)
+    #: Interfaces that are hops of a simulation, by index: the addresses of the two nodes.
+    hops: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def batches(self) -> Iterator[Batch]:
         """The packets in the order of the file. Raises `InputError` if it is no capture."""
@@ -226,8 +226,8 @@ class _Pcapng:
                     numbers.append(self.count)
             elif kind == _INTERFACE:
                 self.interfaces.append(self._interface(data, position, length))
-                if self.interfaces[-1].is_hop:
-                    self.capture.hops.add(len(self.interfaces) - 1)
+                if hop := self.interfaces[-1].hop:
+                    self.capture.hops[len(self.interfaces) - 1] = hop
                 self.capture.interfaces.append(self.interfaces[-1].name)
             position += length
         batch = self._packets(_padded(data), places, old, numbers)
@@ -249,7 +249,8 @@ class _Pcapng:
                 found.name = text.decode(errors="replace").rstrip("\0")
             elif code == _DESCRIPTION:
                 text = data[place + 4 : min(place + 4 + size, end)]
-                found.is_hop = _HOP.search(text.decode(errors="replace").rstrip("\0")) is not None
+                match = _HOP.search(text.decode(errors="replace").rstrip("\0"))
+                found.hop = match.groups() if match is not None else ()
             if code == 0:
                 break
             place += 4 + size + -size % 4
