@@ -33,6 +33,8 @@ class Link:
     trace: tuple[Path, float] | None = None
     #: Start of a bulk transfer of CUBIC to another host behind the same radio link, seconds.
     competitor_s: float | None = None
+    #: `app` and further keys of the flow.
+    app: str = 'app = "bulk"'
 
     @property
     def capacity_bps(self) -> float:
@@ -74,7 +76,7 @@ class Link:
             f"{delay}{rate}forward.loss = {loss}\n"
             f'queue = "{self.queue_packets} packets"\n'
             f'[[link]]\nbetween = ["modem", "phone"]\n{wire}'
-            '[[flow]]\nfrom = "server"\nto = "phone"\n'
+            f'[[flow]]\nfrom = "server"\nto = "phone"\n{self.app}\n'
             + ("" if window is None else f'receive_window = "{window} segments"\n')
             + ("" if self.competitor_s is None else self._competitor(wire))
         )

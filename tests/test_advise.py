@@ -40,7 +40,7 @@ def test_only_what_can_be_changed_is_offered() -> None:
 def test_an_unsafe_scheme_is_never_the_answer() -> None:
     names = ("a", "b")
     options = [
-        advise.Option(n, (g, g, g), (0, 0, 0), None, ["sender"], False, w, 20)
+        advise.Option(n, (g, g, g), (g, g, g), (0, 0, 0), None, ["sender"], False, w, 20)
         for n, g, w in zip(names, (2.0, 0.3), (["unsafe here"], []), strict=True)
     ]
     gains = {n: np.full(20, 0.3) for n in names}
@@ -109,7 +109,7 @@ def test_a_wide_spread_cannot_tell(gain: float) -> None:
     capacity = rng.uniform(1e6, 1e7, 20)
     gains = gain + (capacity - capacity.mean()) / 2e7 if gain else np.zeros(20)
     spread = advise._spread(gains)
-    option = advise.Option("bbr", spread, (0, 0, 0), None, ["sender"], False, [], 20)
+    option = advise.Option("bbr", spread, spread, (0, 0, 0), None, ["sender"], False, [], 20)
     sets = [{"capacity": c} for c in capacity]
     answer = advise._verdict("sender", [option], {"bbr": gains}, sets)
     assert answer.verdict == ("cannot tell" if gain else "nothing helps")
@@ -145,7 +145,7 @@ def test_the_answer_names_the_schemes_that_may_be_better() -> None:
     gains["b"] = np.array([0.2, 0.2, 0.2, 0.48])
     assert advise._rivals("a", ["a", "b"], gains) == ["b"]
     options = [
-        advise.Option(n, (g, 0.1, 0.5), (0, 0, 0), None, ["sender"], False, [], 4)
+        advise.Option(n, (g, 0.1, 0.5), (g, 0.1, 0.5), (0, 0, 0), None, ["sender"], False, [], 4)
         for n, g in (("a", 0.5), ("b", 0.2))
     ]
     answer = advise._verdict("sender", options, gains, [{}] * 4)

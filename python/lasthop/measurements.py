@@ -63,14 +63,15 @@ def advise(
     *,
     can: str = "sender",
     draws: int = 20,
+    traffic: str = "measured",
     step: Callable[[int], None] = lambda _: None,
     **options: Any,
 ) -> Advice:
     """What the schemes that can be deployed at one place would change, as `lasthop advise`.
 
     `can` is "sender", "cpe", "ap", "base-station" or "both-ends"; `draws` is the number of
-    scenarios drawn from the fit, 5 to 1000. `options` are those of `trace`, for files. `step` is
-    called after each scheme.
+    scenarios drawn from the fit, 5 to 1000; `traffic` is "measured" (what the files have) or
+    "bulk". `options` are those of `trace`, for files. `step` is called after each scheme.
 
     Raises `InputError` for wrong input.
     """
@@ -78,8 +79,10 @@ def advise(
         raise InputError(f"can must be one of {', '.join(simulated.CAN)}, found `{can}`")
     if not 5 <= draws <= 1000:
         raise InputError(f"draws must be 5 to 1000, found {draws}")
+    if traffic not in ("measured", "bulk"):
+        raise InputError(f"traffic must be measured or bulk, found `{traffic}`")
     found = measured if isinstance(measured, Fit) else fit(measured, **options)
-    return simulated.advise(found, can, draws, step)
+    return simulated.advise(found, can, draws, step, traffic)
 
 
 def _read(measured: Measured, options: dict[str, Any]) -> Measurement:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from lasthop import catalogue, runs
 from lasthop.advice import draws
+from lasthop.analysis import metrics
 from lasthop.traces import summary
 from lasthop.traces.fit import scenario
+from lasthop.traces.fit import traffic as applications
 from lasthop.traces.fit.fit import Fit
+from lasthop.traces.fit.traffic import Traffic
 
 #: The sender of today's hosts, with which all schemes are compared.
 BASELINE = "cubic"
@@ -51,7 +54,10 @@ class Option:
     """A scheme on the fitted link, over all draws; shares are relative to the baseline."""
 
     scheme: str
-    #: Median change of goodput and its 5th and 95th percentile over the draws.
+    #: Median change of what the user's traffic gains (`Traffic.gain`), and its 5th and 95th
+    #: percentile over the draws; for bulk transfers it is that of goodput.
+    gain: tuple[float, float, float]
+    #: The same for goodput.
     goodput: tuple[float, float, float]
     #: The same for the 95th percentile of the one-way delay.
     delay: tuple[float, float, float]
@@ -82,6 +88,11 @@ class Advice:
     measurement: str | None = None
     #: The scheme that helps; `None` with other verdicts.
     scheme: str | None = None
+    #: Schemes of which one is the best, as far as the draws tell; with "helps", `scheme` and those
+    #: that may be better, otherwise also `BASELINE`.
+    candidates: list[str] = field(default_factory=list)
+    #: Kind of the simulated traffic, what the capture has of it, and what `Option.gain` is of.
+    traffic: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The advice as JSON."""
@@ -101,31 +112,42 @@ def deployable(can: str) -> list[Mapping[str, Any]]:
 
 
 def advise(
-    fit: Fit, can: str, count: int = 20, step: Callable[[int], None] = lambda _: None
+    fit: Fit,
+    can: str,
+    count: int = 20,
+    step: Callable[[int], None] = lambda _: None,
+    traffic: str = "measured",
 ) -> Advice:
     """Simulate the deployable schemes over `count` scenarios drawn from the fit.
 
     Draw k has seed k, so that an interval over the draws is one over fit and channel together, and
-    all schemes see the same channel realisation. `step` is called after each scheme.
+    all schemes see the same channel realisation. `step` is called after each scheme. `traffic` is
+    "measured" (what the capture has) or "bulk" (one bulk transfer).
     """
+    seen = fit.seen
+    own = applications.of(seen)
+    if traffic == "bulk":
+        own = applications.bulk(seen.direction, "one bulk transfer, as requested")
     sets = draws.draw(fit, count)
-    texts = [scenario.text(fit, s) for s in sets]
+    texts = [scenario.text(fit, s, own) for s in sets]
     entries = deployable(can)
-    base = _simulate(texts, BASELINE)
+    base = _simulate(texts, BASELINE, own)
     found, gains = [], {}
     for entry in entries:
-        values = _simulate(texts, entry["name"])
-        gains[entry["name"]] = _change(values[:, 0], base[:, 0])
-        found.append(_option(entry, gains[entry["name"]], _change(values[:, 1], base[:, 1])))
+        values = _simulate(texts, entry["name"], own)
+        changes = [_change(values[:, i], base[:, i]) for i in range(3)]
+        gains[entry["name"]] = changes[0]
+        found.append(_option(entry, changes))
         step(1)
-    found.sort(key=lambda o: -o.goodput[0])
-    alone = _simulate(texts, BASELINE, against=True)[:, 2]
+    found.sort(key=lambda o: -o.gain[0])
+    alone = _simulate(texts, BASELINE, own, against=True)[:, 3]
     for option in found[:_WITH_COMPETITOR]:
-        beside = _simulate(texts, option.scheme, against=True)[:, 2]
+        beside = _simulate(texts, option.scheme, own, against=True)[:, 3]
         option.competitor = _spread(_change(beside, alone))
         step(1)
-    answer = _verdict(can, found, gains, sets)
-    return _with_unknown_capacity(answer, fit, base[:, 0])
+    answer = _verdict(can, found, gains, sets, own.gain)
+    answer.traffic = {"kind": own.kind, "text": own.text, "gain": own.gain}
+    return _with_unknown_capacity(answer, fit, base[:, 1])
 
 
 def runs_of(can: str) -> int:
@@ -134,15 +156,25 @@ def runs_of(can: str) -> int:
     return schemes + min(schemes, _WITH_COMPETITOR)
 
 
-def _simulate(texts: Sequence[str], scheme: str, against: bool = False) -> np.ndarray:
-    """Goodput, p95 of the one-way delay, and goodput of the competitor; one row per scenario."""
+def _simulate(
+    texts: Sequence[str], scheme: str, traffic: Traffic, against: bool = False
+) -> np.ndarray:
+    """What the traffic gains, goodput, p95 of the one-way delay, and goodput of the competitor;
+    one row per scenario.
+    """
     rows = []
     flows = {"against": BASELINE} if against else None
+    parts = [traffic.metric, "goodput_bps", "one_way_delay_s_p95", "rebuffer_ratio"]
+    names = [*(f"roles.candidate.{part}" for part in parts), "roles.competitor.goodput_bps"]
     for seed, text in enumerate(texts, 1):
-        flow = runs.run(text=text, scheme=scheme, seed=seed, flows=flows).data["flows"]
-        delay = (flow[0].get("one_way_delay_s") or {}).get("p95")
-        other = flow[1]["goodput_bps"] if against else None
-        rows.append([flow[0]["goodput_bps"], delay, other])
+        run = runs.run(text=text, scheme=scheme, seed=seed, flows=flows)
+        found = metrics.values(run.data, names)
+        gain, goodput, delay, stalled, other = (found[name] for name in names)
+        if gain and traffic.is_time:
+            gain = 1 / gain
+        elif gain is not None and stalled is not None:
+            gain *= 1 - stalled
+        rows.append([gain, goodput, delay, other])
     return np.array(rows, dtype=float)
 
 
@@ -159,15 +191,15 @@ def _spread(change: np.ndarray) -> tuple[float, float, float]:
     return float(middle), float(low), float(high)
 
 
-def _option(entry: Mapping[str, Any], goodput: np.ndarray, delay: np.ndarray) -> Option:
+def _option(entry: Mapping[str, Any], found: Sequence[np.ndarray]) -> Option:
     warnings = [f"unsafe {entry['unsafe_where']}"] if entry["unsafe"] else []
     changes = [place.replace("_", " ") for place, c in entry["changes"].items() if c]
     # An agent or relay at the base station reads and changes TCP headers, which QUIC encrypts.
     reads = bool(entry["changes"]["base_station"] or entry["changes"]["proxy"])
     if reads:
         warnings.append("does nothing for encrypted transport (QUIC, VPN): it reads TCP headers")
-    spreads = (_spread(goodput), _spread(delay))
-    return Option(entry["name"], *spreads, None, changes, reads, warnings, len(goodput))
+    spreads = [_spread(change) for change in found]
+    return Option(entry["name"], *spreads, None, changes, reads, warnings, len(found[0]))
 
 
 def _verdict(
@@ -175,34 +207,52 @@ def _verdict(
     found: list[Option],
     gains: Mapping[str, np.ndarray],
     sets: Sequence[Mapping[str, float]],
+    of: str = "goodput",
 ) -> Advice:
     safe = [o for o in found if not o.is_unsafe]
     if not safe:
         return Advice(can, "cannot tell", "cannot tell, because no scheme can be deployed there")
     best = safe[0]
-    middle, low, high = best.goodput
+    middle, low, high = best.gain
     name = _narrows(gains[best.scheme], sets)
     how = None if name is None else _MEASURE[name]
-    shown = f"{middle:+.0%} [{low:+.0%}, {high:+.0%}] goodput, n = {best.draws} draws"
+    shown = f"{middle:+.0%} [{low:+.0%}, {high:+.0%}] {of}, n = {best.draws} draws"
+    rivals = _rivals(best.scheme, [o.scheme for o in safe], gains)
+    candidates = [best.scheme, *rivals]
     if low > HELPS:
         verdict, text = "helps", f"{best.scheme} helps: {shown}"
-        helping = [o.scheme for o in safe if o.goodput[1] > HELPS]
-        if rivals := _rivals(best.scheme, helping, gains):
+        if rivals:
             text += f"; the draws do not tell whether it is better than {', '.join(rivals)}"
-    elif max(o.goodput[2] for o in safe) < HELPS:
+            if narrower := _between(best.scheme, rivals, gains, sets):
+                text += f", which depends on the {narrower.replace('_', ' ')}"
+                name, how = narrower, _MEASURE[narrower]
+    elif max(o.gain[2] for o in safe) < HELPS:
         verdict, text = "nothing helps", f"no scheme gains 5 %; the best is {best.scheme}: {shown}"
+        candidates = [BASELINE]
     else:
         verdict = "cannot tell"
         cause = f"it depends on the {name.replace('_', ' ')}" if name else "the draws differ"
         text = f"cannot tell, because {cause}: {best.scheme} gives {shown}"
+        candidates = [BASELINE, *candidates]
     scheme = best.scheme if verdict == "helps" else None
-    return Advice(can, verdict, text, found, name, how, scheme)
+    return Advice(can, verdict, text, found, name, how, scheme, candidates)
+
+
+def _between(
+    first: str,
+    rivals: Sequence[str],
+    gains: Mapping[str, np.ndarray],
+    sets: Sequence[Mapping[str, float]],
+) -> str | None:
+    """The parameter that most decides which of the schemes is better."""
+    best = np.max([gains[name] for name in rivals], axis=0)
+    return _narrows((1 + gains[first]) / (1 + best), sets)
 
 
 def _rivals(first: str, names: Sequence[str], gains: Mapping[str, np.ndarray]) -> list[str]:
-    """The schemes that have clearly more goodput than `first` in a quarter of the draws."""
-    goodput = {name: 1 + np.nan_to_num(gains[name], nan=-1.0) for name in names}
-    ahead = {name: g > (1 + HELPS) * goodput[first] for name, g in goodput.items()}
+    """The schemes that gain clearly more than `first` in a quarter of the draws."""
+    gained = {name: 1 + np.nan_to_num(gains[name], nan=-1.0) for name in names}
+    ahead = {name: g > (1 + HELPS) * gained[first] for name, g in gained.items()}
     return [name for name, a in ahead.items() if a.mean() >= _RIVAL]
 
 
@@ -228,17 +278,19 @@ def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice
             f" {100 * limited:.0f} % of the time; {beside}"
         )
         how = "let the receiver have a larger window (Linux: net.ipv4.tcp_rmem), and measure again"
-        return Advice(answer.can, "cannot tell", text, answer.options, "capacity", how)
-    if rate < _EXPLAINED * middle:
+    elif rate < _EXPLAINED * middle:
         text = (
             "cannot tell, because the capacity is unknown and losses do not explain"
             f" {beside}: the link, the application or a window may have limited the sender"
         )
         how = _MEASURE["capacity"]
-        return Advice(answer.can, "cannot tell", text, answer.options, "capacity", how)
-    if answer.verdict == "helps":
-        answer.text += f"; the capacity is unknown and assumed, but losses explain {beside}"
-    return answer
+    else:
+        if answer.verdict == "helps":
+            answer.text += f"; the capacity is unknown and assumed, but losses explain {beside}"
+        return answer
+    open_to = list(dict.fromkeys([BASELINE, *answer.candidates]))
+    unknown = {"verdict": "cannot tell", "scheme": None, "candidates": open_to}
+    return replace(answer, **unknown, text=text, narrows="capacity", measurement=how)
 
 
 def _narrows(gain: np.ndarray, sets: Sequence[Mapping[str, float]]) -> str | None:

@@ -58,7 +58,7 @@ def advice() -> Schema:
     option = {
         "scheme": TEXT,
         **dict.fromkeys(("changes", "warnings"), TEXTS),
-        **{"goodput": spread, "delay": spread, "competitor": or_null(spread)},
+        **{"gain": spread, "goodput": spread, "delay": spread, "competitor": or_null(spread)},
         **{"reads_tcp": FLAG, "draws": COUNT},
     }
     return {
@@ -66,6 +66,8 @@ def advice() -> Schema:
         "verdict": {"enum": ["helps", "nothing helps", "cannot tell"]},
         "options": list_of(object_of(option), "shares: median, 5th and 95th percentile"),
         **dict.fromkeys(("narrows", "measurement", "scheme"), or_null(TEXT)),
+        "candidates": {**TEXTS, "description": "schemes of which one is the best"},
+        "traffic": object_of(dict.fromkeys(("kind", "text", "gain"), TEXT)),
         "fit": object_of(parameters()),
     }
 

@@ -45,6 +45,12 @@ def add_parser(commands: Any) -> None:
     advise.add_argument(
         "--draws", metavar="N", default="20", help="scenarios drawn from the fit (default 20)"
     )
+    advise.add_argument(
+        "--traffic",
+        choices=("measured", "bulk"),
+        default="measured",
+        help="traffic of the scenarios: what the capture has (default), or one bulk transfer",
+    )
     advise.add_argument("--out", metavar="FILE.html", help="page to write")
     reading.add_reading(advise)
     common.add_output(advise)
@@ -67,7 +73,7 @@ def advise(options: Options, words: list[str]) -> int:
     draws = whole_number(int(options.draws), "--draws", least=5, most=1000)
     result = fit(reading.read(options))
     with progress.Progress("simulating (schemes)", advice.runs_of(options.can)) as bar:
-        answer = advice.advise(result, options.can, draws, bar.step)
+        answer = advice.advise(result, options.can, draws, bar.step, options.traffic)
     if out is not None:
         _write_page(answer, result, out, shlex.join(words))
     if options.json:
@@ -113,6 +119,10 @@ def _change(found: tuple[float, float, float] | None) -> str:
 def text(answer: Any) -> str:
     """The answer, and a line per scheme."""
     lines = [answer.text]
+    if len(answer.candidates) > 1:
+        lines.append(f"one of these is the best: {', '.join(answer.candidates)}")
+    if answer.traffic:
+        lines.append(f"traffic: {answer.traffic['text']}; the gain is in {answer.traffic['gain']}")
     if answer.measurement:
         lines.append(f"to narrow it: {answer.measurement}")
     if answer.options:
@@ -120,11 +130,12 @@ def text(answer: Any) -> str:
         lines += [
             "",
             f"change against CUBIC: median [5th, 95th percentile of {runs}]",
-            "scheme            goodput              p95 one-way delay    competitor's goodput",
+            "scheme            gain                 goodput              p95 one-way delay   "
+            " competitor's goodput",
         ]
     for o in answer.options:
-        cells = [_change(c) for c in (o.goodput, o.delay, o.competitor)]
-        lines.append(f"{o.scheme:<17} {cells[0]:<20} {cells[1]:<20} {cells[2]}")
+        cells = [f"{_change(c):<20}" for c in (o.gain, o.goodput, o.delay, o.competitor)]
+        lines.append(f"{o.scheme:<17} {' '.join(cells)}".rstrip())
         lines.append(f"    changes: {', '.join(o.changes)}")
         lines += [f"    {w}" for w in o.warnings]
     return "\n".join(lines)

@@ -28,6 +28,8 @@ _MOSTLY = 0.5
 _MOSTLY_BUSY = 0.9
 # Spread of the rates (standard deviation / median) of a constant link.
 _CONSTANT = 0.05
+# Share of the highest rate that a constant link carries while packets wait.
+_CARRIES = 0.5
 # An unknown capacity is between the highest measured rate and this many times as much.
 _UNKNOWN = 10.0
 # The fastest bin of a link with link-layer retransmission is above its mean, by about this.
@@ -76,7 +78,7 @@ def find(seen: Observed, air_loss: float = 0.0) -> Capacity:
     steps = (empty, empty)
     if busy.sum() < _LEAST_BINS:
         found = _unknown(seen, highest, share, width)
-    elif _is_constant(rate[busy], width):
+    elif _is_constant(rate[busy], width, highest):
         found = _constant(seen, rate[busy])
     elif (pairs := _faster_pairs(seen, rate[busy])) is not None:
         found = _shared(seen, rate[busy], pairs)
@@ -105,7 +107,9 @@ def _bins(seen: Observed) -> tuple[Floats, Floats, float]:
     return edges, rate, width
 
 
-def _is_constant(values: Floats, width: float) -> bool:
+def _is_constant(values: Floats, width: float, highest_bps: float) -> bool:
+    if float(values.mean()) < _CARRIES * highest_bps:
+        return False
     spread = float(np.percentile(values, 84) - np.percentile(values, 16)) / 2
     return spread <= _CONSTANT * float(values.mean()) + PACKET_BITS / width
 

@@ -21,6 +21,8 @@ _FULL_WINDOW = 0.8
 _WAIT_S = 0.002
 # Share of a sample's queueing delay from which a pause of the sender explains it.
 _PAUSE = 0.4
+# Times of one packet differ by less than this, seconds.
+_SAME_S = 1e-6
 # Packets that arrive in a round-trip time after a timeout: the retransmission, and probes.
 _AFTER_TIMEOUT = 3
 # Distance of the windows whose smallest round-trip times are compared, seconds.
@@ -127,7 +129,11 @@ def of(found: Measurement) -> Observed:
     has_rtt = ~np.isnan(found.rtt_s)
     if CAPTURE in found.format:
         waits = _delayed_acks if found.is_sender_side else _timeouts
-        has_rtt[has_rtt] = ~waits(found.time_s[has_rtt], found.rtt_s[has_rtt], rates)
+        sent_s, rtt_s = found.time_s[has_rtt], found.rtt_s[has_rtt]
+        paused = waits(sent_s, rtt_s, rates)
+        if not found.is_sender_side:
+            paused |= _pauses(found, direction, sent_s + rtt_s)
+        has_rtt[has_rtt] = ~paused
     time = found.time_s[has_rtt] + found.rtt_s[has_rtt] / 2
     order = np.argsort(time, kind="stable")
     if not len(order) and not len(rates.time_s):
@@ -172,6 +178,22 @@ def _delayed_acks(sent_s: Floats, rtt_s: Floats, rates: Measurement) -> Flags:
     above = rtt_s - float(rtt_s.min())
     delayed: Flags = (above > _WAIT_S) & (starts[following] - ends[own] > _PAUSE * above)
     return delayed
+
+
+def _pauses(found: Measurement, direction: int, answered_s: Floats) -> Flags:
+    """Samples that a receiver took when a message began: the application's pause is part of them.
+
+    The first sample stays, so that there is one.
+    """
+    messages = found.messages
+    if messages is None or len(answered_s) < 2:
+        return np.zeros(len(answered_s), dtype=bool)
+    starts = messages.start_s[messages.direction == direction]
+    bounds = np.append(starts, np.inf)
+    after = bounds[np.searchsorted(starts, answered_s - _SAME_S)] - answered_s
+    paused: Flags = after <= _SAME_S
+    paused[0] = False
+    return paused
 
 
 def _timeouts(sent_s: Floats, rtt_s: Floats, rates: Measurement) -> Flags:

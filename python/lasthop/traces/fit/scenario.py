@@ -8,6 +8,7 @@ import numpy as np
 
 from lasthop.traces.fit.estimate import Estimate
 from lasthop.traces.fit.fit import Fit
+from lasthop.traces.fit.traffic import Traffic
 from lasthop.traces.table import DIRECTIONS, DOWN
 
 # Longest run of a fitted scenario, seconds, and its shortest.
@@ -73,8 +74,11 @@ def radio_delay(fit: Fit, given: Mapping[str, float]) -> str:
     return f'{{ base = "{1e6 * first:.0f} us", steps = [{steps}] }}'
 
 
-def text(fit: Fit, given: Mapping[str, float] | None = None) -> str:
-    """The scenario with the values of the fit, or with those given, in TOML."""
+def text(fit: Fit, given: Mapping[str, float] | None = None, traffic: Traffic | None = None) -> str:
+    """The scenario with the values of the fit, or with those given, in TOML.
+
+    Its traffic is a bulk transfer in the direction of the data, or `traffic`.
+    """
     given = values(fit) if given is None else given
     rtt = max(given["base_rtt"], LEAST_RTT_S)
     data, other = (
@@ -106,15 +110,23 @@ def text(fit: Fit, given: Mapping[str, float] | None = None) -> str:
         *_comment(fit.reordering),
         "# Assumed: no reordering in the scenario, because its extent is not measured.",
         "",
-        "# Assumed: the traffic is one bulk transfer in the direction that carried most bytes"
-        f" ({DIRECTIONS[fit.seen.direction]}).",
-        "[[flow]]",
+        *_traffic(fit, traffic),
         *([] if fit.seen.direction == DOWN else ['from = "phone"', 'to = "server"']),
-        'app = "bulk"',
         *receive_window(fit),
         "",
     ]
     return "\n".join(lines)
+
+
+def _traffic(fit: Fit, traffic: Traffic | None) -> list[str]:
+    direction = DIRECTIONS[fit.seen.direction]
+    if traffic is not None:
+        return [f"# Traffic ({direction}): {traffic.text}.", "[[flow]]", *traffic.flow]
+    where = f"in the direction that carried most bytes ({direction})"
+    return [
+        f"# Assumed: the traffic is one bulk transfer {where}.",
+        *("[[flow]]", 'app = "bulk"'),
+    ]
 
 
 def _comment(found: Estimate) -> list[str]:
