@@ -12,7 +12,7 @@ from fitted_links import Link, drawn, measured, of_kind
 from trace_files import file
 
 import lasthop
-from lasthop.advice import draws
+from lasthop.advice import draws, repeat
 from lasthop.cli.main import main
 from lasthop.traces import formats
 from lasthop.traces.fit import loss_process, observed, scenario
@@ -182,6 +182,57 @@ def test_few_losses_in_bursts_are_named() -> None:
     assert "few losses" in air.note
     independent = share_interval(air.value * air.n, air.n)
     assert air.high > independent[1]
+
+
+@pytest.mark.parametrize("hold_ms", [0, 20])
+def test_bunches_of_acks_are_found_at_the_sender_and_simulated(hold_ms: int) -> None:
+    text = Link(20e6, 0.05, 0.0, 100).toml(15)
+    if hold_ms:
+        hold = f'from = "0 s", length = "{0.9 * hold_ms} ms", every = "{hold_ms} ms"'
+        hold = f"backward.outage = {{ {hold}, times = {15_000 // hold_ms} }}"
+        text = text.replace("forward.loss", f"{hold}\nforward.loss", 1)
+    found = fit(repeat.captured(text, 1, repeat.SERVER))
+    bunching = found.ack_bunching
+    assert not bunching.is_range
+    assert bunching.low <= hold_ms / 1000 <= bunching.high
+    assert bunching.high < 0.025
+    assert found.base_rtt.low <= 0.05 <= found.base_rtt.high
+    again = scenario.text(found)
+    assert ("backward.outage = {" in again) == (hold_ms > 0)
+    lasthop.explain(text=again)
+    if hold_ms:
+        simulated = fit(repeat.captured(repeat.tapped(found), 2, repeat.SERVER)).ack_bunching
+        assert simulated.value == pytest.approx(0.02, abs=0.002)
+    at_phone = fit(repeat.captured(text, 1)).ack_bunching
+    assert at_phone.is_range
+    assert "only a capture at the sender" in at_phone.how
+
+
+def test_a_sender_sees_what_the_link_layer_retransmits() -> None:
+    # Pairs of ACKs show the rate of the link, the mean what is left of it. Overflows met queues
+    # that seemed short, so that they were losses of the air, 500 times as many as there are.
+    link = of_kind("arq", 16)
+    found = fit(measured(link, 16, "server", duration_s=30))
+    assert found.seen.found.pair_rate_bps == pytest.approx(link.rate_bps, rel=0.02)
+    assert found.capacity.estimate.low <= link.capacity_bps <= found.capacity.estimate.high
+    assert found.losses.air.is_range
+    assert found.losses.air.low <= link.residual_loss <= found.losses.air.high
+    queue = found.losses.queue
+    assert queue.low <= 1500 * link.queue_packets <= queue.high
+
+
+def test_bursts_among_overflows_are_a_range() -> None:
+    link = of_kind("competitor", 15)
+    found = fit(measured(link, 15, "server", duration_s=30))
+    bad = found.loss_process.bad_to_bad
+    assert bad is not None
+    assert bad.is_range
+    assert bad.low <= 1 - 1 / link.burst <= bad.high
+    # Draws of the bursts keep the loss rate.
+    for given in draws.draw(found, 20):
+        leave_good, leave_bad = 1 - given["good_to_good"], 1 - given["bad_to_bad"]
+        share = leave_good / (leave_good + leave_bad)
+        assert share == pytest.approx(given["air_loss"], rel=0.01)
 
 
 @pytest.mark.long

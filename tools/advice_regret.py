@@ -55,6 +55,10 @@ class Regret:
     best: str
     of_chosen: float
     of_first: float
+    #: Of the best of the schemes that the answer leaves open.
+    of_set: float
+    #: How many these are.
+    left: int
 
 
 def regret(link: Link, seed: int, can: str, draws: int) -> Regret:
@@ -66,8 +70,9 @@ def regret(link: Link, seed: int, can: str, draws: int) -> Regret:
     first = next((o.scheme for o in answer.options if not o.is_unsafe and o.goodput[0] > 0), None)
     first = first or advise.BASELINE
     chosen = answer.scheme or advise.BASELINE
-    lost = [1 - true[name] / true[best] for name in (chosen, first)]
-    return Regret(answer.verdict, chosen, first, best, *lost)
+    of_set = max(answer.candidates, key=lambda name: true[name])
+    lost = [1 - true[name] / true[best] for name in (chosen, first, of_set)]
+    return Regret(answer.verdict, chosen, first, best, *lost, len(answer.candidates))
 
 
 def summary(values: Sequence[float]) -> str:
@@ -84,6 +89,7 @@ def tables(found: Sequence[Regret]) -> list[tuple[str, list[float]]]:
         ("the answer, where it gives one", answered),
         ('CUBIC, where it is "cannot tell"', unknown),
         ("the first scheme of the table, all links", [r.of_first for r in found]),
+        ("the best of those that it leaves open, all links", [r.of_set for r in found]),
     ]
 
 

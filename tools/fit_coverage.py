@@ -58,6 +58,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--links", type=int, default=40)
+    parser.add_argument("--first", type=int, default=1, help="seed of the first link")
     parser.add_argument("--end", choices=("phone", "server", "both"), default="both")
     parser.add_argument("--kind", choices=KINDS, action="append")
     options = parser.parse_args()
@@ -68,7 +69,7 @@ def main() -> None:
     for kind in options.kind or KINDS:
         for end in ends:
             counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-            for seed in range(1, options.links + 1):
+            for seed in range(options.first, options.first + options.links):
                 link = of_kind(kind, seed)
                 off = judge(link, fit(measured(link, seed, end, DURATION_S)), counts)
                 wrong += [f"{kind}, {end}, link {seed}: {text}" for text in off]

@@ -11,7 +11,7 @@ from lasthop.traces.fit.fit import Fit
 # Parameters of a scenario; the others of a fit describe the measurement only.
 _DRAWN = (
     *("capacity", "base_rtt", "queue", "air_loss", "good_to_good", "bad_to_bad"),
-    "radio_share",
+    *("ack_bunching", "radio_share"),
 )
 
 
@@ -47,6 +47,8 @@ def _values(found: Estimate, count: int, rng: np.random.Generator) -> np.ndarray
             return rng.uniform(found.low, found.high, count)
         spread = (found.high - found.low) / (2 * Z)
         return np.clip(rng.normal(found.value, spread, count), 0.0, 0.999999)
+    if found.value == 0:
+        return np.zeros(count)
     low, high = np.log(found.low), np.log(found.high)
     if found.is_range:
         return np.exp(rng.uniform(low, high, count))

@@ -46,9 +46,8 @@ def tapped(found: Fit) -> str:
     given = scenario.values(found)
     rtt = max(given["base_rtt"], scenario.LEAST_RTT_S)
     wired = f"{1e6 * (1 - given['radio_share']) * rtt / 2:.0f} us"
-    down = found.seen.direction == DOWN
-    data, other = ("forward", "backward") if down else ("backward", "forward")
-    ends = ("server", "phone") if down else ("phone", "server")
+    data, other = scenario.directions(found)
+    ends = ("server", "phone") if found.seen.direction == DOWN else ("phone", "server")
     wire = 'rate = "100 Gbps"\nqueue = "unlimited"\n'
     return (
         f'duration = "{scenario.duration_s(found):g} s"\n'
@@ -59,7 +58,8 @@ def tapped(found: Fit) -> str:
         f'queue = "{max(given["queue"], 1500):.0f} B"\n'
         f"{data}.rate = {scenario.rate(found, given['capacity'])}\n"
         f'{other}.rate = "{given["capacity"]:.0f} bps"\n'
-        f'[[link]]\nbetween = ["modem", "phone"]\n{wire}'
+        + "".join(f"{other}.{key}\n" for key in scenario.ack_hold(found, given))
+        + f'[[link]]\nbetween = ["modem", "phone"]\n{wire}'
         f'[[flow]]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\napp = "bulk"\n'
         + "\n".join(scenario.receive_window(found))
     )

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lasthop.renderers import renderer
-from lasthop.traces.fit import base_rtt, capacity, jumps, loss_process, losses, observed
+from lasthop.traces.fit import (
+    ack_bunching,
+    base_rtt,
+    capacity,
+    jumps,
+    loss_process,
+    losses,
+    observed,
+)
 from lasthop.traces.fit.capacity import Capacity
 from lasthop.traces.fit.estimate import Estimate, share_interval
 from lasthop.traces.fit.jumps import Jumps
@@ -32,6 +40,7 @@ class Fit:
     losses: Losses
     loss_process: LossProcess
     reordering: Estimate
+    ack_bunching: Estimate
 
     @property
     def radio_share(self) -> Estimate:
@@ -50,7 +59,7 @@ class Fit:
         return [
             *(self.capacity.estimate, self.base_rtt, self.losses.queue, self.losses.air),
             *(e for e in chain if e is not None),
-            *(self.losses.overflow, self.reordering, self.radio_share),
+            *(self.losses.overflow, self.reordering, self.ack_bunching, self.radio_share),
         ]
 
     def scenario(self) -> str:
@@ -90,14 +99,20 @@ def fit(found: Measurement) -> Fit:
     process = loss_process.find(seen, split.is_air)
     if split.air.is_range:
         process = _doubted(process, split.air)
+    bunching = ack_bunching.find(seen, link)
+    base = base_rtt.estimate(seen, link.estimate)
+    if bunching.value > 0:
+        # The smallest sample may have waited with the other ACKs.
+        base = replace(base, low=max(base.low - bunching.value, base.value / 2))
     return Fit(
         seen,
-        base_rtt.estimate(seen, link.estimate),
+        base,
         jumps.find(seen, link.busy_share),
         link,
         replace(split, air=_widened(split.air, process)),
         process,
         _reordering(seen),
+        bunching,
     )
 
 

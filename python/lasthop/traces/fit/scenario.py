@@ -16,6 +16,8 @@ _LONGEST_S, _SHORTEST_S = 60.0, 10.0
 #: Shortest base RTT of a scenario, seconds.
 LEAST_RTT_S = 0.001
 _PACKET = 1500
+# Share of the distance of two bunches of ACKs for which the link holds them.
+_HELD = 0.9
 
 
 def values(fit: Fit) -> dict[str, float]:
@@ -58,6 +60,16 @@ def receive_window(fit: Fit) -> list[str]:
     return [f'receive_window = {{ size = "{window:.0f} B", grows = false }}']
 
 
+def ack_hold(fit: Fit, given: Mapping[str, float]) -> list[str]:
+    """The link's pauses that gather ACKs, as a key of a direction; none if they are not bunched."""
+    every = given["ack_bunching"]
+    if every <= 0:
+        return []
+    times = int(duration_s(fit) / every) + 1
+    length = f'length = "{1e6 * _HELD * every:.0f} us", every = "{1e6 * every:.0f} us"'
+    return [f'outage = {{ from = "0 s", {length}, times = {times} }}']
+
+
 def radio_delay(fit: Fit, given: Mapping[str, float]) -> str:
     """The one-way delay of the radio link as TOML, with steps if the base RTT jumps."""
     jumps, share = fit.jumps, given["radio_share"]
@@ -81,21 +93,26 @@ def text(fit: Fit, given: Mapping[str, float] | None = None, traffic: Traffic | 
     """
     given = values(fit) if given is None else given
     rtt = max(given["base_rtt"], LEAST_RTT_S)
-    data, other = (
-        ("down_rate", "up_rate") if fit.seen.direction == DOWN else ("up_rate", "down_rate")
-    )
+    held = ack_hold(fit, given)
+    data, other = ("down_rate", "up_rate")
+    if fit.seen.direction != DOWN:
+        data, other = other, data
+    if held:
+        data, other = (f"{name}.rate" for name in directions(fit))
     lines = [
         f"# Fitted by lasthop trace fit to {fit.seen.found.format}; intervals are those of 90 %.",
         'title = "Fitted to a measurement"',
         f'duration = "{duration_s(fit):g} s"',
         "",
-        "[last_hop]",
+        *(_wired(given["radio_share"], rtt) if held else ["[last_hop]"]),
         *_comment(fit.capacity.estimate),
         f"{data} = {rate(fit, given['capacity'])}",
         "# Assumed: the other direction was not filled, and gets the same mean rate.",
         f'{other} = "{given["capacity"]:.0f} bps"',
+        *_comment(fit.ack_bunching),
+        *(f"{directions(fit)[1]}.{key}" for key in held),
         *_comment(fit.base_rtt),
-        f'rtt = "{1e6 * rtt:.0f} us"',
+        *([] if held else [f'rtt = "{1e6 * rtt:.0f} us"']),
     ]
     lines += [
         f"# Jumps of the base RTT: {fit.jumps.text}.",
@@ -116,6 +133,20 @@ def text(fit: Fit, given: Mapping[str, float] | None = None, traffic: Traffic | 
         "",
     ]
     return "\n".join(lines)
+
+
+def directions(fit: Fit) -> tuple[str, str]:
+    """The directions of a link towards the phone that have the data and their ACKs."""
+    return ("forward", "backward") if fit.seen.direction == DOWN else ("backward", "forward")
+
+
+def _wired(share: float, rtt_s: float) -> list[str]:
+    """The nodes of `[last_hop]` as links: one direction of it has keys that the other has not."""
+    wire = f'delay = "{1e6 * (1 - share) * rtt_s / 2:.0f} us"'
+    return [
+        *("[[link]]", 'between = ["server", "bs"]', 'rate = "100 Gbps"', 'queue = "unlimited"'),
+        *(wire, "", "[[link]]", 'name = "radio"', "radio = true", 'between = ["bs", "phone"]'),
+    ]
 
 
 def _traffic(fit: Fit, traffic: Traffic | None) -> list[str]:
@@ -145,6 +176,8 @@ def _comment(found: Estimate) -> list[str]:
 
 __all__ = [
     "LEAST_RTT_S",
+    "ack_hold",
+    "directions",
     "duration_s",
     "loss",
     "radio_delay",
