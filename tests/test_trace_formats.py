@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,22 @@ def test_flent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["format"], found["skipped"]) == ("Flent data", 0)
 
 
+def test_flent_with_numbered_streams_and_a_local_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = flent()
+    values = document["results"].pop("TCP upload BE")
+    document["results"] |= {"TCP upload::1": values, "TCP upload::2": values}
+    document["results"]["TCP upload::1::tcp_cwnd"] = [1000] * len(values)
+    # Older files have the local time of the start, here two hours ahead of UTC.
+    start = datetime.fromtimestamp(START_NS / 1e9 + 7200, UTC)
+    document["metadata"]["T0"] = None
+    document["metadata"]["TIME"] = start.replace(tzinfo=None).isoformat()
+    found = info(capsys, file(tmp_path, json.dumps(document)))
+    assert found["mean_rate_bps"]["up"] == pytest.approx(6e6)
+    assert found["duration_s"] < 10
+
+
 def test_flent_with_other_units_and_without_points(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -174,7 +191,7 @@ SAMPLES = (
 )
 
 
-@pytest.mark.parametrize("form", ["before", "date", "flent", "none"])
+@pytest.mark.parametrize("form", ["before", "date", "flent", "ns", "none"])
 def test_ss(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = ""
     for time, out in SAMPLES:
@@ -183,6 +200,7 @@ def test_ss(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "before": f"{stamp}\n{out}",
             "date": f"2023-11-14T22:13:2{time}\n{out}",
             "flent": f"{out}Time: {stamp}\n---\n",
+            "ns": f"time:{START_NS + round(1e9 * time)}\n{out}",
             "none": out,
         }[form]
     name = file(tmp_path, text)

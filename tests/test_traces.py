@@ -281,6 +281,12 @@ def test_ping_counts_missing_numbers_as_lost(
             2,
             "assumed",
         ),
+        (  # fping -C
+            ["192.0.2.1 : 11.5 12.0 - 12.5", "192.0.2.9 : 70.1 70.2 70.3 70.4"],
+            0.25,
+            4,
+            "assumed",
+        ),
         (  # sequence numbers begin again after 65535
             [
                 f"64 bytes from 192.0.2.1: icmp_seq={n % 65536} ttl=57 time=12 ms"

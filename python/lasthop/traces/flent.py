@@ -25,10 +25,12 @@ from lasthop.traces.table import DOWN, ROUND_TRIP, UP, Floats, Measurement, Rows
 
 NAME = "Flent data"
 
-_TRANSFER = re.compile(r"(?:TCP|UDP) (upload|download)\b(?!.* (?:avg|sum)$)(?!.*::)")
+_TRANSFER = re.compile(r"(?:TCP|UDP) (upload|download)\b(?!.* (?:avg|sum)$)(?!.*::\D)")
 _PING = re.compile(r"Ping \(ms\)(?!.* avg$)(?!.*::)")
 _UNIT = "Mbits/s"
 _DIRECTIONS = {"upload": UP, "download": DOWN}
+# A start without a time zone that is this far from all measured times is local time, seconds.
+_APART_S = 60.0
 
 
 def matches(head: str) -> bool:
@@ -140,13 +142,22 @@ def _add_points(rows: Rows, points: list[tuple[float, float, float]]) -> None:
 
 
 def _start(document: dict[str, Any]) -> float | None:
-    """Unix time of the zero of `x_values`."""
+    """Unix time of the zero of `x_values`: that of the file, which may be local time, or that of
+    the first measured value.
+    """
     metadata = json_text.table(document, "metadata")
+    raw = json_text.table(document, "raw_values")
+    points = (p for name in raw for p in json_text.array(raw, name)[:1] if isinstance(p, dict))
+    times = [t for p in points if not isnan(t := json_text.number(p.get("t")))]
+    first = min(times, default=None)
     try:
         found = datetime.fromisoformat(str(metadata.get("T0") or metadata.get("TIME")))
     except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        return first
+    start = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    if first is None or found.tzinfo or abs(first - start) < _APART_S:
+        return start
+    return first
 
 
 __all__ = ["NAME", "matches", "read"]

@@ -18,6 +18,8 @@ _REPLY = re.compile(
     r"bytes from .*?\b(?:icmp_)?seq=(\d+)\b.*?\btime[=<]\s*([\d.]+)\s*(ms|us|s|usec|msec)\b"
 )
 _FPING = re.compile(r"^(\S+)\s*: \[(\d+)\], (?:(\d+) bytes, ([\d.]+) ms|timed out)")
+# What `fping -C` prints last: the round-trip times of a host in ms, - for no answer.
+_FPING_ALL = re.compile(r"^(\S+)\s+: ((?:\d+(?:\.\d+)?|-)(?: (?:\d+(?:\.\d+)?|-))*)$")
 _WINDOWS = re.compile(r"^\S+ \S+ \S+: \S+=\d+ \S+?[=<](\d+) ?ms TTL=\d+", re.IGNORECASE)
 _NO_ANSWER = re.compile(
     r"(?:no answer yet for icmp_seq=|Request timeout for icmp_seq |\bicmp_seq=)(\d+)"
@@ -51,6 +53,7 @@ def matches(head: str) -> bool:
     return any(
         _REPLY.search(line)
         or _FPING.match(_STAMP.sub("", line))
+        or _FPING_ALL.match(line)
         or _WINDOWS.match(line)
         or _SENT.search(line)
         or (line.startswith("PING ") and "bytes" in line)
@@ -84,11 +87,19 @@ def _log(source: Source, rows: Rows) -> _Log:
     log = _Log({}, {}, set())
     turns, before = 0, 0
     windows = 0
-    host = None
+    host, has_lines = None, False
     for line_number, line in source.lines():
         stamp = _STAMP.match(line)
         text = line[stamp.end() :] if stamp else line
+        if found := _FPING_ALL.match(text):
+            host = host or found[1]
+            if host != found[1]:
+                rows.skip(line_number, f"another host than {host}")
+            elif not has_lines:
+                _add_all(log, found[2])
+            continue
         fping = _FPING.match(text)
+        has_lines |= fping is not None
         reply = _REPLY.search(text)
         if fping:
             host = host or fping[1]
@@ -123,6 +134,16 @@ def _log(source: Source, rows: Rows) -> _Log:
             if stamp:
                 log.stamps[number] = float(stamp[1]) - rtt
     return log
+
+
+def _add_all(log: _Log, text: str) -> None:
+    """Add the round-trip times of a line of `fping -C`, after those of the lines before it."""
+    first = len(log.rtt_s) + len(log.unanswered)
+    for number, value in enumerate(text.split(), first):
+        if value == "-":
+            log.unanswered.add(number)
+        else:
+            log.rtt_s[number] = float(value) * 1e-3
 
 
 def _read_summary(log: _Log, text: str) -> None:

@@ -29,7 +29,10 @@ _HEAD = re.compile(r"^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q")
 _FIELD = re.compile(
     r"(?<!\S)(rtt|bytes_acked|bytes_received|retrans|data_segs_out|segs_out):([\d.]+)(?:/([\d.]+))?"
 )
-_TIME = re.compile(r"^(?:Time:\s*)?\[?(\d{9,11}(?:\.\d+)?)\]?\s*(.*)$")
+# Unix time in seconds, or a whole number of milliseconds, microseconds or nanoseconds.
+_TIME = re.compile(
+    r"^(?:[Tt]ime:\s*)?\[?(?:(\d{9,11}(?:\.\d+)?(?!\d))|(\d{13}|\d{16}|\d{19}))\]?\s*(.*)$"
+)
 _END = "---"
 
 
@@ -131,7 +134,8 @@ def _numbers(values: dict[str, tuple[str, str | None]]) -> dict[str, float]:
 def _time_of(text: str, options: ReadOptions) -> tuple[float | None, str]:
     """The time at the start of a line, and what follows it."""
     if found := _TIME.match(text):
-        return float(found[1]), found[2]
+        seconds, whole, rest = found.groups()
+        return float(seconds) if whole is None else int(whole) / 10 ** (len(whole) - 10), rest
     if not text or _SOCKET.match(text) or ":" not in text:
         return None, text
     forms = (options.time_format,) if options.time_format else ("%a %b %d %H:%M:%S %Z %Y",)
