@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from documents import validate
-from fitted_links import Link, measured
+from fitted_links import Link, drawn, measured
 
 import lasthop
 from lasthop.advice import advise, draws
@@ -155,10 +155,43 @@ def test_the_answer_names_the_schemes_that_may_be_better() -> None:
 
 def test_an_unknown_queue_grows_with_an_unknown_capacity() -> None:
     link = Link(rate_bps=20e6, rtt_s=0.04, loss=0.02, queue_packets=100)
-    found = fit(measured(link, 1, "phone", duration_s=10))
+    capture = measured(link, 1, "phone", duration_s=10)
+    found = fit(replace(capture, pair_rate_bps=None))
     kinds = {e.name: e.is_range for e in found.estimates()}
     assert kinds["capacity"]
     assert kinds["queue"]
     sets = draws.draw(found, 200)
     capacity, queue = (np.log([d[n] for d in sets]) for n in ("capacity", "queue"))
     assert np.corrcoef(capacity, queue)[0, 1] > 0.3
+
+
+def test_packet_pairs_narrow_an_unknown_capacity() -> None:
+    # Losses keep the queue empty. The rates from 9 Mbit/s to ten times as much left open whether
+    # Snoop or M-TCP is better.
+    link = drawn(10)
+    capture = measured(link, 10, "phone", duration_s=20)
+    capacity = fit(capture).capacity.estimate
+    assert capacity.is_range
+    assert "of packets that followed one another" in capacity.how
+    assert capacity.low <= link.rate_bps <= capacity.high
+    assert capacity.high < 2.5 * capacity.low
+    unknown = fit(replace(capture, pair_rate_bps=None)).capacity.estimate
+    assert unknown.high > 5 * unknown.low
+
+
+def test_the_answer_leaves_open_what_may_be_the_best() -> None:
+    share = np.linspace(0.0, 1.0, 20)
+    sets = [{"radio_share": s} for s in share]
+    gains = {"a": np.full(20, 0.5), "b": 0.8 * share + 0.1}
+    options = [
+        advise.Option(n, (g, 0.1, 0.5), (g, 0.1, 0.5), (0, 0, 0), None, ["sender"], False, [], 20)
+        for n, g in (("a", 0.5), ("b", 0.45))
+    ]
+    answer = advise._verdict("sender", options, gains, sets)
+    assert answer.candidates == ["a", "b"]
+    assert answer.text.endswith("better than b, which depends on the radio share")
+    assert answer.measurement == "ping the hop before the radio link from both ends"
+    options = [replace(o, gain=(o.gain[0], 0.0, 0.5)) for o in options]
+    answer = advise._verdict("sender", options, gains, sets)
+    assert answer.verdict == "cannot tell"
+    assert answer.candidates == ["cubic", "a", "b"]

@@ -95,7 +95,8 @@ def test_the_gain_is_that_of_the_users_traffic() -> None:
     ]
     gain = sum(times[0]) / sum(times[1]) - 1
     assert gain > 0.5
-    assert snoop.gain[1] > 0.2
+    assert snoop.gain[0] > 0.3
+    assert snoop.gain[1] > 0
     # The application limits the goodput, so that it gains less than the responses.
     assert snoop.goodput[0] < snoop.gain[0]
     bulk = advise.advise(found, "ap", 5, traffic="bulk")

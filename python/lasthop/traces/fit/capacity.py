@@ -32,6 +32,9 @@ _CONSTANT = 0.05
 _CARRIES = 0.5
 # An unknown capacity is between the highest measured rate and this many times as much.
 _UNKNOWN = 10.0
+# The rate of packet pairs is the capacity up to a few percent, and what the link layer sends again:
+# at least this share of it is left.
+_OF_PAIRS, _PAIRS_HIGH = 0.5, 1.03
 # The fastest bin of a link with link-layer retransmission is above its mean, by about this.
 _LINK_LAYER = 0.95
 # Headers of the link layer are in no measurement: no interval is narrower than this, each side.
@@ -211,11 +214,14 @@ def _unknown(seen: Observed, highest: float, share: float, width: float) -> Esti
     if seen.found.is_sender_side:
         # A bin in which a window was sent at once is above the capacity.
         low /= _SENDER_BURST
-    return Estimate(
-        *("capacity", "bit/s", low * np.sqrt(_UNKNOWN), low, low * _UNKNOWN, 0, ""),
-        f"capacity unknown: {why}; at least the highest rate measured",
-        is_range=True,
-    )
+    how = f"capacity unknown: {why}; at least the highest rate measured"
+    value, high = low * np.sqrt(_UNKNOWN), low * _UNKNOWN
+    pairs = seen.found.pair_rate_bps
+    if pairs is not None and low < pairs < _UNKNOWN * high:
+        # What the link layer sends again takes a part of this rate.
+        value, low, high = pairs, max(low, pairs * _OF_PAIRS), pairs * _PAIRS_HIGH
+        how += f", at most the {pairs / 1e6:.3g} Mbit/s of packets that followed one another"
+    return _estimate(value, low, high, 0, how, is_range=True)
 
 
 def _steps(edges: Floats, rate: Floats, busy: Flags) -> tuple[Floats, Floats]:

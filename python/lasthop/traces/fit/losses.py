@@ -69,13 +69,23 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     is_short = seen.found.is_sender_side and top < _SHORT * PACKET_BITS / 8
     # Overflows of a queue whose delay varies so much cannot be told from losses of the air.
     is_hidden = jitter > 0 and is_busy and air.value > 0
-    if is_unsteady or is_hidden or (has_overflow and (is_short or not capacity.is_constant)):
+    if is_unsteady or is_hidden or (has_overflow and (is_short or _varies(seen, capacity))):
         air = _among_overflows(seen, air, q <= least, capacity)
     queue = _queue(seen, q, high, capacity, (top, floor_s), has_overflow)
     if is_unsteady:
         queue = _sent_meanwhile(seen, floor_s, queue)
     overflow = _overflow(excess if has_overflow else 0.0, total, known and is_busy)
     return Losses(air, overflow, queue, ~high)
+
+
+def _varies(seen: Observed, capacity: Capacity) -> bool:
+    """Whether the delay of a full queue varies: with the rate, or because of what makes packets
+    that follow one another faster than the mean.
+    """
+    pairs = seen.found.pair_rate_bps
+    return not capacity.is_constant or (
+        pairs is not None and pairs > _FASTER_PAIRS * capacity.estimate.value
+    )
 
 
 def _jitter(seen: Observed, capacity: Capacity, queue: float) -> float:
@@ -86,7 +96,8 @@ def _jitter(seen: Observed, capacity: Capacity, queue: float) -> float:
     which three are taken.
     """
     pairs, mean = seen.found.pair_rate_bps, capacity.estimate.value
-    if pairs is None or pairs <= _FASTER_PAIRS * mean or not capacity.is_constant:
+    is_known = capacity.is_constant and not capacity.estimate.is_range
+    if pairs is None or not is_known or pairs <= _FASTER_PAIRS * mean:
         return 0.0
     again, packet = 1 - mean / pairs, PACKET_BITS / 8
     found: float = 3 * np.sqrt(max(queue, packet) / packet * again) / (1 - again) * packet
@@ -243,7 +254,9 @@ def _queue(
     below = max(half, _jitter(seen, capacity, value))
     if (known := capacity.estimate).is_range and capacity.is_constant:
         low, high_end = (value * bound / known.value for bound in (known.low, known.high))
-        low, high_end = low - 2 * PACKET_BITS / 8, high_end + 2 * PACKET_BITS / 8
+        # Where the queue was empty most of the time, losses of the air may have met these delays.
+        high_end = max(high_end + 2 * PACKET_BITS / 8, _UNKNOWN * floor_s * known.high / 8)
+        low -= 2 * PACKET_BITS / 8
         return Estimate(
             *("queue", "B", value, max(low, PACKET_BITS / 8), high_end, len(depth), "overflows"),
             "queue depth unknown, because the capacity is: delay at overflows x capacity",
