@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lasthop.traces.packets import SYN, Packets
 from lasthop.traces.table import Integers
@@ -20,14 +19,20 @@ class AdvertisedWindows:
 
     def __init__(self) -> None:
         self._scales: dict[int, int] = {}
-        self._seen: list[tuple[Integers, NDArray[np.uint16]]] = []
+        # Flow and window in one number, and how many packets have them.
+        self._keys = np.empty(0, dtype=np.int64)
+        self._counts = np.empty(0, dtype=np.int64)
 
     def add(self, packets: Packets, flow: Integers) -> None:
         """Add the next packets, of these flows."""
         is_syn = (packets.flags & SYN) > 0
         offered = zip(flow[is_syn].tolist(), packets.scale[is_syn].tolist(), strict=True)
         self._scales.update(offered)
-        self._seen.append((flow[~is_syn], packets.window[~is_syn].astype(np.uint16)))
+        keys, counts = np.unique(flow[~is_syn] << 16 | packets.window[~is_syn], return_counts=True)
+        both = np.concatenate([self._keys, keys])
+        self._keys, place = np.unique(both, return_inverse=True)
+        weights = np.concatenate([self._counts, counts])
+        self._counts = np.bincount(place, weights=weights).astype(np.int64)
 
     def constant(self, data: int) -> float | None:
         """The window in bytes that the receiver of the flow `data` advertises.
@@ -37,13 +42,15 @@ class AdvertisedWindows:
         """
         receiver = data ^ 1
         scales = self._scales.get(data), self._scales.get(receiver)
-        found = [window[flow == receiver] for flow, window in self._seen]
-        if None in scales or not any(len(window) for window in found):
+        own = self._keys >> 16 == receiver
+        if None in scales or not own.any():
             return None
         # Scaling is in force if both SYNs offer it.
         shift = 0 if -1 in scales else scales[1] or 0
-        low, middle, high = np.percentile(np.concatenate(found), [5, 50, 95])
-        return float(middle) * (1 << shift) if high <= _CONSTANT * low else None
+        total = np.cumsum(self._counts[own])
+        at = np.searchsorted(total, np.array([0.05, 0.5, 0.95]) * total[-1])
+        low, middle, high = (self._keys[own] & 0xFFFF)[at].tolist()
+        return float(middle << shift) if high <= _CONSTANT * low else None
 
 
 __all__ = ["AdvertisedWindows"]
