@@ -15,7 +15,7 @@ import lasthop
 from lasthop.advice import advise, draws
 from lasthop.cli.main import main
 from lasthop.traces.fit import scenario
-from lasthop.traces.fit.fit import fit
+from lasthop.traces.fit.fit import Fit, fit
 
 
 def test_draws_fill_the_intervals() -> None:
@@ -100,7 +100,45 @@ def test_losses_explain_the_rate_on_a_link_of_unknown_capacity() -> None:
     assert found.capacity.estimate.is_range
     answer = advise.advise(found, "ap", 5)
     assert answer.verdict == "helps"
-    assert "losses explain the measured rate" in answer.text
+    assert "the losses explain the measured rate" in answer.text
+
+
+def cannot_tell(kind: str, folder: Path) -> Fit:
+    """A measurement that does not tell what would help."""
+    rng = np.random.default_rng(1)
+    if kind == "datagrams at a constant rate":
+        link = Link(20e6, 0.04, 0.0, 100, app='app = { kind = "cbr", rate = "2 Mbps" }')
+        return fit(measured(link, 1, "phone", duration_s=10))
+    if kind.startswith("small window"):
+        link = Link(20e6, 0.04, 0.0, 100, window_packets=8)
+        end, duration_s = ("server", 10) if "sender" in kind else ("phone", 5)
+        return fit(measured(link, 1, end, duration_s=duration_s))
+    lines = {
+        "ping": (
+            f"64 bytes from 192.0.2.1: icmp_seq={i} ttl=60 time={40 + rng.exponential(2):.2f} ms"
+            for i in range(100)
+        ),
+        "rates": ("time_s,download_mbps", *(f"{i},{8 + rng.normal():.2f}" for i in range(60))),
+    }[kind]
+    path = folder / "file.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return lasthop.fit(path)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("small window", "small window at the sender", "ping", "rates"),
+        "datagrams at a constant rate",
+    ],
+)
+def test_a_measurement_that_cannot_tell_says_so(kind: str, tmp_path: Path) -> None:
+    answer = advise.advise(cannot_tell(kind, tmp_path), "ap", 5)
+    assert answer.verdict == "cannot tell"
+    assert answer.text.startswith("cannot tell, because")
+    assert answer.scheme is None
+    assert "cubic" in answer.candidates
+    assert answer.measurement
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.2])

@@ -147,6 +147,9 @@ def advise(
         step(1)
     answer = _verdict(can, found, gains, sets, own.gain)
     answer.traffic = {"kind": own.kind, "text": own.text, "gain": own.gain}
+    if answer.verdict == "helps" and fit.losses.air.is_range and not fit.losses.air.n:
+        text = f"cannot tell, because losses were not counted: {answer.text}"
+        return _open(answer, text, "air_loss", _MEASURE["air_loss"])
     return _with_unknown_capacity(answer, fit, base[:, 1])
 
 
@@ -286,11 +289,17 @@ def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice
         how = _MEASURE["capacity"]
     else:
         if answer.verdict == "helps":
-            answer.text += f"; the capacity is unknown and assumed, but losses explain {beside}"
+            answer.text += "; the capacity is unknown and assumed, but this traffic and the losses"
+            answer.text += f" explain {beside}"
         return answer
-    open_to = list(dict.fromkeys([BASELINE, *answer.candidates]))
-    unknown = {"verdict": "cannot tell", "scheme": None, "candidates": open_to}
-    return replace(answer, **unknown, text=text, narrows="capacity", measurement=how)
+    return _open(answer, text, "capacity", how)
+
+
+def _open(answer: Advice, text: str, narrows: str, how: str) -> Advice:
+    """The answer as "cannot tell"."""
+    candidates = list(dict.fromkeys([BASELINE, *answer.candidates]))
+    kept = {"scheme": None, "narrows": narrows, "measurement": how, "candidates": candidates}
+    return replace(answer, verdict="cannot tell", text=text, **kept)
 
 
 def _narrows(gain: np.ndarray, sets: Sequence[Mapping[str, float]]) -> str | None:

@@ -24,6 +24,8 @@ _SHORT = _JITTER / (1 - _HIGH)
 _LEAST_PACKETS = 200
 # Standard deviations, and losses, beyond those of the air with which an overflow is accepted.
 _DEVIATIONS, _LEAST_LOSSES = 3.0, 3
+# Round-trip time of a file without any, seconds: the middle of the range of `base_rtt`.
+_ASSUMED_RTT_S = 0.04
 # An unknown queue is between the largest one seen and this many times as much.
 _UNKNOWN = 10.0
 
@@ -229,7 +231,7 @@ def _queue(
         lowest = known.low / known.value if known.is_range and capacity.is_constant else 1.0
         largest = top * lowest - 2 * PACKET_BITS / 8 - _jitter(seen, capacity, top)
         largest = max(largest, PACKET_BITS / 8)
-        most = _UNKNOWN * max(top, floor_s * known.value / 8)
+        most = _UNKNOWN * max(top, (floor_s or _ASSUMED_RTT_S) * known.value / 8, largest)
         most *= known.high / known.value if known.is_range else 1.0
         return Estimate(
             *("queue", "B", float(np.sqrt(largest * most)), largest, most, 0),

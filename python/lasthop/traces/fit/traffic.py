@@ -60,7 +60,7 @@ def bulk(direction: int, why: str, count: int = 1) -> Traffic:
 def of(seen: Observed) -> Traffic:
     """The traffic of a measurement; one bulk transfer is assumed if it does not tell."""
     messages, direction = seen.found.messages, seen.direction
-    if messages is None:
+    if messages is None or not (messages.direction == direction).any():
         why = "assumed: one bulk transfer, because the files do not show connections"
         return bulk(direction, why)
     own = messages.direction == direction
@@ -151,14 +151,13 @@ def _think_s(messages: Messages, own: Floats) -> float:
 
 
 def _sizes(size: Floats) -> str:
-    """Log-normal sizes between the smallest and the largest one."""
-    logs = np.log(size)
-    sigma = max(float(logs.std(ddof=1)), _SPREAD)
-    # A truncated distribution needs room on both sides of its median.
-    low, high = float(size.min()), max(float(size.max()), 1.01 * float(np.median(size)))
+    """Log-normal sizes between the smallest and the largest one, or a standard deviation."""
+    middle, sigma = float(np.median(size)), max(float(np.log(size).std(ddof=1)), _SPREAD)
+    low = min(float(size.min()), middle * float(np.exp(-sigma)))
+    high = max(float(size.max()), middle * float(np.exp(sigma)))
     return (
-        f'{{ distribution = "lognormal", median = "{np.median(size):.0f} B", sigma = {sigma:.3f},'
-        f' min = "{min(low, float(np.median(size))):.0f} B", max = "{high:.0f} B" }}'
+        f'{{ distribution = "lognormal", median = "{middle:.0f} B", sigma = {sigma:.3f},'
+        f' min = "{low:.0f} B", max = "{high:.0f} B" }}'
     )
 
 
