@@ -65,6 +65,8 @@ def test_the_command_finds_that_snoop_helps_and_writes_a_page(
     assert found["options"][0]["competitor"] is not None
     html = page.read_text(encoding="utf-8")
     assert "snoop" in html
+    assert "Traffic: 1 bulk transfer of the capture. The gain is in goodput." in html
+    assert "repeats" not in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert main([*words[:2], "--draws", "1"]) == 2
 

@@ -201,8 +201,10 @@ def _option(entry: Mapping[str, Any], found: Sequence[np.ndarray]) -> Option:
     reads = bool(entry["changes"]["base_station"] or entry["changes"]["proxy"])
     if reads:
         warnings.append("does nothing for encrypted transport (QUIC, VPN): it reads TCP headers")
-    spreads = [_spread(change) for change in found]
-    return Option(entry["name"], *spreads, None, changes, reads, warnings, len(found[0]))
+    gain, goodput, delay = (_spread(change) for change in found)
+    return Option(
+        entry["name"], gain, goodput, delay, None, changes, reads, warnings, len(found[0])
+    )
 
 
 def _verdict(
@@ -298,8 +300,15 @@ def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice
 def _open(answer: Advice, text: str, narrows: str, how: str) -> Advice:
     """The answer as "cannot tell"."""
     candidates = list(dict.fromkeys([BASELINE, *answer.candidates]))
-    kept = {"scheme": None, "narrows": narrows, "measurement": how, "candidates": candidates}
-    return replace(answer, verdict="cannot tell", text=text, **kept)
+    return replace(
+        answer,
+        verdict="cannot tell",
+        text=text,
+        narrows=narrows,
+        measurement=how,
+        scheme=None,
+        candidates=candidates,
+    )
 
 
 def _narrows(gain: np.ndarray, sets: Sequence[Mapping[str, float]]) -> str | None:

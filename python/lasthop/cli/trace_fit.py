@@ -103,10 +103,13 @@ def text(result: Any, rows: Any) -> str:
         f"busy: packets waited for the link {100 * result.capacity.busy_share:.0f} % of the time",
         f"losses on the air: {result.loss_process.text}",
         f"jumps of the base RTT: {result.jumps.text}",
-        "",
-        f"the fitted scenario repeats (bulk, cubic, {count(rows[0].runs if rows else 0, 'run')})",
-        "                        measured  simulated  [lowest, highest run]",
     ]
+    if rows:
+        lines += [
+            "",
+            f"the fitted scenario repeats (bulk, cubic, {count(rows[0].runs, 'run')})",
+            "                        measured  simulated  [lowest, highest run]",
+        ]
     for r in rows:
         span = f"[{number(r.low, r.unit)}, {number(r.high, r.unit)}] {SHOWN[r.unit][1]}"
         measured, simulated = number(r.measured, r.unit), number(r.simulated, r.unit)

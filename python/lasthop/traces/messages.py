@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lasthop.traces.packets import Flags, Packets
-from lasthop.traces.table import DOWN, UP, Integers, Messages
+from lasthop.traces.table import DOWN, UP, Floats, Integers, Messages
 
 # Columns of a part: connection, direction, first and last time in ns, bytes.
 _WIDTH = 5
@@ -47,8 +47,9 @@ class MessageCollector:
         table = _merged(parts[np.argsort(parts[:, 0], kind="stable")])
         table = table[np.argsort(table[:, 2], kind="stable")]
         connection = np.unique(table[:, 0], return_inverse=True)[1].astype(np.int64)
-        first_s, last_s = ((table[:, i] - self._origin_ns) * 1e-9 for i in (2, 3))
-        return Messages(connection, table[:, 1], first_s, last_s, table[:, 4].astype(float))
+        times: Floats = (table[:, 2:4] - self._origin_ns).astype(np.float64) * 1e-9
+        size: Floats = table[:, 4].astype(np.float64)
+        return Messages(connection, table[:, 1], times[:, 0], times[:, 1], size)
 
 
 def _merged(table: Integers) -> Integers:

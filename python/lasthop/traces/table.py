@@ -255,9 +255,9 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
         notes=tuple(notes),
         epoch_s=first,
         is_sender_side=any(p.is_sender_side for p in parts),
-        window_bytes=capture and capture.window_bytes,
-        pair_rate_bps=capture and capture.pair_rate_bps,
-        messages=capture and capture.messages,
+        window_bytes=None if capture is None else capture.window_bytes,
+        pair_rate_bps=None if capture is None else capture.pair_rate_bps,
+        messages=None if capture is None else capture.messages,
         reordered=sum(counted) if (counted := _counted(parts)) else None,
     )
 

@@ -130,8 +130,8 @@ def _doubted(process: LossProcess, air: Estimate) -> LossProcess:
     low = max(bad.low - (1 - share), 0.0) / share if share > 0 else 0.0
     high = min(bad.high, share * _LONGEST_BURST) / share if share > 0 else _LONGEST_BURST
     how = "transitions between lost and delivered packets; overflows may be among these losses"
-    bounds = {"low": min(low, bad.low), "high": max(high, bad.high)}
-    bad = replace(bad, **bounds, how=how, is_range=True)
+    low, high = min(low, bad.low), max(high, bad.high)
+    bad = replace(bad, low=low, high=high, how=how, is_range=True)
     good = replace(good, how=how, is_range=True)
     return replace(process, good_to_good=good, bad_to_bad=bad)
 

@@ -13,6 +13,7 @@ import numpy as np
 from lasthop.quantities import count as counted
 from lasthop.quantities import format_number
 from lasthop.traces.fit.observed import Observed
+from lasthop.traces.packets import Flags
 from lasthop.traces.table import DOWN, Floats, Messages
 
 # A message is a bulk transfer if it lasts for this share of the measurement; most of the bytes are
@@ -76,7 +77,7 @@ def of(seen: Observed) -> Traffic:
     return _video(messages, own) or _messages(messages, own, seen.duration_s)
 
 
-def _video(messages: Messages, own: Floats) -> Traffic | None:
+def _video(messages: Messages, own: Flags) -> Traffic | None:
     """Chunks that are requested at regular times, once the player's buffer is full."""
     connection, size = messages.connection[own], messages.bytes[own]
     totals = np.bincount(connection, weights=size)
@@ -106,7 +107,7 @@ def _video(messages: Messages, own: Floats) -> Traffic | None:
     return Traffic("video", text, (app,), "bitrate_bps", "bitrate without stalls")
 
 
-def _messages(messages: Messages, own: Floats, duration_s: float) -> Traffic:
+def _messages(messages: Messages, own: Flags, duration_s: float) -> Traffic:
     """Requests with responses on few connections, or transfers on many."""
     connection, size = messages.connection[own], messages.bytes[own]
     number = len(np.unique(connection))
@@ -141,7 +142,7 @@ def _messages(messages: Messages, own: Floats, duration_s: float) -> Traffic:
     return Traffic("requests", text, flow, "response_s_p95", gain, is_time=True)
 
 
-def _think_s(messages: Messages, own: Floats) -> float:
+def _think_s(messages: Messages, own: Flags) -> float:
     """Mean time from the end of a response to the next request on its connection."""
     order = np.argsort(messages.connection, kind="stable")
     connection, is_own = messages.connection[order], own[order]
