@@ -196,7 +196,7 @@ docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the tables of 
 	$(BIN)/python tools/evaluation_tables.py
 	cargo doc --workspace --no-deps --quiet
 
-evaluation-cards: build ## docs/evaluation-cards.md, the cards of all schemes: an hour of CPU time; QUICK=--quick ten minutes
+evaluation-cards: build ## docs/evaluation-cards.md, the cards of all schemes: an hour of CPU time; QUICK=--quick ten minutes; QUICK="--quick --missing" only new schemes
 	$(BIN)/python tools/evaluation_tables.py --cards $(QUICK)
 
 docs-site: build $(VENV)/.docs ## the docs site, into target/docs-site/html

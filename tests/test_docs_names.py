@@ -17,6 +17,7 @@ from pages import PAGES, ROOT, SCENARIO_PAGE, inline_code
 from lasthop import _native, agents, catalogue, congestion, quantities
 from lasthop.analysis import metrics
 from lasthop.cli import arguments
+from lasthop.evaluation import suite
 
 
 def options_of(parser: Any) -> set[str]:
@@ -38,6 +39,7 @@ NS3_RULES = (
 #: Options of other programs -> the file that defines them.
 OTHER_OPTIONS = {
     "--cards": "tools/evaluation_tables.py",
+    "--missing": "tools/evaluation_tables.py",
     "--check": "tools/make_traces.py",
     "--memory": "bench/growth.py",
     "--default": "bench/speed.py",
@@ -242,3 +244,12 @@ def test_the_tables_of_the_suite_of_evaluate_are_those_of_its_files() -> None:
     assert evaluation_tables.page(page) == page, "docs/evaluation.md: `make docs`"
     for section, title in evaluation_tables.RFC9743.items():
         assert f"| {section} | {title} |" in page
+
+
+def test_each_scheme_has_a_card_of_the_present_suite() -> None:
+    page = evaluation_tables.CARDS.read_text(encoding="utf-8")
+    rows = [m[1] for m in evaluation_tables.ROW.finditer(page)]
+    hint = "`make evaluation-cards QUICK=--quick` (with `--missing` only the missing ones)"
+    assert sorted(rows) == sorted(evaluation_tables.schemes()), hint
+    assert f"hash `{suite.read().sha256[:12]}`" in page, hint
+    assert evaluation_tables.cards_page(suite.read(), "--quick" in page, page) == page, hint

@@ -153,6 +153,19 @@ def test_the_site_in_a_browser(chromium: Any, site: str, width: int) -> None:
                 "[...document.querySelectorAll('#search-results li a')].map(a => a.href)"
             )
             assert any(urlsplit(link).path == f"/{wanted}" for link in found), (word, found)
+        page.page.goto(f"{site}/docs/evaluation-cards.html")
+        page.page.locator("article thead button").nth(5).click()
+        column = (
+            "[...document.querySelector('table').tBodies[0].rows].map(r => r.cells[5].innerText)"
+        )
+        worse = [int(cell.split("/")[0]) for cell in page.page.evaluate(column)]
+        assert worse == sorted(worse)
+        assert not page.scrolls_sideways()
+        # Its first column names several rows at once.
+        page.page.goto(f"{site}/docs/evaluation.html")
+        heads = page.page.locator("article table.sorted thead").all_inner_texts()
+        assert any("better" in head or "verdict" in head for head in heads)
+        assert not any("margin or limit" in head for head in heads)
         assert not page.errors
         assert {urlsplit(url).netloc for url in page.requests} == {urlsplit(site).netloc}
 

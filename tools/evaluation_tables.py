@@ -1,11 +1,14 @@
 """The tables of docs/evaluation.md, from the suite of `lasthop evaluate`: `make docs`.
 
 With `--cards`, docs/evaluation-cards.md is written as well, from the cards of all schemes of the
-catalogue: an hour of CPU time, with `--quick` ten minutes.
+catalogue: an hour of CPU time, with `--quick` ten minutes. With `--missing`, only of those that have
+no row yet.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
 import re
 import sys
 import textwrap
@@ -14,7 +17,7 @@ from pathlib import Path
 
 from lasthop import catalogue
 from lasthop.evaluation import suite, text, trial
-from lasthop.evaluation.judge import OUTCOMES
+from lasthop.evaluation.card import Card
 from lasthop.evaluation.suite import CellFile, Number, Suite
 from lasthop.experiments.store import write_whole
 
@@ -158,38 +161,77 @@ def page(found: str) -> str:
     return made
 
 
-def cards_page(the_suite: Suite, quick: bool) -> str:
-    """The table of the cards of all schemes of the catalogue."""
-    names = [e["name"] for e in catalogue.entries() if not e["simulation_only"]]
-    cards = trial.evaluate(
-        the_suite, names, quick=quick, report=lambda m: print(m, file=sys.stderr)
+#: Order of the counts in a cell of the cards: a table that sorts compares them from the left.
+WORST_FIRST = ("worse", "undecided", "no worse", "better")
+#: Rows of the cards' page by scheme.
+ROW = re.compile(r"^\| `([^`]+)` \|.*$", re.MULTILINE)
+
+
+def schemes() -> list[str]:
+    """The schemes that have a row on the page of the cards."""
+    return [e["name"] for e in catalogue.entries() if not e["simulation_only"]]
+
+
+def _made_by(the_suite: Suite, quick: bool) -> str:
+    """The paragraph that says what the cards are of."""
+    seeds = the_suite.quick_seeds if quick else the_suite.seeds
+    return (
+        f"Suite {the_suite.version}, hash `{the_suite.sha256[:12]}`, {seeds} seeds"
+        f"{', the form of `--quick`' if quick else ''}; made by\n"
+        f"`make evaluation-cards{' QUICK=--quick' if quick else ''}`."
     )
-    cards.sort(key=lambda card: (card.tally()["worse"], card.scheme))
+
+
+def _row(card: Card, the_suite: Suite) -> str:
+    tallies = [card.tally(g.id) for g in the_suite.groups]
+    groups = ["/".join(str(tally[word]) for word in WORST_FIRST) for tally in tallies]
+    counts = [str(card.tally()[word]) for word in WORST_FIRST]
+    return f"| `{card.scheme}` | {' | '.join([*counts, *groups])} |"
+
+
+def cards_page(the_suite: Suite, quick: bool, found: str = "") -> str:
+    """The table of the cards of all schemes of the catalogue.
+
+    Rows of `found`, the present page, are kept if they are of the same suite and form.
+    """
+    made_by = _made_by(the_suite, quick)
+    rows = {m[1]: m[0] for m in ROW.finditer(found)} if made_by in found else {}
+    rows = {name: rows.get(name, "") for name in schemes()}
+    missing = [name for name, row in rows.items() if not row]
+    if missing:
+        report = functools.partial(print, file=sys.stderr)
+        cards = trial.evaluate(the_suite, missing, quick=quick, report=report)
+        rows |= {card.scheme: _row(card, the_suite) for card in cards}
     letters = [g.letter for g in the_suite.groups]
     lines = [
         "# Cards of all schemes",
         "",
-        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)). The",
-        'rows are sorted by the number of verdicts "worse". Agents have their default sender.',
-        "The first columns count the verdicts over the card; those of the groups have better / no",
-        "worse / worse / undecided.",
+        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)). Agents",
+        "have their default sender. The first columns count the verdicts over the card; those of the",
+        f"groups have {'/'.join(WORST_FIRST)}. The rows are sorted by the number of",
+        'verdicts "worse"; on the docs site, a click on the head of a column sorts by it.',
         "",
-        f"Suite {the_suite.version}, hash `{the_suite.sha256[:12]}`, {len(cards[0].seeds)} seeds"
-        f"{', the form of `--quick`' if quick else ''}; made by",
-        f"`make evaluation-cards{' QUICK=--quick' if quick else ''}`.",
+        made_by,
         "",
-        "| scheme | " + " | ".join([*OUTCOMES, *letters]) + " |",
-        "| --- |" + " ---: |" * len(OUTCOMES) + " --- |" * len(letters),
+        f"| scheme | {' | '.join([*WORST_FIRST, *letters])} |",
+        "| --- |" + " ---: |" * (len(WORST_FIRST) + len(letters)),
+        *sorted(rows.values(), key=lambda row: (int(row.split("|")[2]), row)),
     ]
-    for card in cards:
-        groups = [" / ".join(map(str, card.tally(g.id).values())) for g in the_suite.groups]
-        counts = map(str, card.tally().values())
-        lines.append(f"| `{card.scheme}` | {' | '.join([*counts, *groups])} |")
     titles = ", ".join(f"{g.letter}: {g.title.lower()}" for g in the_suite.groups)
     return "\n".join([*lines, "", *textwrap.wrap(f"{titles}.", 100), ""])
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cards", action="store_true", help="the cards too")
+    parser.add_argument("--quick", action="store_true", help="cards in the form of --quick")
+    parser.add_argument("--missing", action="store_true", help="keep the rows that the page has")
+    options = parser.parse_args()
     write_whole(FILE, page(FILE.read_text(encoding="utf-8")))
-    if "--cards" in sys.argv[1:]:
-        write_whole(CARDS, cards_page(suite.read(), "--quick" in sys.argv[1:]))
+    if options.cards:
+        found = CARDS.read_text(encoding="utf-8") if options.missing else ""
+        write_whole(CARDS, cards_page(suite.read(), options.quick, found))
+
+
+if __name__ == "__main__":
+    main()
