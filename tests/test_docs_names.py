@@ -244,6 +244,12 @@ def test_the_tables_of_the_suite_of_evaluate_are_those_of_its_files() -> None:
     assert evaluation_tables.page(page) == page, "docs/evaluation.md: `make docs`"
     for section, title in evaluation_tables.RFC9743.items():
         assert f"| {section} | {title} |" in page
+    # A section or case has either cells or a reason.
+    files = [file for group in suite.read().groups for file in group.files]
+    sections = {section for file in files for section in file.rfc9743}
+    assert sections == set(evaluation_tables.RFC9743) - set(evaluation_tables.WITHOUT)
+    cases = {case for file in files for case in file.bbr}
+    assert cases == set(evaluation_tables.BBR) - set(evaluation_tables.WITHOUT_BBR)
 
 
 def test_each_scheme_has_a_card_of_the_present_suite() -> None:

@@ -1,8 +1,8 @@
 """The tables of docs/evaluation.md, from the suite of `lasthop evaluate`: `make docs`.
 
 With `--cards`, docs/evaluation-cards.md is written as well, from the cards of all schemes of the
-catalogue: an hour of CPU time, with `--quick` ten minutes. With `--missing`, only of those that have
-no row yet.
+catalogue: an hour of CPU time, with `--quick` ten minutes. With `--missing`, only of those that
+have no row yet.
 """
 
 from __future__ import annotations
@@ -63,17 +63,35 @@ WITHOUT = {
     "7.10": "no multipath transport is simulated",
     "7.11": "no data centres are simulated",
 }
-#: Example test cases of draft-ietf-ccwg-bbr, by their order there.
+#: Example test cases of draft-ietf-ccwg-bbr-06, Appendix A, by their order there.
 BBR = {
     1: "Exiting STARTUP on bandwidth plateau",
-    12: "Expected STARTUP bandwidth on a link with aggregation",
-    13: "Expected cruise bandwidth on a link with aggregation",
-    14: "Sub-packet BDPs",
-    15: "Increasing bandwidth 10x",
-    16: "Decreasing bandwidth 10x",
-    17: "Token bucket policers",
-    18: "Spurious fast recovery",
-    19: "Spurious RTO recovery",
+    2: "Exiting STARTUP on loss when application-limited",
+    3: "Exiting DRAIN based on inflight",
+    4: "Exiting DRAIN based on time",
+    5: "Exiting PROBE_UP on bandwidth plateau",
+    6: "Exiting PROBE_UP on loss when application-limited",
+    7: "Never exiting PROBE_UP (or STARTUP) when application-limited with no loss",
+    8: "Exiting PROBE_DOWN on inflight",
+    9: "Exiting PROBE_DOWN after max time",
+    10: "Entering and exiting PROBE_RTT",
+    11: "Skipping PROBE_RTT due to application-limited sending",
+    12: "Achieving expected STARTUP bandwidth on a link with aggregation",
+    13: "Achieving expected cruise bandwidth on a link with aggregation",
+    14: "Correctly managing sub-packet BDPs",
+    15: "Increasing bandwidth 10x and ensuring full bandwidth is reached",
+    16: "Decreasing bandwidth 10x and ensuring max bandwidth adapts down",
+    17: "Handling token bucket policers",
+    18: "Handling spurious fast recovery",
+    19: "Handling spurious RTO recovery",
+    20: "Entering and exiting PROBE_RTT during STARTUP",
+    21: "Handling loss during PROBE_UP after inflight_longterm is set",
+    22: "Handling application-limited sending during PROBE_REFILL",
+}
+#: Why an example test case has no cell.
+WITHOUT_BBR = {
+    **dict.fromkeys((2, 6, 7, 11, 22), "no cell has an application-limited sender"),
+    **dict.fromkeys((3, 4, 5, 8, 9, 10, 20, 21), "a transition inside the sender alone"),
 }
 
 
@@ -122,11 +140,11 @@ def rfc_table(the_suite: Suite) -> str:
 
 
 def bbr_table(the_suite: Suite) -> str:
-    """A row for each example test case that has a cell."""
+    """A row for each example test case."""
     rows = ["| no. | example test case | cells |", "| ---: | --- | --- |"]
     for case, title in BBR.items():
         found = [f"`{f.id}`" for _, f in _files(the_suite) if case in f.bbr]
-        rows.append(f"| {case} | {title} | {', '.join(found)} |")
+        rows.append(f"| {case} | {title} | {', '.join(found) or f'none: {WITHOUT_BBR[case]}'} |")
     return "\n".join(rows)
 
 
@@ -142,7 +160,7 @@ def tables(the_suite: Suite) -> str:
             cells_table(the_suite),
             "### Sections of RFC 9743",
             rfc_table(the_suite),
-            "### Example test cases of draft-ietf-ccwg-bbr",
+            "### Example test cases of draft-ietf-ccwg-bbr-06",
             bbr_table(the_suite),
         ]
     )
@@ -206,10 +224,10 @@ def cards_page(the_suite: Suite, quick: bool, found: str = "") -> str:
     lines = [
         "# Cards of all schemes",
         "",
-        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)). Agents",
-        "have their default sender. The first columns count the verdicts over the card; those of the",
-        f"groups have {'/'.join(WORST_FIRST)}. The rows are sorted by the number of",
-        'verdicts "worse"; on the docs site, a click on the head of a column sorts by it.',
+        "Each row is the card of a scheme of the catalogue ([evaluation.md](evaluation.md)).",
+        "Agents have their default sender. The first columns count the verdicts over the card;",
+        f"those of the groups have {'/'.join(WORST_FIRST)}. The rows are sorted by",
+        'the number of verdicts "worse"; on the docs site, a click on the head of a column sorts.',
         "",
         made_by,
         "",
