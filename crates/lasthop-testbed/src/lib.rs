@@ -11,6 +11,7 @@ mod files;
 mod qlog;
 mod run;
 mod testbed;
+mod trial;
 
 pub use datagrams::{Direction, StackRun};
 pub use files::{SYNTHETIC_LTE_DOWN, SYNTHETIC_LTE_UP};
@@ -23,6 +24,7 @@ pub use lasthop_sim::probes::datagrams::{DatagramFate, DatagramRecord};
 pub use lasthop_sim::result::{FlowResult, LinkResult};
 pub use run::Run;
 pub use testbed::{Error, Network, Stack, Testbed};
+pub use trial::Candidate;
 
 /// What congestion controls need to run under lasthop's TCP, see [`Testbed::rule`].
 pub mod rules {

@@ -34,7 +34,7 @@ pub enum Error {
 }
 
 /// IPv4 and UDP headers, bytes.
-const UDP_HEADERS: u32 = 28;
+pub(crate) const UDP_HEADERS: u32 = 28;
 
 /// Both ends of a protocol stack, and the flow whose place they take.
 pub struct Stack<'a> {
@@ -194,16 +194,7 @@ impl Testbed {
         needs: Needs,
         make: impl Fn() -> Box<dyn WindowRule> + Send + Sync + 'static,
     ) -> Testbed {
-        // The recovery of a profile that has none.
-        let recovery = RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno));
-        let rule = ForeignWindow {
-            name: name.into(),
-            settings: Default::default(),
-            make: Arc::new(make),
-            needs,
-            recovery,
-        };
-        self.rules.push(SchemeChoice { label: name.into(), scheme: Scheme::ForeignWindow(rule) });
+        self.rules.push(foreign_rule(name, needs, make));
         self
     }
 
@@ -225,7 +216,7 @@ impl Testbed {
         let files = Disk { rules: &self.rules };
         let loaded = load(&self.text, self.origin.as_deref(), &self.overrides, &files)
             .map_err(|e| Error::Scenario(e.to_string()))?;
-        Ok(Network { network: loaded.network })
+        Ok(Network::new(loaded.network))
     }
 
     /// [`Testbed::load`], then [`Network::run`].
@@ -249,6 +240,14 @@ pub struct Network {
 }
 
 impl Network {
+    pub(crate) fn new(network: network::Network) -> Network {
+        Network { network }
+    }
+
+    pub(crate) fn inner(&self) -> &network::Network {
+        &self.network
+    }
+
     /// The names of the flows.
     pub fn flows(&self) -> impl Iterator<Item = &str> {
         self.network.flows.iter().map(|flow| flow.name.as_str())
@@ -305,6 +304,24 @@ impl Network {
         }
         Ok(Run { result, stacks })
     }
+}
+
+/// A window rule of the user as a scheme.
+pub(crate) fn foreign_rule(
+    name: &str,
+    needs: Needs,
+    make: impl Fn() -> Box<dyn WindowRule> + Send + Sync + 'static,
+) -> SchemeChoice {
+    // The recovery of a profile that has none.
+    let recovery = RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno));
+    let rule = ForeignWindow {
+        name: name.into(),
+        settings: Default::default(),
+        make: Arc::new(make),
+        needs,
+        recovery,
+    };
+    SchemeChoice { label: name.into(), scheme: Scheme::ForeignWindow(rule) }
 }
 
 /// Replaces the application of a stack's flow. Returns the index of the flow.

@@ -478,6 +478,7 @@ def _evaluate() -> Schema:
         **tally,
         "groups": list_of(object_of({**group, "numbers": list_of(object_of(number))})),
         "failed": {"type": "object", "additionalProperties": TEXT},
+        "left_out": {"type": "object", "additionalProperties": TEXT},
     }
     return object_of({"cards": list_of(object_of(card))})
 

@@ -35,7 +35,8 @@ def add_parser(commands: Any) -> None:
         "schemes",
         nargs="+",
         metavar="SCHEME",
-        help="scheme to try: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…]",
+        help="scheme to try: NAME, NAME:key=value:…, FILE.py:CLASS[:key=value:…], or a program with"
+        " a rule or a stack in Rust: ./PROGRAM[:WORD:…] (docs/foreign-stacks.md)",
     )
     evaluate.add_argument(
         "--quick", action="store_true", help="fewer seeds and shorter runs: a first impression"
@@ -64,13 +65,17 @@ def evaluate(options: Options, words: list[str]) -> int:
     """`lasthop evaluate`."""
     from lasthop import own_schemes
     from lasthop.evaluation import files, suite, text, trial
+    from lasthop.evaluation.programs import Program
 
     the_suite = suite.read()
     gate = common.split_list(options.gate or "", "--gate")
     gated = [g.id for g in the_suite.groups] if gate == ["all"] else the_suite.gated(gate)
     if options.jobs is not None:
         quantities.whole_number(options.jobs, "--jobs", 1)
-    schemes = [own_schemes.load_scheme(s) for s in options.schemes]
+    schemes = [
+        Program(s) if Program.is_named_by(s) else own_schemes.load_scheme(s)
+        for s in options.schemes
+    ]
     if options.out is not None:
         files.check(options.out, options.schemes)
     cards = trial.evaluate(

@@ -62,6 +62,10 @@ class Card:
     seeds: Sequence[int]
     #: Cell and point -> why a run of the candidate failed.
     failed: Mapping[str, str]
+    #: Cell and point, or number -> why it has no entry.
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    #: True if a program does the runs, which `lasthop inspect` cannot repeat.
+    is_program: bool = False
 
     @property
     def groups(self) -> list[tuple[Group, list[Entry]]]:
@@ -107,6 +111,7 @@ class Card:
                 for group, entries in self.groups
             ],
             "failed": dict(self.failed),
+            "left_out": dict(self.left_out),
         }
 
 

@@ -148,7 +148,7 @@ def _row(card: Card, entry: Entry) -> dict[str, Any]:
         "outcome": entry.verdict.outcome,
         "sign": text.SIGNS[entry.verdict.outcome],
         "bar": _bar(entry),
-        "command": inspect_command(card, entry.cell),
+        "command": "" if card.is_program else inspect_command(card, entry.cell),
     }
 
 

@@ -90,6 +90,9 @@ def card(found: Card, *, all_rows: bool = True) -> str:
         lines += _rows(found, shown)
     lines += ["", found.badge]
     lines += [f"failed: {place}: {error}" for place, error in found.failed.items()]
+    for why in dict.fromkeys(found.left_out.values()):
+        places = [place for place, reason in found.left_out.items() if reason == why]
+        lines.append(f"left out, {why}: {', '.join(places)}")
     return "\n".join(lines)
 
 
