@@ -364,6 +364,8 @@ def test_a_program_that_does_not_answer_is_refused(
     only = ["--quick", "--only", "safety/sub-packet", "--quiet"]
     assert main(["evaluate", f"{program}:dies", *only]) == 2
     assert "it ended with status 3" in capsys.readouterr().err
+    assert main(["evaluate", f"{program}-none:word", *only]) == 2
+    assert "No such file or directory" in capsys.readouterr().err
     assert main(["evaluate", "/bin/cat", *only]) == 2
     assert "its `rows` do not fit the request" in capsys.readouterr().err
     assert main(["evaluate", str(program), str(program), *only]) == 2
