@@ -12,7 +12,7 @@ use lasthop::link::cell::phy::Generation;
 use lasthop::link::cell::wifi::{AccessCategory, Wifi};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::ProfileName;
-use lasthop::units::{Rate, Share, Size};
+use lasthop::units::{Duration, Rate, Share, Size};
 use proptest::prelude::*;
 
 /// Downloads of `stations` stations in a cell of 802.11n at 65 Mbit/s, behind a faster link, for 4
@@ -50,6 +50,27 @@ fn a_download_uses_most_of_the_rate_and_stations_share_it() {
     assert!((25.0..alone).contains(&lossy), "{lossy} of {alone} Mbit/s");
     let three: f64 = goodput(&downloads(3, 0.0)).iter().sum();
     assert!((0.7 * alone..60.0).contains(&three), "{three} Mbit/s");
+}
+
+/// A station that finds the medium idle sends at once (IEEE 802.11-2020, 10.3.4.2). With one attempt
+/// per frame and without random delays, the SYNs of two stations collide again at each timeout.
+#[test]
+fn syns_of_the_same_instant_collide_for_ever_where_a_frame_has_one_attempt() {
+    let upload = |s: u16, start: u64| Flow {
+        from: AP + 1 + s,
+        to: 0,
+        start: ms(start),
+        ..flow("reno", ProfileName::Ns230, App::Transfer { size: 20_000 })
+    };
+    let completed = |apart: u64| {
+        let mut net = downloads(2, 0.0);
+        net.flows = vec![upload(0, 219), upload(1, 219 + apart)];
+        net.cells[0].mac.attempts = 1;
+        net.duration = Duration::secs(10_000);
+        let flows = watch(&net, 1).result.flows;
+        flows.iter().filter(|f| f.completed_s.is_some()).count()
+    };
+    assert_eq!((completed(0), completed(1)), (0, 2));
 }
 
 proptest! {

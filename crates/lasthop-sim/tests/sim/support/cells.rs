@@ -278,6 +278,10 @@ where
                 for (i, s) in stations.iter_mut().enumerate() {
                     s.node = AP + i as u16;
                 }
+                // Two stations that find the medium idle send at once. If their flows, which begin
+                // at whole milliseconds, began at the same instant, equal timers would repeat the
+                // collision for ever where a frame has one attempt.
+                let passable = conditions == Conditions::Passable;
                 let of_station = |(i, (flow, s)): (usize, (Flow, u16))| {
                     let at = |node| if node == AP + 1 { AP + 1 + s } else { node };
                     // These tests are about cells; BBR is tested on point-to-point links.
@@ -291,13 +295,15 @@ where
                         from: at(flow.from),
                         to: at(flow.to),
                         scheme: choice,
+                        start: flow.start
+                            + Duration::micros(if passable { 250 * i as u64 } else { 0 }),
                         ..flow
                     }
                 };
                 let flows = flows.into_iter().enumerate().map(of_station).collect();
                 let cell = CellConfig { name: "wlan".into(), mac, wifi, busy: vec![], stations };
                 let mut net = with_cell(wired, cell, flows, ms(duration));
-                if conditions == Conditions::Passable {
+                if passable {
                     net.duration = Duration::secs(1_000_000);
                 }
                 Case(net)
