@@ -157,7 +157,9 @@ impl QueueModel {
         let new = self.waiting.last().filter(|w| self.last_enqueued == Some(w.id));
         let is_redundant = |new: &Waiting| {
             let (o, n) = (&old.segment, &new.segment);
-            let plain = Flags::ACK.with(ECN).with(Flags::TIMESTAMPS).with(Flags::SACK);
+            // A D-SACK block beyond the acknowledgment number is one that others cover.
+            let sack = Flags::SACK.with(Flags::DSACK);
+            let plain = Flags::ACK.with(ECN).with(Flags::TIMESTAMPS).with(sack);
             let is_pure = o.len == 0 && o.flags.without(plain) == Flags::NONE;
             let acks = o.flags.has(Flags::ACK) && n.flags.has(Flags::ACK);
             let reports_more = n.flags.has(Flags::SACK);
