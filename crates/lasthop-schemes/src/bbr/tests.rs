@@ -185,7 +185,7 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     r.in_flight = 20_000;
     r.on_lost(&mut w, &lost);
     r.on_loss(&mut w, &Loss { snd_max: 70_000, ..loss(20) });
-    assert_eq!(w.cwnd, 20.0 * MSS, "19 in flight and one to send");
+    assert_eq!(w.cwnd, 24.0 * MSS, "until the next ACK (`tcp_rack_reo_timeout`)");
     see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 50_000, ..ack() });
     assert_eq!(w.cwnd, 16.0 * MSS, "as many as the ACK delivers");
     see(&mut r, &mut w, Ack { flight: 15_000, delivered: 2000, snd_una: 50_000, ..ack() });
