@@ -145,6 +145,19 @@ fn samples_of_an_application_that_pauses_are_app_limited() {
     );
 }
 
+/// `tcp_rate_check_app_limited` is called when a program begins to write, not while it waits for
+/// room: the send buffer limits the flow, and its samples count.
+#[test]
+fn samples_of_a_program_that_waits_for_room_are_not_app_limited() {
+    let run = run(None, App::Bulk, |n| {
+        let profile = &mut n.flows[0].profile;
+        (profile.wmem_default, profile.wmem_max) = (Size::Bytes(8000), Size::Bytes(8000));
+    });
+    let limits = run.watched.result.flows[0].limited_by.unwrap();
+    assert!(limits.send_buffer > 0.1, "{limits:?}");
+    assert!(run.samples.len() > 100 && run.samples.iter().all(|s| !s.app_limited));
+}
+
 const RECOVERIES: [Recovery; 4] = [
     Recovery::of(RecoveryKind::Newreno),
     Recovery::of(RecoveryKind::Sack),

@@ -29,6 +29,29 @@ fn a_full_send_buffer_is_refilled_when_a_third_is_free() {
     run("0 B", "> 15000..17000", "> 17000");
 }
 
+/// `tcp_should_expand_sndbuf`: the buffer of 46 080 bytes does not grow with cwnd while what is in
+/// flight fills cwnd. The program therefore waits until nothing is unsent.
+#[test]
+fn the_send_buffer_grows_when_cwnd_is_not_filled() {
+    play(
+        "scheme reno
+         profile linux
+         set max_tcp_header = 256
+         set program_latency = \"1 ms\"
+         set tso_defer = \"off\"
+         window 40
+         write 200
+         > 0..10000
+         +0.1 < ack 10000
+         > 10000..30000
+         +0.1 < ack 20000
+         > 30000..50000
+         +0.1 < ack 30000
+         timer
+         > 50000..70000",
+    );
+}
+
 /// A program closes the connection when the kernel has taken all its data: the FIN goes with the
 /// last of them.
 #[test]

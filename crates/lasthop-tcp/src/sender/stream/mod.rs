@@ -547,9 +547,13 @@ impl<W: WindowRule> Stream<W> {
 
     /// The application has nothing to send although the window would let it
     /// (draft-ietf-ccwg-bbr, section 4.1.2.4). To be called before an ACK, a timer or a write is
-    /// processed.
+    /// processed. A program that waits for room in the send buffer has something: Linux looks when
+    /// it begins to write (`tcp_sendmsg_locked`), not while it waits.
     #[inline]
     pub fn check_app_limited(&mut self) {
+        if self.is_program_blocked() {
+            return;
+        }
         let cwnd = self.congestion.window().cwnd;
         if let Some(rate) = self.congestion.rate_mut() {
             let nothing = self.written.saturating_sub(self.snd_nxt) < u64::from(self.config.mss)

@@ -43,17 +43,22 @@ impl<W: WindowRule> Stream<W> {
         self.snd_una >= self.wakes_at || self.window().cwnd > self.grows_above
     }
 
-    /// The program waits, and is woken: a third of the buffer is free, which has grown with cwnd
-    /// (Linux asks for room in cwnd as well, `tcp_should_expand_sndbuf`, which there is as soon as
-    /// a frame is deferred).
+    /// The program waits, and is woken: a third of the buffer is free, which grows with cwnd unless
+    /// what is in flight fills cwnd (`tcp_should_expand_sndbuf`).
     #[inline(never)]
     pub fn has_room(&mut self) -> bool {
         let (held, cwnd) = (self.held(), self.cwnd_segments());
         let windows = self.congestion.send_buffer_windows();
+        let fills = self.in_network() + u64::from(self.config.mss) > self.congestion.inflated();
         let Some(buffer) = self.buffer.as_mut() else { return false };
-        buffer.grow(windows, cwnd);
+        if !fills {
+            buffer.grow(windows, cwnd);
+        }
         let wakes = buffer.is_full() && buffer.wakes(held);
         self.watch_buffer();
+        if fills {
+            self.grows_above = 0.0;
+        }
         wakes
     }
 
