@@ -66,10 +66,13 @@ def connect(
     return found
 
 
-def simulate(hop: str, tcp: str, app: str) -> dict[str, Any]:
+def simulate(
+    hop: str, tcp: str, app: str, ends: tuple[str, str] = ("phone", "server"), seed: int = 1
+) -> dict[str, Any]:
     """The flow of the same connection, simulated."""
     text = f"duration = '60 s'\nlast_hop = {{ rate = '10 Mbps', {hop} }}\n[tcp]\n{tcp}\n[[flow]]\n"
-    run = lasthop.run(text=text + f"from = 'phone'\nto = 'server'\n{app}")
+    text += f"from = '{ends[0]}'\nto = '{ends[1]}'\n{app}"
+    run = lasthop.run(text=text, seed=seed)
     flow: dict[str, Any] = run.data["flows"][0]
     return flow
 
@@ -126,6 +129,70 @@ def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(
     # The handshake, then one flight.
     assert ours["completed_s"] == pytest.approx(1.5 * rtt_s, abs=0.1)
     assert real["rtt"] / 1e6 == pytest.approx(rtt_s, abs=0.1)
+
+
+# Sends ten segments to a client, and writes cwnd before that and the retransmissions to a file.
+SENDING_SERVER = r"""
+import json, os, socket, struct, sys
+for key, value in [s.split("=") for s in sys.argv[2:]]:
+    open("/proc/sys/net/ipv4/" + key, "w").write(value)
+s = socket.create_server(("", 9000))
+open(sys.argv[1] + ".listens", "w").close()
+c, _ = s.accept()
+def word(i):
+    return struct.unpack_from("=I", c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), i)[0]
+cwnd = word(80)
+c.sendall(bytes(14480))
+c.recv(1)
+with open(sys.argv[1], "w") as file:
+    json.dump({"cwnd": cwnd, "retransmissions": word(100)}, file)
+"""
+READING_CLIENT = r"""
+import os, pathlib, socket, sys, time
+while not pathlib.Path(sys.argv[1] + ".listens").exists():
+    time.sleep(0.001)
+s, size = socket.create_connection((os.environ["LASTHOP_SERVER"], 9000)), 0
+while size < 14480:
+    size += len(s.recv(65536)) or sys.exit("closed")
+s.close()
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.01)
+"""
+
+
+@measures_time
+@pytest.mark.parametrize(
+    "rtt_s", [0.5, 1.5, *(pytest.param(s, marks=pytest.mark.more) for s in (2.5, 4.0))]
+)
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_a_passive_open_is_that_of_the_kernel(
+    tmp_path: Path, rtt_s: float, timestamps: bool
+) -> None:
+    hop = f"rtt = '{rtt_s} s'"
+    (tmp_path / "client.py").write_text(READING_CLIENT)
+    (tmp_path / "server.py").write_text(SENDING_SERVER)
+    (tmp_path / "live.toml").write_text(f"last_hop = {{ rate = '10 Mbps', {hop} }}\n")
+    found = tmp_path / "server.json"
+    server = f"{sys.executable} {tmp_path / 'server.py'} {found} tcp_timestamps={int(timestamps)}"
+    client = [sys.executable, str(tmp_path / "client.py"), str(found)]
+    done = run(str(tmp_path / "live.toml"), "--server", server, "--", *client)
+    assert done.returncode == 0, done.stderr
+    real = json.loads(found.read_text())
+    # The timers of SYN and SYN-ACK take 1 s each: the phases of two clocks decide which of a
+    # repeated SYN and a timeout comes first, and only timeouts reduce cwnd.
+    flows = [
+        simulate(
+            hop,
+            f"timestamps = {str(timestamps).lower()}",
+            "app = { kind = 'transfer', size = '14480 B' }\nopens = 'receiver'",
+            ("server", "phone"),
+            seed,
+        )
+        for seed in range(1, 17)
+    ]
+    outcomes = {(f["retransmissions"]["total"], f["completed_s"] < 2.5 * rtt_s) for f in flows}
+    assert (real["retransmissions"], real["cwnd"] == 10) in outcomes
+    assert real["cwnd"] in (1, 10)
 
 
 @measures_time
