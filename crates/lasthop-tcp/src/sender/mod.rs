@@ -254,8 +254,11 @@ impl<W: WindowRule> Sender<W> {
     /// After an ACK: a program that waits for room writes if there is some.
     #[inline(always)]
     fn write_if_room(&mut self, now: Time, out: &mut impl Output) {
-        let stream = &mut self.stream;
-        if stream.may_have_room() && stream.has_room() && stream.wake_program(now) {
+        if !self.stream.may_have_room() {
+            return;
+        }
+        let pipe = self.pipe();
+        if self.stream.has_room(pipe) && self.stream.wake_program(now) {
             self.write_blocks(now, out);
         }
     }

@@ -44,12 +44,12 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// The program waits, and is woken: a third of the buffer is free, which grows with cwnd unless
-    /// what is in flight fills cwnd (`tcp_should_expand_sndbuf`).
+    /// `pipe`, the bytes in the network, fills cwnd (`tcp_should_expand_sndbuf`).
     #[inline(never)]
-    pub fn has_room(&mut self) -> bool {
+    pub fn has_room(&mut self, pipe: u64) -> bool {
         let (held, cwnd) = (self.held(), self.cwnd_segments());
         let windows = self.congestion.send_buffer_windows();
-        let fills = self.in_network() + u64::from(self.config.mss) > self.congestion.inflated();
+        let fills = pipe + u64::from(self.config.mss) > self.congestion.inflated();
         let Some(buffer) = self.buffer.as_mut() else { return false };
         if !fills {
             buffer.grow(windows, cwnd);
