@@ -137,7 +137,7 @@ import json, os, socket, struct, sys
 for key, value in [s.split("=") for s in sys.argv[2:]]:
     open("/proc/sys/net/ipv4/" + key, "w").write(value)
 s = socket.create_server(("", 9000))
-open(sys.argv[1] + ".listens", "w").close()
+open(sys.argv[1] + ".ready", "w").close()
 c, _ = s.accept()
 def word(i):
     return struct.unpack_from("=I", c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), i)[0]
@@ -149,7 +149,7 @@ with open(sys.argv[1], "w") as file:
 """
 READING_CLIENT = r"""
 import os, pathlib, socket, sys, time
-while not pathlib.Path(sys.argv[1] + ".listens").exists():
+while not pathlib.Path(sys.argv[1] + ".ready").exists():
     time.sleep(0.001)
 s, size = socket.create_connection((os.environ["LASTHOP_SERVER"], 9000)), 0
 while size < 14480:

@@ -528,8 +528,8 @@ impl WindowRule for BbrWindow {
         }
         self.episode = Some(Episode { end: loss.snd_max, timeout, new: true, conserving: false });
         if timeout {
-            // Until the next ACK: the volume in flight and one segment (`tcp_enter_loss`). The timer
-            // of RACK leaves cwnd as it is (`tcp_rack_reo_timeout`: no `cong_control`).
+            // Until the next ACK: the volume in flight and one segment (`tcp_enter_loss`). RACK's
+            // timer leaves cwnd as it is (`tcp_rack_reo_timeout`, for rules with `cong_control`).
             window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
             self.full.restart(0.0);
             self.rounds.started = true;
