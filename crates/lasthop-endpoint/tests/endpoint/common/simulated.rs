@@ -41,7 +41,8 @@ impl<E: Copy> Observer for Ends<E> {
             _ => {}
         }
         // Events of what is enqueued do not have them.
-        if matches!(e.kind, Kind::Arrived | Kind::LostOnAir | Kind::DroppedAtQueue) {
+        let has_options = [Kind::Arrived, Kind::LostOnAir, Kind::DroppedAtQueue, Kind::Filtered];
+        if has_options.contains(&e.kind) {
             self.options.entry(segment.id).or_insert(*e.options);
         }
     }
