@@ -64,6 +64,12 @@ pub enum ReplayError {
          such an agent: {1}"
     )]
     NoAgent(String, String),
+    /// The agent needs the link layer's reports, which no capture has.
+    #[error(
+        "scheme `{0}` needs the link layer to report when packets leave the queue or have arrived, \
+         which a capture does not contain; `lasthop link` and simulations report it"
+    )]
+    NeedsReports(String),
     /// The capture contains packets merged by segmentation offload.
     #[error(transparent)]
     SuperSegment(#[from] SuperSegment),
@@ -98,13 +104,19 @@ pub fn replay(
     options: &ReplayOptions,
 ) -> Result<Summary, ReplayError> {
     let Some(agent) = agent_of(&options.scheme.scheme) else {
-        let known: Vec<String> =
-            all().iter().filter(|s| agent_of(s).is_some()).map(|s| s.name().to_string()).collect();
+        let known: Vec<String> = all()
+            .iter()
+            .filter(|s| agent_of(s).is_some() && !s.needs_link_reports())
+            .map(|s| s.name().to_string())
+            .collect();
         return Err(ReplayError::NoAgent(
             options.scheme.scheme.name().to_string(),
             known.join(", "),
         ));
     };
+    if options.scheme.scheme.needs_link_reports() {
+        return Err(ReplayError::NeedsReports(options.scheme.scheme.name().to_string()));
+    }
     let recording = Recording::read(input)?;
     let name = recording.choose(options.interface.as_deref())?;
     let output = Output::new(output, &recording.interfaces, &name, &options.scheme.label)?;

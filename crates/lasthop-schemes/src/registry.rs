@@ -56,6 +56,8 @@ macro_rules! with_schemes {
             snack_snoop {},
             balakrishnan_eln { agent hints },
             ll_elsn { agent },
+            fastack { agent },
+            zhuge { agent },
             tcp_f {},
             i_tcp {},
             mtcp { detector },

@@ -333,6 +333,16 @@ fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> 
     station.finish(end)
 }
 
+/// A capture does not say when packets left the queue, and which of them arrived.
+#[test]
+fn a_scheme_that_needs_reports_of_the_link_layer_is_refused() {
+    for name in ["fastack", "zhuge"] {
+        let scheme = SchemeChoice::parse(name).unwrap();
+        let error = replay(&[][..], Vec::new(), &options(scheme)).unwrap_err().to_string();
+        assert!(error.contains("which a capture does not contain"), "{error}");
+    }
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec((1u32..4, any::<bool>(), 0u64..40, any::<u16>(), 1u64..4000), 0..120)
 }

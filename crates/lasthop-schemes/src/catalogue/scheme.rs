@@ -279,6 +279,9 @@ pub trait SchemeConfig:
 
     /// True if that sender has to accept notices of the link layer.
     const NEEDS_ELN_SENDER: bool = false;
+
+    /// True if the agent can do nothing without the link layer's reports of departures or arrivals.
+    const NEEDS_LINK_REPORTS: bool = false;
 }
 
 macro_rules! catalogue {
@@ -426,6 +429,14 @@ impl Scheme {
     pub(super) fn needs_eln_sender(&self) -> bool {
         fn of<C: SchemeConfig>(_: &C) -> bool {
             C::NEEDS_ELN_SENDER
+        }
+        each_scheme!(self, c => of(c), _ => false, _ => false)
+    }
+
+    /// The agent can do nothing without the link layer's reports of departures or arrivals.
+    pub fn needs_link_reports(&self) -> bool {
+        fn of<C: SchemeConfig>(_: &C) -> bool {
+            C::NEEDS_LINK_REPORTS
         }
         each_scheme!(self, c => of(c), _ => false, _ => false)
     }

@@ -59,6 +59,12 @@ impl Room {
         self.held + u64::from(size) <= self.limit
     }
 
+    /// Retains a segment.
+    pub fn retain(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
+        self.held += u64::from(segment.size);
+        ctx.retain(segment.payload);
+    }
+
     /// Releases a segment.
     pub fn release(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
         self.held -= u64::from(segment.size);
@@ -117,8 +123,7 @@ impl Cache {
 
     /// Inserts a segment at its index and retains its payload.
     pub fn insert(&mut self, ctx: &mut Context<'_>, room: &mut Room, index: usize, cached: Cached) {
-        ctx.retain(cached.segment.payload);
-        room.held += u64::from(cached.segment.size);
+        room.retain(ctx, &cached.segment);
         self.segments.insert(index, cached);
     }
 
