@@ -31,6 +31,7 @@
 )]
 
 mod arrival;
+mod ecn;
 pub mod endpoint;
 pub mod host;
 pub mod isn;

@@ -133,8 +133,6 @@ pub(crate) fn with_wire_rules(profile: &Profile) -> Profile {
     Profile {
         full_handshake: true,
         challenge_acks: true,
-        accurate_ecn: false,
-        l4s: false,
         paws,
         invalid_ratelimit: profile.invalid_ratelimit.max(INVALID_RATELIMIT),
         synack_retries: match profile.synack_retries {

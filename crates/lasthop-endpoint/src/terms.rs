@@ -1,12 +1,12 @@
 //! What the two SYNs of a connection negotiate.
 
 use lasthop::schemes::catalogue::{AnyWindow, SenderPart};
-use lasthop::segment::Flags;
 use lasthop::tcp::profile::Profile;
 use lasthop_wire::TcpPacket;
 use lasthop_wire::options::TcpOption;
 use lasthop_wire::render::{MAX_WINDOW_SCALE, window_scale_for};
 
+use crate::ecn::Ecn;
 use crate::settings::{RelayEnd, Settings, TIMESTAMPS_BYTES, with_wire_rules};
 
 /// The MSS of a peer that names none (RFC 9293, section 3.7.1).
@@ -23,8 +23,7 @@ pub(crate) struct Terms {
     pub timestamps: bool,
     /// The shift of this offer, or the peer's (RFC 7323, section 2).
     pub window_scale: Option<u8>,
-    /// RFC 3168, section 6.1.1.
-    pub ecn: bool,
+    pub ecn: Ecn,
 }
 
 /// What the SYN of a connection says that another one continues: its sequence numbers and sizes of
@@ -59,25 +58,20 @@ impl Terms {
             sack: profile.sack,
             timestamps: profile.timestamps,
             window_scale: Some(window_scale_for(settings.receive_buffer)),
-            ecn: profile.ecn,
+            ecn: Ecn::of_profile(&profile),
         }
     }
 
     /// What a SYN or SYN-ACK of the peer says.
     pub fn of(tcp: &TcpPacket<'_>) -> Terms {
-        let flags = tcp.flags();
         let is_v6 = tcp.addressing.source.is_ipv6();
         let [v4, v6] = DEFAULT_MSS;
-        let ecn = match flags.has(Flags::ACK) {
-            true => flags.has(Flags::ECE) && !flags.has(Flags::CWR),
-            false => flags.has(Flags::ECE.with(Flags::CWR)),
-        };
         let mut terms = Terms {
             mss: if is_v6 { v6 } else { v4 },
             sack: false,
             timestamps: false,
             window_scale: None,
-            ecn,
+            ecn: Ecn::of_syn(tcp.flags()),
         };
         for option in tcp.options().map_while(Result::ok) {
             match option {
@@ -101,7 +95,7 @@ impl Terms {
             sack: self.sack && peer.sack,
             timestamps: self.timestamps && peer.timestamps,
             window_scale: self.window_scale.and(peer.window_scale),
-            ecn: self.ecn && peer.ecn,
+            ecn: self.ecn.min(peer.ecn),
         }
     }
 
@@ -126,13 +120,20 @@ impl Components {
         let allowed = Profile {
             sack: profile.sack && terms.sack,
             timestamps: profile.timestamps && terms.timestamps,
-            ecn: profile.ecn && terms.ecn,
+            ecn: profile.ecn && terms.ecn > Ecn::Off,
+            accurate_ecn: profile.accurate_ecn && terms.ecn == Ecn::Accurate,
+            l4s: profile.l4s && terms.ecn == Ecn::Accurate,
             ..with_wire_rules(profile)
         };
         let (part, profile) = settings.stack(&allowed);
-        let profile =
-            Profile { timestamps: terms.timestamps, ecn: terms.ecn, ..with_wire_rules(&profile) };
-        let profile = Profile { sack: profile.sack && terms.sack, ..profile };
+        let profile = Profile {
+            sack: profile.sack && terms.sack,
+            timestamps: terms.timestamps,
+            ecn: terms.ecn > Ecn::Off,
+            accurate_ecn: terms.ecn == Ecn::Accurate,
+            l4s: profile.l4s && terms.ecn == Ecn::Accurate,
+            ..with_wire_rules(&profile)
+        };
         let relays = settings.relay == Some(RelayEnd::Outbound);
         let steered = settings.scheme.scheme.outbound_window().filter(|_| relays);
         let window = steered.unwrap_or_else(|| part.window());

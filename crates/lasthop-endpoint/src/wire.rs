@@ -11,6 +11,7 @@ use lasthop_wire::{
     Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, Numbering, Patch, assemble, patch,
 };
 
+use crate::ecn::{self, Ecn};
 use crate::isn::Secrets;
 use crate::stream_data::Unacknowledged;
 use crate::terms::{Terms, headers};
@@ -36,6 +37,10 @@ pub(crate) struct Wire {
     pub path_mtu: u32,
     /// The bytes of this end's stream.
     pub data: Unacknowledged,
+    /// The ECN field of the peer's SYN or SYN-ACK, for the next ACK or SYN-ACK to tell (AccECN).
+    pub syn_mark: Option<u8>,
+    /// SYNs sent without an answer.
+    pub syns: u32,
     /// Its data have one of two drop precedences.
     pub has_drop_precedence: bool,
     /// Packets to be sent.
@@ -59,6 +64,8 @@ impl Wire {
             agreed: None,
             path_mtu: mtu,
             data: Unacknowledged::default(),
+            syn_mark: None,
+            syns: 0,
             has_drop_precedence: false,
             outgoing: VecDeque::new(),
         }
@@ -77,7 +84,10 @@ impl Wire {
         if segment.flags.has(Flags::SYN) {
             return self.send_syn(&segment);
         }
-        let tcp = self.numbering().tcp_header_with(&segment, options);
+        let mut tcp = self.numbering().tcp_header_with(&segment, options);
+        if let Some(mark) = self.syn_mark.take().filter(|_| segment.len == 0) {
+            ecn::set_count(&mut tcp, ecn::handshake_count(mark));
+        }
         let largest = self.largest_payload(tcp.options.len() as u32);
         let (mut seq, mut left) = (segment.seq, segment.len);
         loop {
@@ -146,8 +156,14 @@ impl Wire {
         offered.into_iter().flatten().for_each(|o| options.push(o).unwrap_or_default());
         let mut tcp = self.numbering().tcp_header(segment);
         tcp.set_options_raw(options.padded()).unwrap_or_default();
-        tcp.ece = terms.ecn;
-        tcp.cwr = terms.ecn && !is_answer;
+        self.syns += u32::from(!is_answer);
+        let count = match (terms.ecn, is_answer) {
+            (Ecn::Accurate, true) => ecn::handshake_count(self.syn_mark.unwrap_or(0)),
+            (ecn, true) => ecn.answer(),
+            (_, false) if self.syns > ecn::SYNS => 0,
+            (ecn, false) => ecn.offer(),
+        };
+        ecn::set_count(&mut tcp, count);
         self.push(&tcp, segment.flags, &[]);
     }
 

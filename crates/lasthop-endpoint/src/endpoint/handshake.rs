@@ -13,6 +13,7 @@ use lasthop_wire::TcpPacket;
 
 use super::{Counters, End, Endpoint, Phase};
 use crate::arrival::read;
+use crate::ecn::Ecn;
 use crate::isn::Secrets;
 use crate::settings::{RelayEnd, Settings};
 use crate::stream_data::Arrived;
@@ -107,6 +108,8 @@ impl Endpoint {
         let is_v6 = self.wire.remote.is_ipv6();
         let agreed = self.wire.offer.with(&Terms::of(tcp));
         (self.wire.peer_isn, self.wire.agreed) = (tcp.seq, Some(agreed));
+        let mark = tcp.addressing.traffic_class & 3;
+        self.wire.syn_mark = (agreed.ecn == Ecn::Accurate).then_some(mark);
         self.max_peer_window = tcp.window.into();
         let offer = self.wire.offer;
         let alike = Terms { window_scale: offer.window_scale, ..agreed };

@@ -7,6 +7,7 @@ use lasthop_wire::TcpPacket;
 
 use super::{End, Endpoint, Phase};
 use crate::arrival::{Arrival, Origins};
+use crate::ecn::{self, Ecn};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of a connection")]
 impl Endpoint {
@@ -39,8 +40,10 @@ impl Endpoint {
         if !agreed.sack {
             ignored = ignored.with(Flags::SACK);
         }
-        if !agreed.ecn {
-            ignored = ignored.with(Flags::ECE).with(Flags::CWR).with(Flags::CE);
+        match agreed.ecn {
+            Ecn::Off => ignored = ignored.with(ecn::COUNT).with(Flags::CE),
+            Ecn::Classic => ignored = ignored.with(Flags::AE),
+            Ecn::Accurate => {}
         }
         let origins = Origins {
             seq_zero: wire.peer_isn.wrapping_add(1),
@@ -52,7 +55,13 @@ impl Endpoint {
             mss: agreed.segment(),
             ignored,
         };
-        origins.arrival(tcp)
+        let mut arrival = origins.arrival(tcp);
+        let ends_handshake =
+            matches!(self.phase, Phase::SynReceived { .. }) && tcp.payload_len == 0;
+        if agreed.ecn == Ecn::Accurate && (ends_handshake || tcp.flags().has(Flags::SYN)) {
+            arrival.segment.flags = ecn::after_handshake(arrival.segment.flags);
+        }
+        arrival
     }
 
     fn on_segment(&mut self, now: Time, tcp: &TcpPacket<'_>) {
@@ -76,6 +85,7 @@ impl Endpoint {
             return;
         }
         (self.last_arrival, self.keep_alives) = (now, 0);
+        self.wire.syn_mark = None;
         if discard.is_none() {
             let next = self.receiver.as_ref().map_or(0, Receiver::rcv_nxt);
             let is_new = segment.len > 0 && segment.seq + u64::from(segment.len) > next;

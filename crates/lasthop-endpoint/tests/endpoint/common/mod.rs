@@ -13,6 +13,7 @@ use lasthop::tcp::profile::{Profile, ProfileName};
 use lasthop::units::{Duration, Time};
 use lasthop_endpoint::isn::Secrets;
 use lasthop_endpoint::{Endpoint, Settings, TcpState};
+use lasthop_wire::mark_congestion_experienced;
 
 pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
@@ -69,6 +70,8 @@ pub struct Link {
     pub passed: Vec<(Time, usize, Vec<u8>)>,
     /// Packets that never arrive, by who sent them and how many it had sent.
     pub drops: fn(usize, u64) -> bool,
+    /// ECN-capable packets are marked.
+    pub marks: bool,
     settings: Arc<Settings>,
     travelling: BinaryHeap<Reverse<Travelling>>,
     sent: [u64; 2],
@@ -87,6 +90,7 @@ impl Link {
             faults: Faults::NONE,
             passed: Vec::new(),
             drops: |_, _| false,
+            marks: false,
             settings: server.into(),
             travelling: BinaryHeap::new(),
             sent: [0; 2],
@@ -171,6 +175,9 @@ impl Link {
     fn transmit(&mut self, from: usize, mut packet: Vec<u8>) {
         self.passed.push((self.now, from, packet.clone()));
         self.sent[from] += 1;
+        if self.marks && packet[0] >> 4 == 4 && packet[1] & 3 != 0 {
+            mark_congestion_experienced(&mut packet);
+        }
         let copies = 1 + u32::from(self.draw() < self.faults.duplicate);
         if self.draw() < self.faults.loss || (self.drops)(from, self.sent[from]) {
             return;
