@@ -36,7 +36,7 @@ impl Ecn {
     }
 
     /// What the flags of a SYN or SYN-ACK say (RFC 9768, table 2). A SYN with a combination that is
-    /// not assigned counts as one with AccECN (section 3.1.3).
+    /// not assigned counts as one with AccECN (section 3.1.2).
     pub fn of_syn(flags: Flags) -> Ecn {
         match (flags.has(Flags::ACK), count(flags)) {
             (_, 0) | (true, 7) => Ecn::Off,

@@ -18,8 +18,9 @@
 //! dropped by its queue, or given up by the link layer.
 //!
 //! Our choice: the timer; the retransmission of the next segment when a retransmission is
-//! acknowledged (as RFC 6582); ECE, CWR and the count of AccECN are those of the client's last ACK;
-//! FINs are left to the client; data that do not fit into the cache are left to the client too.
+//! acknowledged (as RFC 6582); the time in which duplicate ACKs do not count; ECE, CWR and the count
+//! of AccECN are those of the client's last ACK; FINs are left to the client, and data that do not
+//! fit into the cache.
 //!
 //! Deployed at: the access point, below IP (Cisco Meraki).
 //!
@@ -55,6 +56,9 @@ pub struct Fastack {
     /// Duplicate ACKs of the client that retransmit a segment from the cache.
     #[schemars(extend("unit" = "duplicate ACKs"))]
     pub dupack_threshold: u32,
+    /// Duplicate ACKs that arrive within this time after the link layer's report of a segment do not
+    /// count: the client may have sent them before it had the segment.
+    pub settling: Duration,
     /// Time without progress of the client after which a segment is retransmitted from the cache;
     /// doubled with each retransmission.
     pub timeout: Duration,
@@ -80,6 +84,7 @@ impl Default for Fastack {
             ack_every: 1,
             reduce_window: true,
             dupack_threshold: 3,
+            settling: Duration::millis(50),
             timeout: Duration::millis(200),
             max_retransmissions: 10,
             cache_packets: 8192,
@@ -143,8 +148,8 @@ const DOUBLINGS: u32 = 6;
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     segment: Segment,
-    /// True if the link layer has reported it.
-    delivered: bool,
+    /// When the link layer has reported it.
+    delivered: Option<Time>,
 }
 
 impl Stored {
@@ -180,7 +185,7 @@ struct FlowState {
     template: Option<Segment>,
     /// All data below have been reported by the link layer or acknowledged by the client.
     frontier: u64,
-    /// The timestamp to echo: that of the last segment below `frontier`.
+    /// The timestamp to echo.
     ts_echo: u32,
     /// Highest acknowledgment number sent to the sender, and the window with it, bytes.
     told: (u64, u32),
@@ -209,11 +214,14 @@ impl FlowState {
     /// of others its TCP may have discarded what its link layer has acknowledged. Returns how many.
     fn advance(&mut self) -> u32 {
         let edge = self.client.map_or(0, |client| client.ack.saturating_add(client.window.into()));
-        let passes = |s: &&Stored| s.delivered && s.end() <= edge;
+        let passes = |s: &&Stored| s.delivered.is_some() && s.end() <= edge;
         let mut passed = 0;
         while let Some(stored) = self.at(self.frontier).filter(passes).copied() {
             self.frontier = stored.end();
-            self.ts_echo = stored.segment.ts_value;
+            // That of the first segment that the next ACK acknowledges (RFC 7323, section 4.3).
+            if self.unacknowledged + passed == 0 {
+                self.ts_echo = stored.segment.ts_value;
+            }
             passed += 1;
         }
         passed
@@ -250,7 +258,11 @@ impl FlowState {
 
     /// A duplicate ACK for data that the sender was told to have arrived. True if it retransmits.
     fn on_dupack(&mut self, ctx: &mut Context<'_>, config: &Fastack) -> bool {
+        let expected = self.client.and_then(|client| self.at(client.ack)?.delivered);
         let Some(client) = &mut self.client else { return false };
+        if expected.is_none_or(|at| ctx.now.since(at) <= config.settling) {
+            return false;
+        }
         client.dupacks += 1;
         let is_last = client.dupacks == config.dupack_threshold;
         if is_last {
@@ -337,7 +349,8 @@ impl FastackAgent {
         if let Some(old) = old {
             room.release(ctx, &old.segment);
         }
-        let delivered = old.is_some_and(|old| old.delivered && old.end() == data_end(segment));
+        let same = old.filter(|old| old.end() == data_end(segment));
+        let delivered = same.and_then(|old| old.delivered);
         state.cache.insert(segment.seq, Stored { segment: *segment, delivered });
         Verdict::Forward
     }
@@ -452,8 +465,9 @@ impl Agent for FastackAgent {
         let is_data = direction == Direction::Downlink && segment.forward && segment.len > 0;
         let LinkEvent::Delivered { .. } = event else { return };
         let Some(state) = self.flows.get_mut(segment.flow).filter(|_| is_data) else { return };
-        if let Some(stored) = state.cache.get_mut(&segment.seq) {
-            stored.delivered |= stored.end() <= data_end(segment);
+        let stored = state.cache.get_mut(&segment.seq);
+        if let Some(stored) = stored.filter(|s| s.end() <= data_end(segment)) {
+            stored.delivered = stored.delivered.or(Some(ctx.now));
         }
         state.unacknowledged += state.advance();
         let begun = state.client.is_some_and(|client| client.ack >= self.config.after_bytes);
