@@ -1,5 +1,6 @@
 //! Checks of a TCP connection that hold for all schemes.
 
+use lasthop::agent::{Agent, Subscriptions};
 use lasthop::air::config::LossConfig;
 use lasthop::scenario::network::{App, Flow};
 use lasthop::schemes::catalogue::{Scheme, SenderPart};
@@ -58,6 +59,9 @@ pub(super) struct ConnectionModel {
     pub relay_sets_cwnd: bool,
     /// The receiver acknowledges what is missing, too.
     pub optimistic: bool,
+    /// An agent learns of deliveries, and may acknowledge data before they arrive, by the delay of
+    /// the link.
+    pub link_reports: bool,
     /// Payload bytes of a frame: one segment, or several under segmentation offload.
     pub largest_frame: u32,
     /// The largest cwnd so far.
@@ -96,6 +100,11 @@ impl ConnectionModel {
                 flow.segment
             },
             optimistic: flow.misbehaviour == Some(Misbehaviour::OptimisticAcks),
+            link_reports: flow
+                .scheme
+                .scheme
+                .agent()
+                .is_some_and(|agent| agent.subscribes().any(Subscriptions::DELIVERED)),
             may_corrupt: flow.loss != LossConfig::None || flow.ack_loss != LossConfig::None,
             from: None,
             upstream,
@@ -269,9 +278,11 @@ impl ConnectionModel {
     }
 
     /// Checks an ACK that a receiver or an agent sends: it may not cover data that have not
-    /// arrived.
+    /// arrived; with reports of the link layer, data that have not been sent.
     pub(super) fn ack_made(&mut self, s: &Segment) -> Result<(), String> {
-        let last = if self.optimistic {
+        let last = if self.link_reports {
+            self.sent_to
+        } else if self.optimistic {
             let highest = self.out_of_order.last().map_or(self.in_order, |r| r.1);
             highest.max(self.fin_at.unwrap_or(0))
         } else {
