@@ -108,6 +108,11 @@ impl Bench {
         self.call(|agent, ctx| agent.on_segment(ctx, Direction::Downlink, &segment))
     }
 
+    /// Data that are forwarded.
+    fn arrive(&mut self, number: u64) {
+        assert_eq!(self.data(number), Verdict::Forward);
+    }
+
     /// The link layer reports a segment.
     fn delivered(&mut self, number: u64) {
         self.reported.insert(number, ());
@@ -146,7 +151,7 @@ const REPAIRED: Verdict = Verdict::Drop("duplicate ACK, repaired locally");
 #[test]
 fn the_report_of_the_link_layer_is_the_ack_and_that_of_the_client_is_dropped() {
     let mut b = Bench::begun(Fastack::default());
-    (1..4).for_each(|n| drop(b.data(n)));
+    (1..4).for_each(|n| b.arrive(n));
     assert_eq!(b.log(), "", "nothing is reported yet");
     (0..3).for_each(|n| b.delivered(n));
     // The window ends where that of the client does.
@@ -162,7 +167,7 @@ fn the_report_of_the_link_layer_is_the_ack_and_that_of_the_client_is_dropped() {
 #[test]
 fn a_gap_in_the_block_ack_is_not_acknowledged() {
     let mut b = Bench::begun(Fastack::default());
-    (1..5).for_each(|n| drop(b.data(n)));
+    (1..5).for_each(|n| b.arrive(n));
     [0, 2, 3].into_iter().for_each(|n| b.delivered(n));
     assert_eq!(b.log(), "1/99");
     b.delivered(1);
@@ -174,7 +179,7 @@ fn a_gap_in_the_block_ack_is_not_acknowledged() {
 #[test]
 fn data_lost_before_the_access_point_are_left_to_the_sender() {
     let mut b = Bench::begun(Fastack::default());
-    [2, 3].into_iter().for_each(|n| drop(b.data(n)));
+    [2, 3].into_iter().for_each(|n| b.arrive(n));
     [0, 2, 3].into_iter().for_each(|n| b.delivered(n));
     assert_eq!(b.log(), "1/99");
     assert_eq!(b.ack(1, 100), SUPPRESSED);
@@ -190,7 +195,7 @@ fn data_lost_before_the_access_point_are_left_to_the_sender() {
 #[test]
 fn data_that_the_queue_drops_or_the_link_layer_gives_up_are_left_to_the_sender() {
     let mut b = Bench::begun(Fastack::default());
-    (1..4).for_each(|n| drop(b.data(n)));
+    (1..4).for_each(|n| b.arrive(n));
     [0, 2, 3].into_iter().for_each(|n| b.delivered(n));
     assert_eq!((b.log().as_str(), b.ack(1, 100)), ("1/99", SUPPRESSED));
     for _ in 0..4 {
@@ -205,7 +210,7 @@ fn data_that_the_queue_drops_or_the_link_layer_gives_up_are_left_to_the_sender()
 #[test]
 fn data_lost_above_the_link_layer_are_retransmitted_from_the_cache() {
     let mut b = Bench::begun(Fastack::default());
-    (1..6).for_each(|n| drop(b.data(n)));
+    (1..6).for_each(|n| b.arrive(n));
     (0..6).for_each(|n| b.delivered(n));
     assert_eq!(b.log(), "1/99 2/98 3/97 4/96 5/95 6/94");
     // The client's stack lacks 1 and 3; the sender must not learn of it.
@@ -308,13 +313,13 @@ fn what_is_not_in_the_cache_is_left_to_the_client() {
 #[test]
 fn settings_say_when_and_how_often_it_acknowledges() {
     let mut b = Bench::begun(Fastack { after_bytes: 2000, ..Fastack::default() });
-    (1..6).for_each(|n| drop(b.data(n)));
+    (1..6).for_each(|n| b.arrive(n));
     (0..3).for_each(|n| b.delivered(n));
     assert_eq!((b.log().as_str(), b.ack(2, 100)), ("", Verdict::Forward));
     b.delivered(3);
     assert_eq!(b.log(), "4/98");
     let mut b = Bench::begun(Fastack { ack_every: 2, ..Fastack::default() });
-    (1..4).for_each(|n| drop(b.data(n)));
+    (1..4).for_each(|n| b.arrive(n));
     (0..3).for_each(|n| b.delivered(n));
     assert_eq!((b.log().as_str(), b.ack(3, 100)), ("2/98", Verdict::Forward));
     let mut b = Bench::begun(Fastack { reduce_window: false, ..Fastack::default() });
