@@ -1,8 +1,8 @@
-//! Which feedback of ECN the two SYNs of a connection negotiate, and what the three bits AE, CWR and
-//! ECE of their header mean.
+//! Which feedback of ECN the two SYNs of a connection negotiate, and what the three bits AE, CWR
+//! and ECE of their header mean.
 //!
-//! Source: RFC 9768 (AccECN), sections 3.1 and 3.2.2.1; RFC 3168, section 6.1.1. The AccECN option is
-//! neither sent nor read, which the RFC permits: the count of the three bits is enough.
+//! Source: RFC 9768 (AccECN), sections 3.1 and 3.2.2.1; RFC 3168, section 6.1.1. The AccECN option
+//! is neither sent nor read, which the RFC permits: the count of the three bits is enough.
 
 use etherparse::TcpHeader;
 use lasthop::segment::Flags;
@@ -80,8 +80,8 @@ pub(crate) fn handshake_count(mark: u8) -> u8 {
     }
 }
 
-/// The flags of the last segment of a handshake, of which the bits are no count, as if they were one:
-/// no mark has been counted, or one if the SYN-ACK was marked (RFC 9768, section 3.2.2.1).
+/// The flags of the last segment of a handshake, of which the bits are no count, as if they were
+/// one: no mark has been counted, or one if the SYN-ACK was marked (RFC 9768, section 3.2.2.1).
 pub(crate) fn after_handshake(flags: Flags) -> Flags {
     let plain = flags.without(COUNT);
     if flags.has(Flags::SYN) {

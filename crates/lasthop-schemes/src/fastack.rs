@@ -3,24 +3,24 @@
 //!
 //! Source: A. Bhartia, B. Chen, F. Wang, D. Pallas, R. Musaloiu-E, T. T.-T. Lai, H. Ma,
 //! "Measurement-based, practical techniques to improve 802.11ac performance", IMC 2017; US patent
-//! 10299167 (Meraki), and the agent for ns-3 that the authors of Zhuge (SIGCOMM 2022) have published
-//! (transys-project/zhuge). Of the paper only the abstract was at hand: what these sources do not
-//! say is a setting, and our choice.
+//! 10299167 (Meraki), and the agent for ns-3 that the authors of Zhuge (SIGCOMM 2022) have
+//! published (transys-project/zhuge). Of the paper only the abstract was at hand: what these
+//! sources do not say is a setting, and our choice.
 //!
 //! Idea: an aggregate is as long as the queue of its station, and this queue as long as TCP's ACKs
 //! come back. The client's ACKs contend for the medium, late and in bursts. The link layer's ACK
-//! reports the same segments earlier and without a frame of its own. The access point acknowledges
+//! reports the same segments earlier and without a further frame. The access point acknowledges
 //! data up to the first byte that the link layer has not reported, echoes their timestamps, and
 //! offers the window that the client offered last, less what the client has yet to acknowledge. It
-//! keeps the segments until the client's ACK has passed them. Three duplicate ACKs of the client for
-//! data that the sender was told to have arrived retransmit them from here, and so does a timer.
-//! Other duplicate ACKs are forwarded: the sender repairs what was lost before the access point,
-//! dropped by its queue, or given up by the link layer.
+//! keeps the segments until the client's ACK has passed them. Three duplicate ACKs of the client
+//! for data that the sender was told to have arrived retransmit them from here, and so does a
+//! timer. Other duplicate ACKs are forwarded: the sender repairs what was lost before the access
+//! point, dropped by its queue, or given up by the link layer.
 //!
 //! Our choice: the timer; the retransmission of the next segment when a retransmission is
-//! acknowledged (as RFC 6582); the time in which duplicate ACKs do not count; ECE, CWR and the count
-//! of AccECN are those of the client's last ACK; FINs are left to the client, and data that do not
-//! fit into the cache.
+//! acknowledged (as RFC 6582); the time in which duplicate ACKs do not count; ECE, CWR and the
+//! count of AccECN are those of the client's last ACK; FINs are left to the client, and data that
+//! do not fit into the cache.
 //!
 //! Deployed at: the access point, below IP (Cisco Meraki).
 //!
@@ -28,11 +28,12 @@
 //!
 //! State: the unacknowledged segments and the last ACK of each flow.
 //!
-//! Assumes: readable TCP headers, reports of the link layer for each segment, clients that keep what
-//! their link layer has acknowledged, data and ACKs through one access point.
+//! Assumes: readable TCP headers, reports of the link layer for each segment, clients that keep
+//! what their link layer has acknowledged, data and ACKs through one access point.
 //!
 //! Bad at: handovers. What the sender has been told to have arrived exists only in the cache of the
-//! old access point; if the client still lacks it, the connection cannot go on. Encrypted transports.
+//! old access point; if the client still lacks it, the connection cannot go on. Encrypted
+//! transports.
 
 use std::collections::BTreeMap;
 
@@ -56,8 +57,8 @@ pub struct Fastack {
     /// Duplicate ACKs of the client that retransmit a segment from the cache.
     #[schemars(extend("unit" = "duplicate ACKs"))]
     pub dupack_threshold: u32,
-    /// Duplicate ACKs that arrive within this time after the link layer's report of a segment do not
-    /// count: the client may have sent them before it had the segment.
+    /// Duplicate ACKs that arrive within this time after the link layer's report of a segment do
+    /// not count: the client may have sent them before it had the segment.
     pub settling: Duration,
     /// Time without progress of the client after which a segment is retransmitted from the cache;
     /// doubled with each retransmission.
@@ -234,8 +235,8 @@ impl FlowState {
         }
     }
 
-    /// Sends an ACK to the sender, up to `frontier`. Returns false if no ACK of the client has shown
-    /// what it looks like.
+    /// Sends an ACK to the sender, up to `frontier`. Returns false if no ACK of the client has
+    /// shown what it looks like.
     fn acknowledge(&mut self, ctx: &mut Context<'_>, reduce: bool) -> bool {
         let Some(template) = self.template else { return false };
         self.told.0 = self.told.0.max(self.frontier);

@@ -1,9 +1,9 @@
-//! Zhuge: the access point predicts the delay of arriving data, and delays ACKs on their way back by
-//! what the prediction rises, so that the sender sees a queue before its data have passed it.
+//! Zhuge: the access point predicts the delay of arriving data, and delays ACKs on their way back
+//! by what the prediction rises, so that the sender sees a queue before its data have passed it.
 //!
 //! Source: Z. Meng, Y. Guo, C. Sun, B. Wang, J. Sherry, H. H. Liu, M. Xu, "Achieving consistent low
-//! latency for wireless real-time communications with the shortest control loop", SIGCOMM 2022,
-//! and the authors' agent for ns-3 (transys-project/zhuge), from which the rules of the ACKs and the
+//! latency for wireless real-time communications with the shortest control loop", SIGCOMM 2022, and
+//! the authors' agent for ns-3 (transys-project/zhuge), from which the rules of the ACKs and the
 //! constants are.
 //!
 //! Idea: when the rate of the radio link falls, the queue of the access point grows, and the sender
@@ -11,8 +11,8 @@
 //! should be shortest. The Fortune Teller predicts the delay of each data segment that arrives: the
 //! queue divided by the rate at which it was served in a window, the time that its head has waited,
 //! and the mean time between departures. A queue that one aggregate can take counts as none while
-//! it grows. The Feedback Updater notes how the prediction changes. An ACK is delayed by the delay of
-//! the ACK before it, if that is still held, and by a rise that is drawn from those of the last
+//! it grows. The Feedback Updater notes how the prediction changes. An ACK is delayed by the delay
+//! of the ACK before it, if that is still held, and by a rise that is drawn from those of the last
 //! 40 ms; falls are tokens that cancel later rises. ACKs keep their order.
 //!
 //! Here the queue and the rate are those of the flow, which the link reports; the agent for ns-3
@@ -25,9 +25,9 @@
 //!
 //! Wire: unchanged. ACKs are delayed, never dropped or reordered.
 //!
-//! Assumes: readable TCP headers, a sender that steers by delay, the access point as the bottleneck,
-//! reports of the link layer about departures; ACKs without SACK blocks and ECE (others are not
-//! held, and release the held ones).
+//! Assumes: readable TCP headers, a sender that steers by delay, the access point as the
+//! bottleneck, reports of the link layer about departures; ACKs without SACK blocks and ECE (others
+//! are not held, and release the held ones).
 //!
 //! Bad at: senders that steer by losses, for which it only lengthens the round trip; encrypted
 //! transports, whose ACKs it does not find.
@@ -197,14 +197,14 @@ impl FortuneTeller {
 
 /// How the prediction of a flow has changed.
 #[derive(Clone, Debug, Default)]
-struct Changes {
+struct PredictionHistory {
     rises: VecDeque<(Time, Duration)>,
     /// Falls that have not yet cancelled a rise.
     tokens: VecDeque<(Time, Duration)>,
     draws: u64,
 }
 
-impl Changes {
+impl PredictionHistory {
     fn forget(&mut self, now: Time, history: Duration) {
         for list in [&mut self.rises, &mut self.tokens] {
             while list.front().is_some_and(|entry| now.since(entry.0) > history) {
@@ -243,7 +243,7 @@ impl Changes {
 #[derive(Clone, Debug, Default)]
 struct FlowState {
     fortune: FortuneTeller,
-    changes: Changes,
+    changes: PredictionHistory,
     /// Held ACKs with their times of release, in order.
     held: VecDeque<(Segment, Time)>,
     /// When the last ACK arrived, and when it is released.

@@ -13,7 +13,8 @@ struct Bench {
     now: Time,
     /// Numbers that the link layer has reported, in segments.
     reported: BTreeMap<u64, ()>,
-    /// ACKs of the agent as "number/window" (window in segments), local retransmissions as "+number".
+    /// ACKs of the agent as "number/window" (window in segments), local retransmissions as
+    /// "+number".
     log: Vec<String>,
     held: BTreeMap<u32, ()>,
     timer: Option<Time>,

@@ -170,7 +170,7 @@ fn acks_are_delayed_by_what_the_prediction_rises_and_keep_their_order() {
 #[test]
 fn falls_cancel_rises() {
     let config = Zhuge::default();
-    let (mut changes, draws) = (Changes::default(), Stream::new(0, "test"));
+    let (mut changes, draws) = (PredictionHistory::default(), Stream::new(0, "test"));
     let span = |ms: u64| Duration::millis(ms);
     assert_eq!(changes.draw(ms(0), &config, draws), None);
     changes.note(ms(0), (span(2), span(6)), &config);
