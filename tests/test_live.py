@@ -110,7 +110,11 @@ def test_schemes_for_the_ends_run_at_own_ends(
 
 
 @pytest.mark.parametrize(
-    "scheme", ["none", "packet-control", "snoop", "ll-elsn", "ack-pacing", "rate-control"]
+    "scheme",
+    [
+        *("none", "packet-control", "snoop", "ll-elsn", "ack-pacing", "rate-control"),
+        *("fastack", "zhuge"),
+    ],
 )
 @pytest.mark.parametrize("v6", [False, True], ids=["ipv4", "ipv6"])
 def test_a_file_arrives_whole(tmp_path: Path, scheme: str, v6: bool) -> None:
@@ -127,6 +131,9 @@ def test_a_file_arrives_whole(tmp_path: Path, scheme: str, v6: bool) -> None:
     assert [a["scheme"] for a in report["agents"]] == [scheme] * agents
     if scheme == "ll-elsn":
         assert report["agents"][0]["notices"] > 0
+    if scheme == "fastack":
+        counters = report["agents"][0]["counters"]
+        assert min(counters["acks_sent"], counters["acks_suppressed"]) > 20
 
 
 @pytest.mark.parametrize(
