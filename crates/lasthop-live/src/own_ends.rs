@@ -33,7 +33,8 @@ impl OwnEnds {
 
     /// The ends that the scheme of a flow changes. `uploads`: the mobile is its sender.
     ///
-    /// A scheme that measures by timestamps needs both: a kernel's have coarser ticks.
+    /// A scheme that measures by timestamps needs both: a kernel's have coarser ticks. So does one
+    /// of L4S: most kernels do not count marks (AccECN).
     pub fn needed_by(flow: &Flow, uploads: bool) -> OwnEnds {
         let scheme = &flow.scheme.scheme;
         let part = flow.scheme.sender(&flow.profile);
@@ -41,7 +42,10 @@ impl OwnEnds {
             // What has a part between the ends says which ends it changes.
             Some(changes) if is_between(scheme) => (changes.sender, changes.receiver),
             _ if scheme.recovery().is_none() || is_between(scheme) => return OwnEnds::default(),
-            _ => (true, part.receiver().is_some() || part.needs.timestamps),
+            _ => {
+                let needs = part.needs;
+                (true, part.receiver().is_some() || needs.timestamps || needs.l4s)
+            }
         };
         match uploads {
             false => OwnEnds { server: sender, mobile: receiver },

@@ -10,6 +10,7 @@ use lasthop_endpoint::{Endpoint, Settings};
 use lasthop_live::chain::{Chain, End, Release, draw_by_frame};
 use lasthop_live::device::Device;
 use lasthop_live::device::sender::OwnSender;
+use lasthop_live::own_ends::OwnEnds;
 use lasthop_sim::events::{Event, Observer};
 use lasthop_wire::render::filler;
 
@@ -171,4 +172,12 @@ fn a_live_link_in_memory_is_the_simulation() {
         }
     }
     assert!(equal >= 2 * SCHEMES.len() * 4 / 5, "{equal} runs take as long to the millisecond");
+}
+
+/// Prague's receiver counts marks; a kernel's need not.
+#[test]
+fn a_scheme_that_needs_accecn_has_both_ends() {
+    let needed = |scheme| OwnEnds::needed_by(&network(scheme).flows[0], false);
+    assert_eq!(needed("prague"), OwnEnds { server: true, mobile: true });
+    assert_eq!(needed("cubic"), OwnEnds { server: true, mobile: false });
 }
