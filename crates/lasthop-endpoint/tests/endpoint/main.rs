@@ -2,6 +2,7 @@
 
 mod common;
 
+mod accurate_ecn;
 mod fuzz;
 mod host;
 mod packetdrill;

@@ -1,11 +1,10 @@
 //! AccECN (RFC 9768) on packets: negotiation, fallback, counts.
 
-mod common;
-
-use common::{CLIENT, Link, SERVER, linux, settings};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::Duration;
 use lasthop_wire::parse;
+
+use crate::common::{CLIENT, Link, SERVER, linux, settings};
 
 /// The three bits AE, CWR and ECE of a packet, and its ECN field.
 fn marks(packet: &[u8]) -> (u16, u8) {
