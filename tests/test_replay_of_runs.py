@@ -146,3 +146,20 @@ def test_wireshark_reads_the_captures_of_run_and_replay(tmp_path: Path) -> None:
             # Warnings are about what the link did: lost, out of order, retransmitted.
             assert all(int(severity) < ERROR for severity in severities.split(",") if severity)
             assert (ip, tcp) == (GOOD, GOOD)
+
+
+@pytest.mark.parametrize(("scheme", "field"), [("reno", 0), ("cubic:ecn", 2), ("prague", 1)])
+def test_captures_show_the_ecn_field(
+    tmp_path: Path, scheme: str, field: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, _, ecn = scheme.partition(":")
+    file = tmp_path / "run.pcapng"
+    words = ["--rate", "5Mbps", "--rtt", "20ms", "--set", "duration=1 s", "--pcap", str(file)]
+    words += ["--set", f"tcp.ecn={'true' if ecn else 'false'}"]
+    assert main(["run", *words, "--scheme", name]) == 0
+    capsys.readouterr()
+    fields: dict[bool, set[int]] = {True: set(), False: set()}
+    for _, packet in packets(file, "server-bs"):
+        fields[len(packet) > 500].add(packet[1] & 3)
+    # Data are ECN-capable, ACKs are not (RFC 3168, section 6.1.4).
+    assert fields == {True: {field}, False: {0}}

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use etherparse::TcpHeader;
 use lasthop::segment::{Flags, Options, Segment};
 use lasthop_wire::options::{OptionBytes, TcpOption};
-use lasthop_wire::render::TTL;
+use lasthop_wire::render::{TTL, ecn_field};
 use lasthop_wire::{
     Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE, Numbering, Patch, assemble, patch,
 };
@@ -18,9 +18,6 @@ use crate::terms::{Terms, headers};
 
 /// The smallest path MTUs that an ICMP error may set (Linux `ip_rt_min_pmtu`; RFC 8201, section 4).
 const LEAST_MTU: [u32; 2] = [552, 1280];
-/// The ECN field of an ECN-capable packet (RFC 3168, section 5): ECT(0).
-const ECT_0: u8 = 2;
-const ECT_1: u8 = 1;
 
 /// What the packets of a connection are made of.
 #[derive(Debug)]
@@ -184,16 +181,11 @@ impl Wire {
             true => HIGH_DROP_PRECEDENCE,
             false => LOW_DROP_PRECEDENCE,
         };
-        let ecn = match flags.has(Flags::ECT) {
-            true if flags.has(Flags::ECT1) => ECT_1,
-            true => ECT_0,
-            false => 0,
-        };
         let addressing = Addressing {
             source: self.local,
             destination: self.remote,
             hop_limit: TTL,
-            traffic_class: precedence | ecn,
+            traffic_class: precedence | ecn_field(flags),
             flow_label: 0,
         };
         let mut packet = assemble(&addressing, tcp, payload);

@@ -322,6 +322,16 @@ pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
     render_with(segment, &Options::NONE, endpoints)
 }
 
+/// The ECN field of the IP header (RFC 3168, section 5; RFC 9331) of a segment with these flags.
+pub fn ecn_field(flags: Flags) -> u8 {
+    match (flags.has(Flags::CE), flags.has(Flags::ECT), flags.has(Flags::ECT1)) {
+        (true, ..) => 3,
+        (_, true, true) => 1,
+        (_, true, false) => 2,
+        (_, false, _) => 0,
+    }
+}
+
 /// Renders `segment` as [`render`] does, with those of `options` that its flags mark as present.
 pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) -> Vec<u8> {
     let (from, to) = endpoints.ordered(segment.forward);
@@ -329,7 +339,7 @@ pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) 
         source: from.address.into(),
         destination: to.address.into(),
         hop_limit: TTL,
-        traffic_class: if segment.flags.has(Flags::CE) { 3 } else { 0 },
+        traffic_class: ecn_field(segment.flags),
         flow_label: 0,
     };
     let payload = filler(segment.seq, segment.len.min(u32::from(u16::MAX)) as usize);

@@ -554,3 +554,17 @@ fn notice_is_rendered_as_an_ack() {
         assert_eq!(tcp.ack, 1_000_001 + 5000);
     }
 }
+
+#[test]
+fn the_ecn_field_says_what_the_flags_do() {
+    let ect = Flags::ECT;
+    for (flags, field) in
+        [(Flags::NONE, 0), (ect, 2), (ect.with(Flags::ECT1), 1), (ect.with(Flags::CE), 3)]
+    {
+        let packet = render(&segment(true, 0, 1000, 0, flags.with(Flags::ACK)), &endpoints(0));
+        let tcp = parse(&packet).unwrap();
+        assert_eq!(tcp.addressing.traffic_class, field);
+        assert_eq!(tcp.capability(), flags.without(Flags::CE));
+        assert_eq!(tcp.flags().has(Flags::CE), flags.has(Flags::CE));
+    }
+}
