@@ -143,7 +143,7 @@ impl Receiver {
 
     /// True if an ACK of this kind was sent less than `invalid_ratelimit` ago
     /// (`__tcp_oow_rate_limited`); otherwise one is sent now.
-    fn is_rate_limited(&mut self, now: Time) -> bool {
+    pub(super) fn is_rate_limited(&mut self, now: Time) -> bool {
         let limit = self.invalid_ratelimit;
         if self.last_invalid.is_some_and(|last| now.since(last) < limit) {
             return true;

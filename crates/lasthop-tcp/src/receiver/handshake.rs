@@ -21,10 +21,14 @@ impl Receiver {
         self.update_usual();
     }
 
-    /// The connection begins, or the sender did not receive the answer.
+    /// The connection begins, or the sender did not receive the answer. A repeated SYN is answered
+    /// at most once in `invalid_ratelimit` (`tcp_oow_rate_limited`).
     pub(super) fn on_syn(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         self.open = true;
         let repeated = self.is_answering();
+        if repeated && self.is_rate_limited(now) {
+            return;
+        }
         if !repeated {
             self.paws.begin(now, segment.ts_value);
         }
@@ -77,7 +81,8 @@ impl Receiver {
     pub(super) fn on_confirmed(&mut self) {
         if let Some(syn_acks) = self.syn_acks.as_mut().filter(|s| s.phase != Phase::Established) {
             syn_acks.phase = Phase::Established;
-            self.deadline = Time::NEVER;
+            // The limit of the request is not that of the connection.
+            (self.deadline, self.last_invalid) = (Time::NEVER, None);
             self.update_usual();
         }
     }

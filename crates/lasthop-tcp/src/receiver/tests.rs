@@ -501,7 +501,11 @@ fn a_repeated_syn_is_answered_and_data_confirm_the_connection() {
     let at = |ms| Time::ZERO + Duration::millis(ms);
     r.on_segment(at(500), &syn(8), &mut log);
     assert_eq!((log.0.len(), log.0[1].0.ts_echo), (2, 7));
-    assert!(r.deadline().0 >= at(1500));
+    let due = r.deadline().0;
+    assert!(due >= at(1500));
+    // `tcp_oow_rate_limited`: of further ones within 500 ms none is answered.
+    r.on_segment(at(590), &syn(9), &mut log);
+    assert_eq!((log.0.len(), r.deadline().0), (2, due));
     let data = Segment { len: 1000, flags: Flags::ACK, forward: true, ..Segment::default() };
     r.on_segment(at(600), &data, &mut log);
     r.on_timer(at(5000), &mut log);
