@@ -34,6 +34,11 @@ def run(*words: str) -> None:
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
 
+def v6_network(network: str) -> str:
+    """The IPv6 network beside one of IPv4, such as fd00:2:: beside 10.2.0."""
+    return f"fd00:{network.split('.')[1]}::"
+
+
 class Host:
     """A network namespace with one device, joined to the router."""
 
@@ -46,10 +51,14 @@ class Host:
         run("ip", "link", "add", device, "type", "veth", "peer", "name", "uplink", "netns", pid)
         run("ip", "addr", "add", f"{network}.1/24", "dev", device)
         run("ip", "link", "set", device, "up")
+        v6 = v6_network(network)
+        run("ip", "addr", "add", f"{v6}1/64", "dev", device, "nodad")
         for words in (
             ("addr", "add", f"{network}.2/24", "dev", "uplink"),
+            ("addr", "add", f"{v6}2/64", "dev", "uplink", "nodad"),
             ("link", "set", "uplink", "up"),
             ("route", "add", "default", "via", f"{network}.1"),
+            ("route", "add", "default", "via", f"{v6}1"),
         ):
             run(*self.inside("ip", *words))
 

@@ -3,7 +3,7 @@
 Usage: unshare -n python gateway_splits.py SCHEME
     short COUNT TOGETHER | slow | nat COUNT TOGETHER | killed | stopped | rnf PERIOD PHASE RATE …
 
-The network is that of gateway_bed.py. `short`: COUNT connections, TOGETHER at a time, in which the
+The network is that of gateway_bed.py, by IPv6 where the variable VERSION of the environment is 6. `short`: COUNT connections, TOGETHER at a time, in which the
 client sends a line and the server answers with the address that it sees, and a few kilobytes; then
 one with 20 MB.
 `slow`: a client that does not read, and what the gateway holds for it. `nat`: a firewall that drops
@@ -28,10 +28,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gateway_bed import SERVER, Host, rules, run, state, until_equal
+from gateway_bed import SERVER, Host, rules, run, state, until_equal, v6_network
 
 HERE = str(Path(__file__).resolve())
 GATEWAY = os.environ.get("LASTHOP_GATEWAY", f"{sys.executable} -m lasthop gateway").split()
+#: Of IPv6, if VERSION says so.
+ADDRESS = f"{v6_network('10.2.0')}2" if os.environ.get("VERSION") == "6" else SERVER
 PORT, RADIO = 5001, 5005
 TICK = 0.02
 #: What the server answers to each line.
@@ -99,7 +101,7 @@ def answers() -> None:
             print(error, file=sys.stderr)
 
     async def main() -> None:
-        server = await asyncio.start_server(answer, SERVER, PORT, backlog=4096)
+        server = await asyncio.start_server(answer, ADDRESS, PORT, backlog=4096)
         print("ready", flush=True)
         await server.serve_forever()
 
@@ -113,7 +115,7 @@ def short(count: str, together: str, seen_as: str = "") -> None:
 
     async def one(i: int) -> None:
         try:
-            reader, writer = await asyncio.open_connection(SERVER, PORT)
+            reader, writer = await asyncio.open_connection(ADDRESS, PORT)
             own = writer.get_extra_info("sockname")
             writer.write(f"{i}\n".encode())
             got = await reader.read(-1)
@@ -145,7 +147,7 @@ def short(count: str, together: str, seen_as: str = "") -> None:
 def bulk(count: str) -> None:
     """Fetch COUNT answers on one connection; print whether they are right, and the time (s)."""
     begun = time.monotonic()
-    with socket.create_connection((SERVER, PORT)) as connection:
+    with socket.create_connection((ADDRESS, PORT)) as connection:
         connection.sendall(f"bulk {count}\n".encode())
         got = connection.makefile("rb").read()
     right = got.startswith(ANSWER * int(count)) and got.endswith(ANSWER)
@@ -160,7 +162,7 @@ def pending(connection: socket.socket, request: int) -> int:
 
 def until_full() -> None:
     """Send to the client; print how many bytes were acknowledged, when they get no more."""
-    with socket.create_server((SERVER, PORT)) as listener:
+    with socket.create_server((ADDRESS, PORT)) as listener:
         print("ready", flush=True)
         connection, _ = listener.accept()
         connection.setblocking(False)
@@ -177,7 +179,7 @@ def until_full() -> None:
 
 def endless() -> None:
     """Send to the client for ever."""
-    with socket.create_server((SERVER, PORT)) as listener:
+    with socket.create_server((ADDRESS, PORT)) as listener:
         print("ready", flush=True)
         connection, _ = listener.accept()
         with suppress(ConnectionError):
@@ -189,7 +191,7 @@ def unread() -> None:
     """Connect and do not read; print how many bytes have arrived, once for each line of input."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
-        connection.connect((SERVER, PORT))
+        connection.connect((ADDRESS, PORT))
         for _ in sys.stdin:
             print(pending(connection, termios.FIONREAD), flush=True)
 
@@ -291,7 +293,7 @@ def try_stopped(bed: Bed, scheme: str) -> dict[str, Any]:
 
 def waiting() -> None:
     """Open a connection, wait for its end, and print that."""
-    with socket.create_connection((SERVER, PORT)) as connection:
+    with socket.create_connection((ADDRESS, PORT)) as connection:
         print("open", flush=True)
         try:
             print(f"{len(connection.recv(1))} bytes")
@@ -346,7 +348,7 @@ def try_rnf(bed: Bed, scheme: str, period: str, phase: str, *rates: str) -> dict
 
 def reads() -> None:
     """Read for ever."""
-    with socket.create_connection((SERVER, PORT)) as connection:
+    with socket.create_connection((ADDRESS, PORT)) as connection:
         while connection.recv(1 << 16):
             pass
 

@@ -30,10 +30,13 @@ RATES, PHASE, PERIOD = (2, 8, 2), 1.8, 0.15
 live = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
-def split(scheme: str, *words: str) -> dict[str, Any]:
+def split(scheme: str, *words: str, version: int = 4) -> dict[str, Any]:
     """What `gateway_splits.py` finds."""
     call = ["unshare", "-n", sys.executable, str(HERE / "gateway_splits.py"), scheme, *words]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    environment = {**os.environ, "VERSION": str(version)}
+    done = subprocess.run(
+        call, capture_output=True, text=True, check=False, timeout=PATIENCE, env=environment
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -41,10 +44,10 @@ def split(scheme: str, *words: str) -> dict[str, Any]:
 
 @live
 @needs("ip")
-@pytest.mark.parametrize("scheme", ["i-tcp", "m-tcp"])
-def test_no_connection_is_lost(scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "version"), [("i-tcp", 4), ("m-tcp", 6), ("mtcp", 6)])
+def test_no_connection_is_lost(scheme: str, version: int) -> None:
     # The server answers with the address that it sees, which is the client's.
-    found = split(scheme, "short", str(COUNT), str(TOGETHER))
+    found = split(scheme, "short", str(COUNT), str(TOGETHER), version=version)
     assert found["failures"] == {}
     assert found["bulk"]["right"]
     assert found["changed"] == []

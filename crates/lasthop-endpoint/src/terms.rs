@@ -125,7 +125,14 @@ impl Components {
             l4s: profile.l4s && terms.ecn == Ecn::Accurate,
             ..with_wire_rules(profile)
         };
-        let (part, profile) = settings.stack(&allowed);
+        let relays = settings.relay == Some(RelayEnd::Outbound);
+        let (mut part, mut profile) = settings.stack(&allowed);
+        let lacks = part.needs.timestamps && !terms.timestamps || part.needs.sack && !terms.sack;
+        if relays && lacks {
+            // The protocol of the second leg needs them: without them it is TCP.
+            part = settings.scheme.sender(&allowed);
+            profile = part.profile(&allowed);
+        }
         let profile = Profile {
             sack: profile.sack && terms.sack,
             timestamps: terms.timestamps,
@@ -134,7 +141,6 @@ impl Components {
             l4s: profile.l4s && terms.ecn == Ecn::Accurate,
             ..with_wire_rules(&profile)
         };
-        let relays = settings.relay == Some(RelayEnd::Outbound);
         let steered = settings.scheme.scheme.outbound_window().filter(|_| relays);
         let window = steered.unwrap_or_else(|| part.window());
         Components { window, part, profile }

@@ -66,6 +66,10 @@ fn checked(scheme: &Scheme, has_radio: bool) -> Result<Part, &'static str> {
     let changes_ends =
         scheme.entry().is_some_and(|entry| entry.changes.sender || entry.changes.receiver);
     if let Some(relay) = scheme.relay() {
+        // Without a rule for the receiver, what a relay's protocol asks of that end is what TCP may
+        // do anyway, such as ACKs that are not delayed.
+        let changes_ends =
+            scheme.entry().is_some_and(|entry| entry.changes.sender) || scheme.receiver().is_some();
         let link = scheme.agent().map_or(Subscriptions::NONE, |agent| agent.subscribes());
         return match link.any(Subscriptions::DEQUEUED) {
             _ if changes_ends => Err(ALSO_ENDS),

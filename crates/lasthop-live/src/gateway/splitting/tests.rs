@@ -104,6 +104,21 @@ impl Bed {
         id
     }
 
+    /// The server sends data on this connection of the mobile, which reads them.
+    fn download(&mut self, id: ConnectionId) {
+        let data: Vec<u8> = (0..200_000_u32).map(|i| (i * 7) as u8).collect();
+        let (mut sent, mut got) = (0, Vec::new());
+        for _ in 0..20 {
+            let now = self.now;
+            sent += self.server.with(mirrored(id), |c| c.write(now, &data[sent..])).unwrap();
+            self.wait();
+            let mut part = vec![0; data.len()];
+            let count = self.mobile.with(id, |c| c.read(self.now, &mut part)).unwrap();
+            got.extend_from_slice(&part[..count]);
+        }
+        assert!(got == data, "{} of {} bytes", got.len(), data.len());
+    }
+
     /// Runs all timers of the next second.
     fn wait(&mut self) {
         let until = self.now + Duration::secs(1);
@@ -146,17 +161,26 @@ fn both_connections_have_the_same_numbers_and_the_smaller_segments() {
         let server = bed.server.get(beyond).unwrap();
         assert_eq!(mobile.segment(), server.segment());
         assert_eq!(server.segment(), 1400 - if is_v6 { 60 } else { 40 } - 12);
-        let data: Vec<u8> = (0..200_000_u32).map(|i| (i * 7) as u8).collect();
-        let (mut sent, mut got) = (0, Vec::new());
-        for _ in 0..20 {
-            sent += bed.server.with(beyond, |c| c.write(bed.now, &data[sent..])).unwrap();
-            bed.wait();
-            let mut part = vec![0; data.len()];
-            let count = bed.mobile.with(id, |c| c.read(bed.now, &mut part)).unwrap();
-            got.extend_from_slice(&part[..count]);
-        }
-        assert!(got == data, "{} of {} bytes", got.len(), data.len());
+        bed.download(id);
         assert_eq!((bed.node.tally().seen, bed.passed), (1, 0));
+    }
+}
+
+/// MTCP's protocol for the second leg needs SACK and timestamps. A mobile without them gets TCP.
+#[test]
+fn the_second_leg_of_mtcp_works_with_every_mobile() {
+    for options in [true, false] {
+        let mut bed = Bed::new("mtcp", false, 100);
+        let mut profile = Profile::named(ProfileName::Linux);
+        (profile.sack, profile.timestamps) = (options, options);
+        let plain = Settings::new(choice("newreno"), profile);
+        bed.mobile = Host::new(plain, Listening::Nowhere, RandomState::new());
+        let id = bed.open(false, 5000);
+        let beyond = bed.server.accept().unwrap();
+        let segment = |host: &Host, id| host.get(id).unwrap().segment();
+        assert_eq!(segment(&bed.server, beyond), 1448);
+        assert_eq!(segment(&bed.mobile, id), if options { 1448 } else { 1460 });
+        bed.download(id);
     }
 }
 
