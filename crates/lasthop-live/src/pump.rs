@@ -149,6 +149,8 @@ pub struct Pump<S, M, W> {
     rested: Instant,
     counters: PumpCounters,
     sample: Sample,
+    /// The time up to which ends of lasthop's own have lived.
+    lived: Time,
     out: Vec<Release>,
 }
 
@@ -164,6 +166,7 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
             rested: Instant::now(),
             counters: PumpCounters::default(),
             sample: Sample::default(),
+            lived: Time::ZERO,
             out: Vec::new(),
         }
     }
@@ -217,21 +220,74 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
     ///
     /// An error of a device or of the watcher.
     pub fn turn(&mut self) -> io::Result<()> {
-        self.read(End::Server)?;
-        self.read(End::Mobile)?;
+        if self.server.is_own() || self.mobile.is_own() {
+            self.live(self.now())?;
+        } else {
+            self.read(End::Server, None)?;
+            self.read(End::Mobile, None)?;
+            self.step(self.now())?;
+        }
         let now = self.now();
-        self.chain.step(now, &mut self.out);
-        self.write()?;
-        self.tell(now);
         if now.0 >= (self.sample.t * 1e9) as u64 + SAMPLE.as_nanos() as u64 {
             self.take_sample(now);
         }
         Ok(())
     }
 
-    fn read(&mut self, end: End) -> io::Result<()> {
+    /// What was due until `now` happens in order, each at its time, so that the ends of lasthop's
+    /// own see the times of the chain. Then what has come is read.
+    fn live(&mut self, now: Time) -> io::Result<()> {
+        loop {
+            let at = self.next().max(self.lived);
+            if at > now {
+                break;
+            }
+            self.lived = at;
+            let made = [self.take_made(at, End::Server)?, self.take_made(at, End::Mobile)?];
+            if !made.contains(&true) && self.chain.next() > at && self.out.is_empty() {
+                break;
+            }
+            self.step(at)?;
+        }
+        self.lived = now;
+        self.read(End::Server, Some(now))?;
+        self.read(End::Mobile, Some(now))?;
+        self.step(now)
+    }
+
+    fn device(&mut self, end: End) -> &mut dyn Device {
+        match end {
+            End::Server => &mut self.server,
+            End::Mobile => &mut self.mobile,
+        }
+    }
+
+    /// True if the device has made a packet.
+    fn take_made(&mut self, at: Time, end: End) -> io::Result<bool> {
+        let mut any = false;
+        loop {
+            let device: &mut dyn Device = match end {
+                End::Server => &mut self.server,
+                End::Mobile => &mut self.mobile,
+            };
+            let Some(packet) = device.made(at) else { return Ok(any) };
+            self.watcher.packet(at, end, true, packet)?;
+            self.chain.packet(at, end, packet, &mut self.out);
+            any = true;
+        }
+    }
+
+    fn step(&mut self, now: Time) -> io::Result<()> {
+        self.chain.step(now, &mut self.out);
+        self.write()?;
+        self.tell(now);
+        Ok(())
+    }
+
+    /// Reads what has come, which counts from `at`, or from when it is read.
+    fn read(&mut self, end: End, at: Option<Time>) -> io::Result<()> {
         for _ in 0..BATCH {
-            let now = self.now();
+            let now = at.unwrap_or_else(|| self.now());
             let device: &mut dyn Device = match end {
                 End::Server => &mut self.server,
                 End::Mobile => &mut self.mobile,
@@ -246,12 +302,8 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
     fn write(&mut self) -> io::Result<()> {
         let mut out = std::mem::take(&mut self.out);
         for Release { due, entered, end, bytes } in out.drain(..) {
-            let now = self.now();
-            let device: &mut dyn Device = match end {
-                End::Server => &mut self.server,
-                End::Mobile => &mut self.mobile,
-            };
-            let sent = device.write(now, &bytes);
+            let at = due.max(self.lived);
+            let sent = self.device(end).write(at, &bytes);
             let now = self.now();
             match sent {
                 Sent::Sent => {}
@@ -272,11 +324,7 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
     /// Passes on the notices that have arrived at the ends.
     fn tell(&mut self, now: Time) {
         for (end, Told { connection, notice }) in self.chain.take_notices() {
-            let device: &mut dyn Device = match end {
-                End::Server => &mut self.server,
-                End::Mobile => &mut self.mobile,
-            };
-            let is_taken = device.notice(now, connection, &notice);
+            let is_taken = self.device(end).notice(now, connection, &notice);
             self.counters.notices_taken += u64::from(is_taken);
         }
     }
@@ -288,6 +336,11 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
         self.sample = Sample { t, ..Sample::default() };
     }
 
+    /// When something is due next.
+    fn next(&self) -> Time {
+        self.chain.next().min(self.server.next()).min(self.mobile.next())
+    }
+
     /// Waits until the next event of the chain is due, or a packet comes.
     fn wait(&mut self) -> io::Result<()> {
         if self.rested.elapsed() >= RUN {
@@ -295,7 +348,7 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
             self.rested = Instant::now();
             return Ok(());
         }
-        let next = self.chain.next().min(self.server.next()).min(self.mobile.next());
+        let next = self.next();
         let left = |now: Time| Duration::from_nanos(next.since(now).0);
         let fds: Vec<_> = [self.server.fd(), self.mobile.fd()].into_iter().flatten().collect();
         let sleep = left(self.now()).saturating_sub(SPIN).min(TICK);

@@ -92,6 +92,17 @@ pub trait Device {
         false
     }
 
+    /// It answers packets and has timers: what happens at it happens at the time at which it is due,
+    /// however late the pump is.
+    fn is_own(&self) -> bool {
+        false
+    }
+
+    /// The next packet that such a device has made, its timers that expire until `now` included.
+    fn made(&mut self, _now: Time) -> Option<&[u8]> {
+        None
+    }
+
     /// To wait for packets; `None` for a device in memory.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
@@ -122,6 +133,14 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn notice(&mut self, now: Time, id: ConnectionId, notice: &Notice) -> bool {
         (**self).notice(now, id, notice)
+    }
+
+    fn is_own(&self) -> bool {
+        (**self).is_own()
+    }
+
+    fn made(&mut self, now: Time) -> Option<&[u8]> {
+        (**self).made(now)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -80,13 +80,20 @@ impl<D: Device> Device for OwnEnd<D> {
             }
             self.send(now);
         }
+        Ok(self.made(now))
+    }
+
+    fn is_own(&self) -> bool {
+        true
+    }
+
+    fn made(&mut self, now: Time) -> Option<&[u8]> {
         if self.split.next() <= now {
             self.split.timer(now);
             self.send(now);
         }
-        let Some(packet) = self.outgoing.pop_front() else { return Ok(None) };
-        self.last = packet;
-        Ok(Some(&self.last))
+        self.last = self.outgoing.pop_front()?;
+        Some(&self.last)
     }
 
     fn write(&mut self, now: Time, packet: &[u8]) -> Sent {

@@ -87,13 +87,20 @@ impl Device for OwnSender {
         if self.endpoint.is_none() {
             (self.endpoint, self.opened) = (Some(self.open(now)), now);
         }
-        let Some(endpoint) = &mut self.endpoint else { return Ok(None) };
+        Ok(self.made(now))
+    }
+
+    fn is_own(&self) -> bool {
+        true
+    }
+
+    fn made(&mut self, now: Time) -> Option<&[u8]> {
+        let endpoint = self.endpoint.as_mut()?;
         if !endpoint.has_outgoing() && endpoint.next() <= now {
             endpoint.timer(now);
         }
-        let Some(packet) = endpoint.outgoing() else { return Ok(None) };
-        self.last = packet;
-        Ok(Some(&self.last))
+        self.last = endpoint.outgoing()?;
+        Some(&self.last)
     }
 
     fn write(&mut self, now: Time, packet: &[u8]) -> Sent {
