@@ -3,9 +3,9 @@
 Usage: unshare -n python gateway_splits.py SCHEME
     short COUNT TOGETHER | slow | nat COUNT TOGETHER | killed | stopped | rnf PERIOD PHASE RATE …
 
-The network is that of gateway_bed.py, by IPv6 where the variable VERSION of the environment is 6. `short`: COUNT connections, TOGETHER at a time, in which the
-client sends a line and the server answers with the address that it sees, and a few kilobytes; then
-one with 20 MB.
+The network is that of gateway_bed.py, by IPv6 where the variable VERSION of the environment is 6.
+`short`: COUNT connections, TOGETHER at a time, in which the client sends a line and the server
+answers with the address that it sees, and a few kilobytes; then one with 20 MB.
 `slow`: a client that does not read, and what the gateway holds for it. `nat`: a firewall that drops
 what connection tracking finds invalid, and addresses that are translated. `killed`, `stopped`: what
 becomes of connections. `rnf`: the queue of a radio link whose rate changes. All print JSON.

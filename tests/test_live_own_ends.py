@@ -4,71 +4,22 @@ without options of TCP, captures.
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from busy import PATIENCE
-from live_cases import OPTIONS, WHOLE
+from live_cases import OPTIONS
+from live_conversations import check, converse
 from optional import needs
 
 from lasthop.live import link as live
 
-PROGRAM = str(Path(__file__).parent / "live_cases.py")
 REASON = live.missing()
 LOSSY = ("--rate", "20Mbps", "--rtt", "4ms", "--loss", "1%")
 #: The second one has the same kernels, which meet the link by endpoints only.
 ENDS = ["own,kernel", pytest.param("own", marks=pytest.mark.more("test_conversations_of_programs"))]
 
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
-
-#: What the mobile finds, whatever the ends are.
-EXPECTED = {
-    "download": WHOLE,
-    "second_download": WHOLE,
-    "upload": WHOLE,
-    "both_ways": WHOLE,
-    "ping_pong": True,
-    "idle": ["before", "after"],
-    "slow_reader": WHOLE,
-    "reset": "ConnectionResetError",
-    "killed": 9,
-    "options": list(OPTIONS),
-    "gone": None,
-    "refused": "ConnectionRefusedError",
-}
-
-
-def converse(*words: str, v6: bool = False, **environment: str) -> tuple[Any, Any]:
-    """Hold all conversations at once. Returns what the mobile has found, and the report."""
-    address = "$LASTHOP_SERVER6" if v6 else "$LASTHOP_SERVER"
-    link = [sys.executable, "-m", "lasthop", "link", "--bound", "10s", "--json", *words]
-    link += ["--server", f"{sys.executable} {PROGRAM} serve"]
-    done = subprocess.run(
-        [*link, "--", sys.executable, PROGRAM, "call", address],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
-    found, _, report = done.stdout.partition("\n")
-    return json.loads(found), json.loads(report)
-
-
-def check(found: Any, report: Any, **expected: Any) -> None:
-    # Whether the server has accepted the connection of the client that went away depends on times.
-    abandoned = found.pop("abandoned")
-    assert found == {**EXPECTED, **expected}
-    assert abandoned["killed"] == "ended"
-    assert abandoned.get("gone", "ended") == "ended"
-    assert report["own_drops"] == 0
 
 
 @pytest.mark.parametrize(("ends", "v6"), [("own,kernel", False), ("kernel,own", True)])
