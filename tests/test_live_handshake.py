@@ -16,6 +16,9 @@ import lasthop
 
 __all__ = ["pytestmark"]
 
+# They wait for timers of seconds, which other tests do not hold up.
+waits = pytest.mark.xdist_group("handshake")
+
 # Prints the state of a connection to the server, or how long it took to fail, as JSON.
 CLIENT = r"""
 import json, os, socket, struct, sys, time
@@ -77,7 +80,7 @@ def simulate(
     return flow
 
 
-@measures_time
+@waits
 def test_connecting_is_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     hop = "rtt = '40 ms', outage = { from = '0 s', length = '50 s', frames = 'lost-at-sending' }"
     sysctls = ("tcp_syn_linear_timeouts=1", "tcp_syn_retries=1")
@@ -88,7 +91,7 @@ def test_connecting_is_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.3)
 
 
-@measures_time
+@waits
 def test_data_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     hop = "rtt = '40 ms', outage = { from = '1 s', length = '50 s', frames = 'lost-at-sending' }"
     # `tcp_model_timeout`: (2^4 - 1) times 200 ms.
@@ -103,7 +106,7 @@ def test_data_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.5)
 
 
-@measures_time
+@waits
 def test_probes_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     hop = "rtt = '40 ms', outage = { from = '3 s', length = '50 s', frames = 'lost-at-sending' }"
     real = connect(tmp_path, hop, 30, "tcp_retries2=2", server=DEAF_SERVER, block=1 << 20)
@@ -117,7 +120,7 @@ def test_probes_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.5)
 
 
-@measures_time
+@waits
 @pytest.mark.parametrize(("rtt_s", "timeouts"), [(2.5, 2), (4.0, 3)])
 def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(
     tmp_path: Path, rtt_s: float, timeouts: int
