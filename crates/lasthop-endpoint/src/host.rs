@@ -16,8 +16,8 @@ use lasthop_wire::{Addressing, TcpPacket, assemble, icmp_error};
 use crate::arrival::read;
 use crate::endpoint::{Endpoint, TcpState};
 use crate::isn::{Secrets, initial_sequence_number};
-use crate::settings::Settings;
-use crate::terms::{Original, headers};
+use crate::settings::{Settings, TIMESTAMPS_BYTES};
+use crate::terms::{Original, Terms, headers};
 
 /// Connections in SYN-RECEIVED at most; further SYNs are dropped (Linux `tcp_max_syn_backlog`).
 const BACKLOG: usize = 1024;
@@ -118,26 +118,30 @@ impl<K: BuildHasher> Host<K> {
         if self.connections.contains_key(&id) {
             return None;
         }
-        let (settings, secrets) = self.beginning(id, now, original);
+        let timestamps = Terms::offer(&self.settings, id.remote.is_ipv6()).timestamps;
+        let (settings, secrets) = self.beginning(id, now, original, timestamps);
         self.insert(id, Endpoint::connect(now, settings, id.local, id.remote, secrets));
         Some(id)
     }
 
-    /// With what a connection begins.
+    /// With what a connection begins, which has timestamps or not. Segments are as large as those
+    /// that it continues, whatever options these have.
     fn beginning(
         &self,
         id: ConnectionId,
         now: Time,
         original: Option<Original>,
+        timestamps: bool,
     ) -> (Arc<Settings>, Secrets) {
         let mut secrets = initial_sequence_number(&self.key, id.local, id.remote, now);
         if !self.settings.hides_clock {
             secrets.timestamp_offset = 0;
         }
         let mut settings = self.settings.clone();
-        if let Some(Original { isn, mss }) = original {
+        if let Some(Original { isn, segment }) = original {
             secrets.isn = isn;
-            let mtu = u32::from(mss) + headers(id.remote.is_ipv6());
+            let options = if timestamps { TIMESTAMPS_BYTES } else { 0 };
+            let mtu = segment + options + headers(id.remote.is_ipv6());
             if mtu < settings.mtu {
                 settings = Settings { mtu, ..(*settings).clone() }.into();
             }
@@ -179,7 +183,9 @@ impl<K: BuildHasher> Host<K> {
         {
             return;
         }
-        let (settings, secrets) = self.beginning(id, now, original);
+        let timestamps = Terms::offer(&self.settings, id.remote.is_ipv6()).timestamps
+            && Terms::of(syn).timestamps;
+        let (settings, secrets) = self.beginning(id, now, original, timestamps);
         if let Some(endpoint) = Endpoint::accept_checked(now, settings, syn, secrets) {
             self.insert(id, endpoint);
         }

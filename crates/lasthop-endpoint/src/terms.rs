@@ -32,14 +32,14 @@ pub(crate) struct Terms {
 pub struct Original {
     /// Initial sequence number.
     pub isn: u32,
-    /// Largest payload beside no options, bytes.
-    pub mss: u16,
+    /// Payload bytes of a full segment.
+    pub segment: u32,
 }
 
 impl Original {
     /// What a SYN or SYN-ACK says.
     pub fn of(tcp: &TcpPacket<'_>) -> Original {
-        Original { isn: tcp.seq, mss: Terms::of(tcp).mss }
+        Original { isn: tcp.seq, segment: Terms::of(tcp).segment() }
     }
 }
 

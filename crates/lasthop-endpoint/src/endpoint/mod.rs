@@ -361,8 +361,8 @@ impl Endpoint {
 
     /// What the peer's SYN says, as far as both ends have agreed; `None` before it has come.
     pub fn peer(&self) -> Option<Original> {
-        let agreed = self.wire.agreed?;
-        Some(Original { isn: self.wire.peer_isn, mss: agreed.mss })
+        let segment = self.wire.agreed?.segment();
+        Some(Original { isn: self.wire.peer_isn, segment })
     }
 
     /// Payload bytes of a full segment.

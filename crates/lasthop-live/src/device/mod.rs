@@ -92,8 +92,8 @@ pub trait Device {
         false
     }
 
-    /// It answers packets and has timers: what happens at it happens at the time at which it is due,
-    /// however late the pump is.
+    /// It answers packets and has timers, at the times at which they are due, however late the pump
+    /// is.
     fn is_own(&self) -> bool {
         false
     }
