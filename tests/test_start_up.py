@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from lasthop.cli import arguments, commands, json_text, plain_reader
 from lasthop.cli.main import main
 from lasthop.errors import InputError
+from lasthop.live import link
 
 #: All modules of lasthop that a run imports.
 OWN = {
@@ -86,6 +87,13 @@ def test_a_run_over_a_last_hop_with_a_scheme_imports_no_reader_of_values() -> No
         "lasthop.own_schemes"
     }
     assert found & (SLOW - {"json"}) == set()
+
+
+@pytest.mark.skipif(link.missing() is not None, reason=str(link.missing()))
+def test_a_link_imports_no_packages() -> None:
+    found = imported(["link", "--rate", "2Mbps", "--bound", "10s", "--", "true"])
+    packages = {m.partition(".")[0] for m in found} - {"lasthop"}
+    assert packages <= sys.stdlib_module_names
 
 
 EXAMPLES = [

@@ -178,9 +178,9 @@ def _load_picture() -> None:
 
 def _make_folder(folder: str | None) -> None:
     """Make the folder for the results."""
-    from lasthop.experiments import store
-
     if folder is not None:
+        from lasthop.experiments import store
+
         with store.writing(Path(folder)):
             Path(folder).mkdir(parents=True, exist_ok=True)
 
