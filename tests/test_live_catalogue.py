@@ -38,6 +38,13 @@ def test_captures_part_at_the_first_different_data_segment(tmp_path: Path) -> No
     assert found.sentence().startswith(f"first different data segment: {found.ordinal} (real: ")
 
 
+def test_a_capture_says_what_the_mobile_has_acknowledged(tmp_path: Path) -> None:
+    steps = first_difference.acknowledged(simulated(tmp_path / "run.pcapng", 1), 1)
+    times, acknowledged = zip(*steps, strict=True)
+    assert (times[0] >= 0, list(times)) == (True, sorted(times))
+    assert (acknowledged[0], acknowledged[-1]) == (0, 100_001)
+
+
 def test_rows_that_part_say_so() -> None:
     parted = Difference(8, Segment(10136, 1448, 0.1), None)
     rows = [

@@ -1,4 +1,6 @@
-"""The first segment at which a real transfer and its simulation part, from their captures."""
+"""The first segment at which a real transfer and its simulation part, from their captures, and
+what both have acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 #: Types of blocks of pcapng, and the bytes before the packet in the second one.
 _INTERFACE, _PACKET = 1, 6
 _HEAD = 28
-_SYN, _TCP = 2, 6
+_SYN, _ACK, _TCP = 2, 16, 6
 
 
 @dataclass(frozen=True, order=True)
@@ -77,31 +79,51 @@ def find(real: Path, simulated: Path) -> Difference | None:
     return None
 
 
+def acknowledged(capture: Path, interface: int) -> list[tuple[float, int]]:
+    """What the receiver of most data has acknowledged at an interface: seconds since the connection
+    began, and bytes, of which a FIN is one.
+    """
+    packets = [packet for at, packet in _packets(capture.read_bytes()) if at == interface]
+    payload: Counter[bytes] = Counter()
+    for packet in packets:
+        payload[packet[1]] += packet[3]
+    sender = payload.most_common(1)[0][0]
+    begin = packets[0][0]
+    answers = [packet for packet in packets if packet[1] != sender and packet[5] is not None]
+    first = next((p[2] for p in packets if p[1] == sender and p[4]), None)
+    if first is None:
+        return []
+    offset = ((time, (ack - first - 1) % (1 << 32)) for time, *_, ack in answers if ack is not None)
+    # An ACK of nothing is that of a SYN that the sender has not answered yet.
+    return [((time - begin) / 1e9, bytes_) for time, bytes_ in offset if bytes_ < 1 << 31]
+
+
 def _sent(capture: Path) -> list[Segment]:
     """The data segments of the end with most payload, at the first interface: the server's end of
     a live link, and the first link of a simulated path.
     """
     packets = [packet for interface, packet in _packets(capture.read_bytes()) if interface == 0]
     payload: Counter[bytes] = Counter()
-    for _, source, _, length, _ in packets:
+    for _, source, _, length, _, _ in packets:
         payload[source] += length
     if not payload:
         return []
     sender = payload.most_common(1)[0][0]
     sent = [packet for packet in packets if packet[1] == sender]
-    syn = next(((time, seq) for time, _, seq, _, is_syn in sent if is_syn), None)
+    syn = next(((time, seq) for time, _, seq, _, is_syn, _ in sent if is_syn), None)
     if syn is None:
         return []
     start, isn = syn
     return [
         Segment((seq - isn - 1) % (1 << 32), length, (time - start) / 1e9)
-        for time, _, seq, length, _ in sent
+        for time, _, seq, length, _, _ in sent
         if length > 0
     ]
 
 
-#: Time (ns), address and port of the source, sequence number, payload, whether it is a SYN.
-_Packet = tuple[int, bytes, int, int, bool]
+#: Time (ns), address and port of the source, sequence number, payload, whether it is a SYN, and its
+#: ACK number.
+_Packet = tuple[int, bytes, int, int, bool, int | None]
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, _Packet]]:
@@ -127,6 +149,7 @@ def _tcp(packet: bytes, time: int) -> _Packet | None:
         source = packet[8:24]
     if protocol != _TCP or len(packet) < head + 20:
         return None
-    port, _, seq, _, offset, flags = struct.unpack_from(">HHIIBB", packet, head)
+    port, _, seq, ack, offset, flags = struct.unpack_from(">HHIIBB", packet, head)
     payload = size - head - 4 * (offset >> 4)
-    return time, source + port.to_bytes(2, "big"), seq, payload, bool(flags & _SYN)
+    acks = ack if flags & _ACK else None
+    return time, source + port.to_bytes(2, "big"), seq, payload, bool(flags & _SYN), acks
