@@ -163,8 +163,8 @@ def main() -> None:
                 found = {s: [f.result() for f in runs[panel.title, s]] for s in panel.schemes}
                 draw(axis, panel, found)
             axes[-1].set_xlabel("time since the connection began (s)")
-            title = f"Real packets beside simulations, n = {asked.seeds} seeds"
-            styles.add_title_and_legend(figure, title, "means and 95 % intervals")
+            title = f"Real packets beside simulations: means of {asked.seeds} seeds, 95 % intervals"
+            figure.suptitle(title)
             styles.save(figure, [asked.out])
 
 
