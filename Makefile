@@ -75,7 +75,7 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 # last, since their packets must not wait for other tests; they wait for timers half of the time.
 WORKERS = --numprocesses $$(nproc) --dist worksteal
 OTHER_TESTS = $(WORKERS) --ignore-glob 'tests/test_live*.py'
-LIVE_TESTS = --numprocesses 4 --dist loadgroup tests/test_live*.py
+LIVE_TESTS = --numprocesses 3 --dist loadgroup tests/test_live*.py
 # What the last `make test` has skipped, and why.
 SKIPPED := target/skipped-tests.jsonl
 test: ## all quick tests: Rust with checks of overflow and invariants, Python on the build in .venv
