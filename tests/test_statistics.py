@@ -182,6 +182,31 @@ def test_the_bootstrap_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyP
     assert found == pytest.approx(whole, rel=1e-12)
 
 
+def test_unknown_metrics_and_zeros_are_left_out_of_the_bootstrap() -> None:
+    """Each column gets what the resamples of all columns give."""
+    draw = np.random.default_rng(4)
+    b = draw.normal(10, 2, (120, 5))
+    b[:, 1], b[7, 2], b[:119, 3] = 0.0, math.nan, 0.0
+    a = 1.5 * b + draw.normal(0, 2, (120, 5))
+    a[:, 4] = 0.0
+    blocks = list(statistics.resample_counts(np.hstack([a, b]), range(120)))
+    for other in (a, b):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.sort((blocks[0] @ other) / (blocks[0] @ b), axis=0)
+        low, high = statistics.bootstrap_ratio(other, b, blocks)
+        assert np.isnan(low).tolist() == [False, True, True, True, False]
+        assert (np.isnan(low) == np.isnan(high)).all()
+        assert low[[0, 4]].tolist() == pytest.approx(ratios[24, [0, 4]].tolist(), rel=1e-12)
+        assert high[[0, 4]].tolist() == pytest.approx(ratios[974, [0, 4]].tolist(), rel=1e-12)
+
+
+def test_sums_are_exactly_rounded_whatever_is_unknown() -> None:
+    values = np.array([[0.1, math.nan, 0.0, 1e16], [0.2, 1.0, 0.0, 1.0], [0.3, 1.0, 0.0, -1e16]])
+    found = statistics.Moments(values).mean * 3
+    assert found[[0, 2, 3]].tolist() == pytest.approx([0.6, 0.0, 1.0], abs=1e-15)
+    assert math.isnan(found[1])
+
+
 def test_the_number_of_seeds_has_the_power_that_it_promises() -> None:
     """With that number of seeds, about 80 % of the t tests detect the difference."""
     draw = np.random.default_rng(3)

@@ -83,7 +83,11 @@ def mean(values: Sequence[float]) -> float:
 
 def _sums(values: Matrix) -> Matrix:
     """Exactly rounded sums of the columns."""
-    return np.array([math.fsum(column) for column in values.T.tolist()])
+    found = np.where(np.isnan(values).any(axis=0), math.nan, 0.0)
+    # Many metrics are unknown or zero in all runs.
+    others = np.flatnonzero((found == 0) & (values != 0).any(axis=0))
+    found[others] = [math.fsum(column) for column in values.T[others].tolist()]
+    return found
 
 
 class Moments:
@@ -276,16 +280,19 @@ def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Mat
     `counts` has the blocks of `resample_counts`. NaN with fewer than 3 pairs, or if the mean of b
     is 0 in a resample.
     """
-    if len(a) < 3:
-        unknown = np.full(a.shape[1], math.nan)
-        return unknown, unknown
-    sums = [(block @ a, block @ b) for block in counts]
-    above, below = (np.concatenate(part) for part in zip(*sums, strict=True))
+    low, high = (np.full(a.shape[1], math.nan) for _ in range(2))
+    # Resamples of what is unknown are unknown, and means of zeros are zero.
+    clear = np.flatnonzero(~np.isnan(a + b).any(axis=0) & (b != 0).any(axis=0))
+    if len(a) < 3 or not len(clear):
+        return low, high
+    same, a, b = a is b, a[:, clear], b[:, clear]
+    blocks = [(below := block @ b, below if same else block @ a) for block in counts]
+    below, above = (np.concatenate(part) for part in zip(*blocks, strict=True))
     ratios = above / np.where(below == 0, math.nan, below)
     unclear = np.isnan(ratios).any(axis=0)
     ends = [quantile_rank(RESAMPLES, share) - 1 for share in (0.025, 0.975)]
     ratios = np.partition(ratios, ends, axis=0)
-    low, high = (np.where(unclear, math.nan, ratios[end]) for end in ends)
+    low[clear], high[clear] = (np.where(unclear, math.nan, ratios[end]) for end in ends)
     return low, high
 
 

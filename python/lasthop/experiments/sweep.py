@@ -446,10 +446,20 @@ def _runs_table(runs: Runs) -> Any:
     }
     for i, name in enumerate(sweep.metrics):
         column = np.concatenate([values[:, i] for _, _, values, _ in blocks])
-        columns[name] = polars.Series(name, column, nan_to_null=True)
+        columns[name] = _compact(polars.Series(name, column, nan_to_null=True))
     errors = [error for _, _, _, texts in blocks for error in texts]
     columns["error"] = polars.Series(errors, dtype=polars.String)
-    return polars.DataFrame(columns)
+    return polars.select(**columns)
+
+
+def _compact(column: Any) -> Any:
+    """A column of a table; one value in all rows is stored once. Many metrics are unknown or zero
+    in all runs.
+    """
+    polars = parts.import_polars()
+    value = column[0] if len(column) else None
+    alike = column.null_count() in (0, len(column)) and (value is None or (column == value).all())
+    return polars.lit(value, dtype=polars.Float64) if len(column) and alike else column
 
 
 def _ordered_runs(
