@@ -107,13 +107,14 @@ impl Pool {
         self.options.get(handle as usize).copied().unwrap_or(Options::NONE)
     }
 
-    /// The options of a segment: none if its flags say that it has none.
+    /// The options of a segment: none if its flags say that it has none. Those of most segments
+    /// need not be copied; `copy` is where the others are.
     #[inline]
-    pub fn valid_options(&self, handle: Handle) -> Options {
+    pub fn valid_options<'a>(&self, handle: Handle, copy: &'a mut Option<Options>) -> &'a Options {
         if self.get(handle).flags.any(Flags::OPTIONS) {
-            self.options(handle)
+            copy.insert(self.options(handle))
         } else {
-            Options::NONE
+            &Options::NONE
         }
     }
 

@@ -67,8 +67,6 @@ pub struct Agents {
 /// What an agent is called with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Input<'a> {
-    /// A frame at its node.
-    Segment(Handle),
     /// A link event that it subscribes to.
     LinkEvent(&'a Notification),
     /// A notice about a flow on this path.
@@ -146,23 +144,16 @@ impl Agents {
 
     /// The agent at `node` that is shown this segment.
     #[inline]
-    pub(crate) fn at<P>(&self, net: &Net<P>, node: NodeId, segment: &Segment) -> Option<usize> {
+    pub(crate) fn at<P>(&self, net: &Net<P>, node: NodeId, segment: &Segment) -> Option<Watch> {
         if self.hosts.is_empty() || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             return None;
         }
-        net.paths.watch(node, segment.flow).filter(|w| w.sees).map(|w| w.agent as usize)
+        net.paths.watch(node, segment.flow).filter(|w| w.sees).copied()
     }
 
-    /// Calls an agent and carries out what it asks for. Returns the frame if it was forwarded to
-    /// the stack of the agent's own node.
-    pub(crate) fn handle<P: Probe>(
-        &mut self,
-        a: usize,
-        input: Input<'_>,
-        net: &mut Net<P>,
-    ) -> Option<Handle> {
+    /// Calls an agent and carries out what it asks for.
+    pub(crate) fn handle<P: Probe>(&mut self, a: usize, input: Input<'_>, net: &mut Net<P>) {
         match input {
-            Input::Segment(handle) => return self.on_segment(a, handle, net),
             Input::LinkEvent(Notification { watch, event, segment }) => {
                 let direction = watch.direction(segment);
                 self.call(a, watch.links, &Options::NONE, net, |agent, ctx| {
@@ -176,28 +167,26 @@ impl Agents {
             }
             Input::Timer => self.timer(a, net),
         }
-        None
     }
 
-    /// Shows a segment to an agent and applies its verdict. Returns the segment if it is addressed
+    /// Shows a segment to its agent and applies the verdict. Returns the segment if it is addressed
     /// to the agent's own node.
     #[inline(never)]
     pub(super) fn on_segment<P: Probe>(
         &mut self,
-        a: usize,
+        watch: &Watch,
         handle: Handle,
         net: &mut Net<P>,
     ) -> Option<Handle> {
         let segment = *net.pool.get(handle);
-        let node = self.hosts[a].node;
-        // Not expected: the caller found the agent with the same segment.
-        let Some(&watch) = net.paths.watch(node, segment.flow) else { return Some(handle) };
+        let (a, node) = (watch.agent as usize, watch.node);
         if P::READS {
             self.report_node_view(a, watch.links, net);
         }
         net.emit_frame(Kind::AgentIn, node, None, handle, "");
-        let options = net.pool.valid_options(handle);
-        let verdict = self.call(a, watch.links, &options, net, |agent, ctx| {
+        let mut copy = None;
+        let options = net.pool.valid_options(handle, &mut copy);
+        let verdict = self.call(a, watch.links, options, net, |agent, ctx| {
             agent.on_segment(ctx, watch.direction(&segment), &segment)
         });
         if self.hosts[a].has_cache {
@@ -257,7 +246,15 @@ impl Agents {
         call(&mut self.hosts[a].agent, &mut ctx)
     }
 
+    #[inline]
     fn carry_out<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
+        if !self.actions.is_empty() {
+            self.carry_out_actions(a, net);
+        }
+    }
+
+    #[inline(never)]
+    fn carry_out_actions<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
         let mut actions = std::mem::take(&mut self.actions);
         let (node, mut timers_changed) = (self.hosts[a].node, false);
         for action in actions.drain(..) {
@@ -396,7 +393,6 @@ impl Agents {
 
 /// Applies the verdict on a frame. Returns true if the frame goes on.
 fn apply<P: Probe>(verdict: &Verdict, node: NodeId, handle: Handle, net: &mut Net<P>) -> bool {
-    let segment = *net.pool.get(handle);
     match verdict {
         Verdict::Forward => true,
         Verdict::Rewrite(edit) => {
@@ -409,10 +405,12 @@ fn apply<P: Probe>(verdict: &Verdict, node: NodeId, handle: Handle, net: &mut Ne
             true
         }
         Verdict::Keep => {
+            let segment = *net.pool.get(handle);
             net.probes.held_by_agent(&segment);
             false
         }
         Verdict::Drop(reason) => {
+            let segment = *net.pool.get(handle);
             net.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
             net.probes.lost(net.now, net.now, &segment, Fate::DroppedByAgent);
             false

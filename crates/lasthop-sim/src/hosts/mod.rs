@@ -28,6 +28,7 @@ use lasthop::units::Time;
 
 use crate::events::probe::{Probe, external_end};
 use crate::network::fast_path::ReceivedAck;
+use crate::network::paths::Watch;
 use crate::network::{Net, Pending, ReceiverTimer};
 use agent::Agents;
 use endpoint::{Connection, Input};
@@ -149,7 +150,7 @@ impl Hosts {
         // An agent cannot read a packet with a bit error and forwards it.
         let agent = self.agents.at(net, node, &segment);
         match agent.filter(|_| !segment.flags.has(Flags::CORRUPTED)) {
-            Some(a) => self.receive_at_agent(a, handle, net),
+            Some(watch) => self.receive_at_agent(&watch, handle, net),
             None if segment.to == node => {
                 net.pool.free(handle);
                 self.deliver(&segment, handle, net);
@@ -164,8 +165,8 @@ impl Hosts {
     }
 
     #[inline(never)]
-    fn receive_at_agent<P: Probe>(&mut self, a: usize, handle: Handle, net: &mut Net<P>) {
-        if let Some(handle) = self.agents.handle(a, agent::Input::Segment(handle), net) {
+    fn receive_at_agent<P: Probe>(&mut self, watch: &Watch, handle: Handle, net: &mut Net<P>) {
+        if let Some(handle) = self.agents.on_segment(watch, handle, net) {
             self.deliver_frame(handle, net);
         }
     }
@@ -206,7 +207,7 @@ impl Hosts {
         match timer {
             Timer::Sender(c) => self.call(c, Input::SenderTimer(triggered_at), net),
             Timer::Receiver(c) => self.call(c, Input::ReceiverTimer(triggered_at), net),
-            Timer::Agent(a) => drop(self.agents.handle(a as usize, agent::Input::Timer, net)),
+            Timer::Agent(a) => self.agents.handle(a as usize, agent::Input::Timer, net),
             Timer::Relay(r) => {
                 let relay = &self.relays[r as usize];
                 net.scheduler.clear(relay.source());
@@ -299,8 +300,9 @@ impl Hosts {
 
     fn deliver_ack<P: Probe>(&mut self, segment: &Segment, handle: Handle, net: &mut Net<P>) {
         let c = segment.flow;
-        let options = net.pool.valid_options(handle);
-        self.call(c, Input::Ack(segment, &options), net);
+        let mut copy = None;
+        let options = net.pool.valid_options(handle, &mut copy);
+        self.call(c, Input::Ack(segment, options), net);
         if self.flow_of(c).relay().is_some() {
             if segment.flags.has(Flags::RST) {
                 return self.relay_event(c, LegEvent::Reset(Side::Outbound), net);

@@ -65,7 +65,7 @@ pub(super) fn transmit<P: Probe>(
     let handle = net.pool.put(segment);
     match agent {
         None => net.forward(node, handle),
-        Some(a) => drop(agents.on_segment(a, handle, net)),
+        Some(watch) => drop(agents.on_segment(&watch, handle, net)),
     }
 }
 
@@ -194,7 +194,7 @@ impl<P: Probe> Port<'_, P> {
         let handle = self.net.pool.put_with(segment, options);
         match agent {
             None => self.net.forward(self.node, handle),
-            Some(a) => drop(self.agents.on_segment(a, handle, self.net)),
+            Some(watch) => drop(self.agents.on_segment(&watch, handle, self.net)),
         }
     }
 }

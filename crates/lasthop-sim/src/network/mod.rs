@@ -265,7 +265,8 @@ impl<P: Probe> Net<P> {
     ) {
         if P::READS {
             let segment = self.pool.get(handle);
-            let options = &self.pool.valid_options(handle);
+            let mut copy = None;
+            let options = self.pool.valid_options(handle, &mut copy);
             let (t, value) = (self.now, 0.0);
             self.probes.seen(&Seen { t, kind, node, link, segment, options, reason, value });
         }
