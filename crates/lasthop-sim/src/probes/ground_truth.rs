@@ -9,10 +9,11 @@
 //! Sequence numbers are those on the wire with an ISN of 0: the SYN has number 0, the first byte of
 //! data number 1.
 //!
-//! All collections are sorted maps and sets. With a large window and an overflowing queue a plain
-//! list would be as long as the window and would be searched for each packet.
+//! All collections that are searched are sorted maps and sets. With a large window and an
+//! overflowing queue a plain list would be as long as the window and would be searched for each
+//! packet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound::{self, Excluded, Included};
 
 use lasthop::segment::{Flags, Segment};
@@ -134,9 +135,7 @@ pub struct GroundTruth {
     lost_copies: BTreeMap<u64, LostCopies>,
     /// Losses that a chained link has computed in advance, by their time; those at the same time in
     /// the order in which they were recorded.
-    future_losses: BTreeMap<(Time, u64), Loss>,
-    /// Number of the next entry of `future_losses`.
-    next_future_loss: u64,
+    future_losses: VecDeque<(Time, Loss)>,
     pending: BTreeMap<CopyId, Pending>,
     undecided_timeouts: Vec<UndecidedTimeout>,
     /// The highest ACK number that was lost, and the highest one that an agent dropped.
@@ -199,7 +198,7 @@ impl GroundTruth {
     pub fn timed_out(&mut self, now: Time, end: u64, acks_from: u64, mut acks: Vec<u64>) {
         self.settle(now);
         let held = self.held_acks.range((end, 0)..).map(|&(_, id)| id);
-        let lost_later = self.future_losses.values().filter_map(|loss| match *loss {
+        let lost_later = self.future_losses.iter().filter_map(|(_, loss)| match *loss {
             Loss::Ack { ack, id, .. } if ack >= end => Some(id),
             _ => None,
         });
@@ -254,8 +253,9 @@ impl GroundTruth {
     fn record_loss(&mut self, now: Time, at: Time, loss: Loss) {
         self.settle(now);
         if at > now {
-            self.future_losses.insert((at, self.next_future_loss), loss);
-            self.next_future_loss += 1;
+            // Nearly always behind all others.
+            let place = self.future_losses.iter().rposition(|(other, _)| *other <= at);
+            self.future_losses.insert(place.map_or(0, |p| p + 1), (at, loss));
         } else {
             self.apply_loss(loss);
         }
@@ -263,11 +263,10 @@ impl GroundTruth {
 
     /// Applies the future losses that are due.
     fn settle(&mut self, now: Time) {
-        if self.future_losses.is_empty() {
-            return;
-        }
-        while let Some(entry) = self.future_losses.first_entry().filter(|e| e.key().0 <= now) {
-            let loss = entry.remove();
+        while let Some(&(at, loss)) = self.future_losses.front()
+            && at <= now
+        {
+            self.future_losses.pop_front();
             self.apply_loss(loss);
         }
     }
@@ -404,7 +403,7 @@ impl GroundTruth {
     /// counts as spurious.
     pub fn counts(&self, end: Time) -> GroundTruthCounts {
         let undecided_losses = !self.undecided_timeouts.is_empty()
-            && self.future_losses.first_key_value().is_some_and(|(key, _)| key.0 < end);
+            && self.future_losses.front().is_some_and(|(at, _)| *at < end);
         if undecided_losses {
             let mut settled = self.clone();
             settled.settle(Time(end.0 - 1));
