@@ -79,17 +79,17 @@ impl<R: Observer> Builder<'_, R> {
     fn user_stats(&self, flow: &Flow) -> UserStats {
         let measured = (self.measure_from, self.end);
         let mut user = UserStats {
-            requests: flow.app.request().map(|_| RequestStats::new(self.measure_from)),
+            requests: flow.app.request().map(|_| Box::new(RequestStats::new(self.measure_from))),
             ..UserStats::default()
         };
         match flow.app.quality() {
             Some(Quality::Call { interval, deadline }) => {
                 let copies = self.network.links.iter().any(|l| l.impairments.duplicate.is_some());
                 let call = CallStats::new(interval, deadline, measured);
-                user.call = Some(call.with_duplicates(copies));
+                user.call = Some(Box::new(call.with_duplicates(copies)));
             }
             Some(Quality::Frames { deadline }) => {
-                user.frames = Some(FrameStats::new(deadline, measured));
+                user.frames = Some(Box::new(FrameStats::new(deadline, measured)));
             }
             Some(Quality::RoundTrip) | None => {}
         }

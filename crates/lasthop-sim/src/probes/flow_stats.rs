@@ -25,13 +25,13 @@ pub struct FlowStats {
     pub datagrams: u64,
 }
 
-/// What is measured of the user of a flow.
+/// What is measured of the user of a flow. Most flows have nothing of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UserStats {
     /// Of a call.
-    pub call: Option<CallStats>,
+    pub call: Option<Box<CallStats>>,
     /// Of a medium with frames.
-    pub frames: Option<FrameStats>,
+    pub frames: Option<Box<FrameStats>>,
     /// Of a client.
-    pub requests: Option<RequestStats>,
+    pub requests: Option<Box<RequestStats>>,
 }

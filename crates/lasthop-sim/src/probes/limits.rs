@@ -70,7 +70,7 @@ impl Account {
 }
 
 /// The limits of a flow, updated on changes only.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FlowLimits {
     /// Active measured time.
     from: Time,
@@ -79,9 +79,10 @@ pub struct FlowLimits {
     server: Limit,
     offer: Offer,
     cache_binds: bool,
-    /// The flow from end to end, and the relay's sender.
+    /// The flow from end to end.
     flow: Account,
-    relay: Account,
+    /// The relay's sender, once it has had a limit.
+    relay: Option<Box<Account>>,
 }
 
 impl FlowLimits {
@@ -95,7 +96,7 @@ impl FlowLimits {
             offer,
             cache_binds: false,
             flow: Account::NEW,
-            relay: Account::NEW,
+            relay: None,
         }
     }
 
@@ -113,7 +114,8 @@ impl FlowLimits {
     #[inline(never)]
     pub fn sender(&mut self, now: Time, of_relay: bool, limit: Limit) {
         if of_relay {
-            self.relay.change(limit, now, (self.from, self.until));
+            let relay = self.relay.get_or_insert_with(|| Box::new(Account::NEW));
+            relay.change(limit, now, (self.from, self.until));
         } else {
             self.server = limit;
         }
@@ -147,9 +149,10 @@ impl FlowLimits {
     /// closes its window because its own sender may not send the buffered data, or, if that has
     /// nothing to send, because the buffer is too small.
     fn of_path(&self) -> Limit {
+        let relay = self.relay.as_ref().map_or(Limit::Application, |relay| relay.limit);
         match (self.server, self.offer) {
             (Limit::ReceiveWindow, Offer::Own) => Limit::ReceiveWindow,
-            (Limit::ReceiveWindow, _) if self.relay.limit != Limit::Application => self.relay.limit,
+            (Limit::ReceiveWindow, _) if relay != Limit::Application => relay,
             (Limit::ReceiveWindow, Offer::Buffer) => Limit::RelayBuffer,
             (Limit::Cwnd, _) if self.cache_binds => Limit::AgentCache,
             (limit, _) => limit,
@@ -163,7 +166,7 @@ impl FlowLimits {
 
     /// Shares of the relay's sender.
     pub fn relay_shares(&self) -> Option<LimitShares> {
-        self.relay.shares((self.from, self.until))
+        self.relay.as_deref().unwrap_or(&Account::NEW).shares((self.from, self.until))
     }
 }
 

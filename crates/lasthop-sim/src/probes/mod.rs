@@ -55,8 +55,8 @@ struct ConnectionProbes {
     written_when_sent: bool,
     burst: Burst,
     ground_truth: GroundTruth,
-    /// Counts when measuring began.
-    before: GroundTruthCounts,
+    /// Counts when measuring began; `None` if the whole run is measured.
+    before: Option<Box<GroundTruthCounts>>,
 }
 
 /// What is measured of a flow.
@@ -96,7 +96,7 @@ impl<R> Probes<R> {
             written_when_sent,
             burst: Burst::default(),
             ground_truth: GroundTruth::default(),
-            before: GroundTruthCounts::default(),
+            before: None,
         });
     }
 
@@ -130,7 +130,7 @@ impl<R> Probes<R> {
         self.ledger.begin(stored);
         for c in &mut self.connections {
             c.burst.begin();
-            c.before = c.ground_truth.begin(self.measure_from);
+            c.before = Some(Box::new(c.ground_truth.begin(self.measure_from)));
         }
     }
 
@@ -158,7 +158,7 @@ impl<R> Probes<R> {
     /// The ground truth about a connection in the measured time.
     pub(crate) fn ground_truth(&self, connection: usize) -> GroundTruthCounts {
         let c = &self.connections[connection];
-        c.ground_truth.counts(self.end).since(c.before)
+        c.ground_truth.counts(self.end).since(c.before.as_deref().copied().unwrap_or_default())
     }
 
     /// The largest burst of a connection, in segments.
