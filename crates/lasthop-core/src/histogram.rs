@@ -1,5 +1,5 @@
 //! Log-linear histograms: percentiles with an error of at most 1 %, without storing samples. They
-//! have buckets only for the octaves between the smallest and the largest value.
+//! have buckets only between the smallest and the largest value.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,8 @@ use crate::units::Duration;
 /// Buckets per octave: half a bucket is 1/128 = 0.8 % of the value.
 const SUB_BITS: u32 = 6;
 const SUB: usize = 1 << SUB_BITS;
+/// Buckets are added in blocks of this number.
+const BLOCK: usize = SUB / 4;
 /// Times below 2^10 ns are in the linear part; the last octave ends at 2^50 ns, 13 days.
 const LOW_BITS: u32 = 10;
 const LINEAR: u64 = 1 << LOW_BITS;
@@ -18,7 +20,7 @@ const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
 /// A weighted histogram of durations.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    /// Weights of adjacent octaves, [`SUB`] buckets each.
+    /// Weights of adjacent blocks of buckets.
     counts: Vec<u64>,
     /// Index of the first of these buckets.
     first: usize,
@@ -67,7 +69,7 @@ impl Histogram {
         self.sum += u128::from(ns) * u128::from(weight);
     }
 
-    /// Adds the octaves up to that of a time, and its weight. Only here times beyond the longest
+    /// Adds the blocks up to that of a time, and its weight. Only here times beyond the longest
     /// one have to be thought of: no bucket of theirs exists.
     #[cold]
     #[inline(never)]
@@ -77,12 +79,12 @@ impl Histogram {
             *count += weight;
             return;
         }
-        let octave = bucket / SUB * SUB;
+        let block = bucket / BLOCK * BLOCK;
         if self.counts.is_empty() {
-            self.first = octave;
+            self.first = block;
         }
-        let before = self.first.saturating_sub(octave);
-        let end = (octave + SUB).max(self.first + self.counts.len());
+        let before = self.first.saturating_sub(block);
+        let end = (block + BLOCK).max(self.first + self.counts.len());
         self.first -= before;
         let mut counts = vec![0; end - self.first];
         counts[before..before + self.counts.len()].copy_from_slice(&self.counts);
@@ -210,12 +212,12 @@ mod tests {
         for ms in 40..160 {
             h.record(Duration::millis(ms), 1);
         }
-        // 40 ms to 160 ms are in three octaves.
-        assert_eq!(h.bytes(), 3 * SUB * 8);
+        // From 33.6 ms to 134.2 ms are two octaves; the first quarter of the next ends at 167.8 ms.
+        assert_eq!(h.bytes(), (2 * SUB + BLOCK) * 8);
     }
 
     proptest! {
-        /// Quantiles do not depend on the order in which octaves are added.
+        /// Quantiles do not depend on the order in which blocks are added.
         #[test]
         fn order_does_not_matter(mut values in prop::collection::vec(0..1u64 << 51, 1..40)) {
             let quantiles = |values: &[u64]| {
