@@ -19,8 +19,9 @@ use lasthop_channel::air::config::DelayConfig;
 use lasthop_channel::air::config::{LossConfig, OutageConfig, OutageRule, RateConfig};
 use lasthop_channel::link::cell::config::{CellConfig, Place, StationConfig};
 use lasthop_channel::link::cell::mac::{
-    Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName,
+    Access, AfterCollision, Mac, MacKeys, MacName, Preamble, PreambleName,
 };
+use lasthop_channel::link::cell::phy::LEGACY_RATES;
 use lasthop_channel::link::cell::wifi::{RateRule, Wifi, WifiKeys};
 use lasthop_channel::link::impairment::Impairments;
 use lasthop_channel::queue::QueueConfig;
@@ -254,6 +255,7 @@ fn check_mac(keys: &MacKeys, mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
     check_times(mac, at, tree)?;
     check_attempts(mac, at, tree)?;
     check_access(mac, at, tree)?;
+    check_legacy_rates(keys, mac, at, tree)?;
     check_window(mac, keys.cw_max.is_some(), at, tree)?;
     if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
         let message = format!(
@@ -383,6 +385,26 @@ fn check_times(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
     Ok(())
 }
 
+/// The rates of 802.11a and 802.11g, and what follows from their PHY.
+fn check_legacy_rates(keys: &MacKeys, mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
+    if !mac.mac.has_legacy_rates() {
+        return Ok(());
+    }
+    if !LEGACY_RATES.contains(&mac.data_rate) {
+        let message =
+            format!("must be 6, 9, 12, 18, 24, 36, 48 or 54 Mbps, found {}", mac.data_rate);
+        return Err(tree.wrong(&at.at("data_rate"), message));
+    }
+    if mac.basic_rate < LEGACY_RATES[0] {
+        let message = format!("must be at least 6 Mbps, found {}", mac.basic_rate);
+        return Err(tree.wrong(&at.at("basic_rate"), message));
+    }
+    if keys.preamble.is_some() {
+        return Err(tree.conflict(&at.at("preamble"), "is that of the standard"));
+    }
+    Ok(())
+}
+
 /// How often a frame is sent, and what tells its sender that it must be sent again.
 fn check_attempts(mac: &Mac, at: &Path, tree: &Tree<'_>) -> Checked {
     let at = at.at("attempts");
@@ -454,6 +476,9 @@ pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
             MacKeys { data_rate: None, preamble: None, difs: None, ..mac }
         }
     };
+    if cell.mac.mac.is_some_and(MacName::has_legacy_rates) {
+        cell.mac.preamble = None;
+    }
     cell.loss.get_or_insert(LossConfig::None);
     let open = cell.queue.is_none();
     cell.queue.get_or_insert(QueueConfig::drop_tail(QueueLimit::Packets(packets)).into());

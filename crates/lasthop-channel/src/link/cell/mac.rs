@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phy::{Generation, LEGACY_PREAMBLE};
+use super::phy::{Generation, LEGACY_PREAMBLE, legacy_ppdu, lowest_rate, mandatory_rate};
 use lasthop_core::units::{Duration, Rate, Size};
 
 /// The named kinds of cells.
@@ -21,6 +21,12 @@ pub enum MacName {
     /// sent once.
     #[serde(rename = "csma-lan")]
     CsmaLan,
+    /// 802.11a (OFDM at 5 GHz): the DCF at 54 Mbit/s.
+    #[serde(rename = "802.11a")]
+    Dot11a,
+    /// 802.11g (OFDM at 2.4 GHz) without stations of 802.11b: the DCF at 54 Mbit/s.
+    #[serde(rename = "802.11g")]
+    Dot11g,
     /// 802.11n (HT): EDCA, aggregation and block acknowledgements at 5 GHz.
     #[serde(rename = "802.11n")]
     Dot11n,
@@ -38,10 +44,15 @@ impl MacName {
         self != MacName::CsmaLan
     }
 
+    /// True if data have one of the [`LEGACY_RATES`](super::phy::LEGACY_RATES).
+    pub fn has_legacy_rates(self) -> bool {
+        matches!(self, MacName::Dot11a | MacName::Dot11g)
+    }
+
     /// Generation of the PHY, of the kinds that aggregate frames.
     pub fn generation(self) -> Option<Generation> {
         match self {
-            MacName::Dot11b | MacName::CsmaLan => None,
+            MacName::Dot11b | MacName::CsmaLan | MacName::Dot11a | MacName::Dot11g => None,
             MacName::Dot11n => Some(Generation::Ht),
             MacName::Dot11ac => Some(Generation::Vht),
             MacName::Dot11ax => Some(Generation::He),
@@ -94,7 +105,7 @@ pub enum Access {
     /// As `Idle`, with the rules of ns-3: the medium must be idle for DIFS from then on; a station
     /// that is overtaken meanwhile still needs no back-off; and the interval between a frame and
     /// its link ACK counts as idle for the receiver of the frame, so that an immediate answer of
-    /// its stack needs no back-off either.
+    /// its stack needs no back-off either (except an answer to an aggregate).
     #[serde(rename = "ns-3")]
     Ns3,
     /// Never: there is a back-off before each frame (ns-2).
@@ -122,6 +133,26 @@ pub enum AfterCollision {
     /// ends last; it waits for the duration of the ACK and DIFS.
     #[serde(rename = "ns-2")]
     Ns2,
+}
+
+/// How long a frame takes on the air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameTime {
+    /// This preamble and the bytes.
+    Bytes(Duration),
+    /// The preamble and whole symbols of OFDM, and this extension.
+    Symbols(Duration),
+}
+
+impl FrameTime {
+    /// Duration of a frame of `bytes` bytes at `rate`.
+    #[inline]
+    pub fn of(self, bytes: u64, rate: Rate) -> Duration {
+        match self {
+            FrameTime::Bytes(preamble) => preamble + rate.time_for(bytes),
+            FrameTime::Symbols(extension) => legacy_ppdu(bytes, rate) + extension,
+        }
+    }
 }
 
 macro_rules! mac {
@@ -167,15 +198,16 @@ macro_rules! mac {
 }
 
 mac! {
-    /// Rate of data frames behind the preamble. Default: 11 Mbps ("csma-lan": 10 Mbps). The rate
-    /// of "802.11n" and its successors follows from width, streams, mcs and guard_interval.
+    /// Rate of data frames behind the preamble. Default: 11 Mbps ("csma-lan": 10 Mbps; "802.11a"
+    /// and "802.11g", which have 6, 9, 12, 18, 24, 36, 48 and 54 Mbps: 54 Mbps). The rate of
+    /// "802.11n" and its successors follows from width, streams, mcs and guard_interval.
     data_rate: Rate,
-    /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps ("csma-lan": 10 Mbps). "802.11n" and its
-    /// successors: the highest of these rates, 6, 12 or 24 Mbps; a low MCS has a lower one.
-    /// Default: 24 Mbps.
+    /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps ("csma-lan": 10 Mbps). "802.11a", "802.11g",
+    /// "802.11n" and its successors: the highest of these rates, 6, 12 or 24 Mbps; a low rate of
+    /// data or a low MCS has a lower one. Default: 24 Mbps.
     basic_rate: Rate,
     /// Preamble and header of the PHY before every frame: "long", "short" or a time. Default:
-    /// "long" ("csma-lan": 19.2 us).
+    /// "long" ("csma-lan": 19.2 us; that of OFDM, 20 us, is fixed).
     preamble: Preamble,
     /// MAC header, frame check sequence and LLC header, sent at the data rate. Default: 36 B
     /// ("802.11n" and its successors: 38 B).
@@ -188,19 +220,19 @@ mac! {
     rts_threshold: Size,
     /// The receiver acknowledges each frame. Default: true ("csma-lan": false).
     link_acks: bool,
-    /// Slot. Default: 20 us ("802.11n" and its successors: 9 us).
+    /// Slot. Default: 20 us ("802.11a", "802.11g", "802.11n" and its successors: 9 us).
     slot: Duration,
-    /// Pause between a frame and its link ACK. Default: 10 us ("802.11n" and its successors: 16
-    /// us).
+    /// Pause between a frame and its link ACK. Default: 10 us ("802.11a", "802.11n" and its
+    /// successors: 16 us).
     sifs: Duration,
-    /// Idle time before slots are counted. Default: 50 us. "802.11n" and its successors have sifs
-    /// and aifsn slots instead.
+    /// Idle time before slots are counted. Default: 50 us ("802.11a": 34 us, "802.11g": 28 us).
+    /// "802.11n" and its successors have sifs and aifsn slots instead.
     difs: Duration,
     /// From the end of a frame to its arrival at its receiver's stack (propagation, processing), at
     /// most `difs`. Default: 0 s.
     delay: Duration,
-    /// Smallest contention window, in slots. Default: 31 ("802.11n" and its successors: 15, with
-    /// access category "VI" 7, with "VO" 3).
+    /// Smallest contention window, in slots. Default: 31 ("802.11a", "802.11g", "802.11n" and its
+    /// successors: 15, with access category "VI" 7, with "VO" 3).
     cw_min: u32,
     /// Largest contention window, to which it doubles with each failed attempt. Default: 1023
     /// (access category "VI": 15, "VO": 7).
@@ -232,8 +264,39 @@ impl Mac {
                 basic_rate: Rate(10_000_000),
                 ..Mac::dot11b()
             },
+            MacName::Dot11a => Mac::legacy_ofdm(name, Duration::micros(16)),
+            MacName::Dot11g => Mac::legacy_ofdm(name, Duration::micros(10)),
             MacName::Dot11n | MacName::Dot11ac | MacName::Dot11ax => Mac::ofdm(name),
         }
+    }
+
+    /// 802.11a and 802.11g (802.11-2020, tables 17-21 and 18-5, short slot).
+    fn legacy_ofdm(name: MacName, sifs: Duration) -> Mac {
+        Mac {
+            data_rate: Rate(54_000_000),
+            overhead: Size::Bytes(36),
+            rts_threshold: Size::Bytes(2347),
+            sifs,
+            difs: sifs + Duration::micros(2 * 9),
+            ..Mac::ofdm(name)
+        }
+    }
+
+    /// How long frames take.
+    pub fn frame_time(&self) -> FrameTime {
+        match self.mac {
+            MacName::Dot11b | MacName::CsmaLan => FrameTime::Bytes(self.preamble.time()),
+            MacName::Dot11g => FrameTime::Symbols(SIGNAL_EXTENSION),
+            _ => FrameTime::Symbols(Duration::ZERO),
+        }
+    }
+
+    /// Rate of link ACKs, RTS and CTS.
+    pub fn control_rate(&self) -> Rate {
+        if self.mac.has_legacy_rates() {
+            return mandatory_rate(self.basic_rate.min(self.data_rate));
+        }
+        self.basic_rate
     }
 
     /// 802.11n and its successors at 5 GHz (802.11-2020, table 17-21: slot, SIFS, windows). An MPDU
@@ -284,6 +347,8 @@ impl Mac {
 pub(super) const ACK_BYTES: u32 = 14;
 /// Bytes of an RTS (section 7.2.1.1).
 pub(super) const RTS_BYTES: u32 = 20;
+/// Idle time at the end of each frame of OFDM at 2.4 GHz (802.11-2020, 18.3.2.4).
+const SIGNAL_EXTENSION: Duration = Duration(6_000);
 /// EIFS assumes an ACK at the lowest rate (section 9.2.10).
 const LOWEST_RATE: Rate = Rate(1_000_000);
 /// ns-2 adds twice this, the longest propagation, to its ACK timeout.
@@ -292,10 +357,10 @@ const NS2_PROPAGATION: Duration = Duration::micros(2);
 /// Durations derived from the settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
-    /// Duration of the preamble.
-    pub preamble: Duration,
+    /// Durations of frames.
+    frame_time: FrameTime,
     /// Rate of data frames.
-    pub data_rate: Rate,
+    data_rate: Rate,
     /// Bytes of the preamble, of a link ACK or CTS and of an RTS with it, for bit errors.
     pub preamble_bytes: u32,
     pub ack_bytes: u32,
@@ -315,10 +380,14 @@ pub(super) struct Timing {
 impl Timing {
     pub(super) fn new(mac: &Mac) -> Timing {
         let preamble = mac.preamble.time();
-        let control = |bytes: u32, rate: Rate| preamble + rate.time_for(bytes.into());
-        let ack = control(ACK_BYTES, mac.basic_rate);
+        let frame_time = mac.frame_time();
+        let control = |bytes: u32, rate: Rate| frame_time.of(bytes.into(), rate);
+        let basic_rate = mac.control_rate();
+        let ack = control(ACK_BYTES, basic_rate);
         // Without a rate below it (a LAN that is not 802.11) the basic rate is the lowest.
-        let lowest = if let Preamble::Takes(_) = mac.preamble {
+        let lowest = if mac.mac.has_legacy_rates() {
+            lowest_rate()
+        } else if let Preamble::Takes(_) = mac.preamble {
             mac.basic_rate
         } else {
             LOWEST_RATE.min(mac.basic_rate)
@@ -334,7 +403,7 @@ impl Timing {
         };
         let preamble_bytes = mac.preamble.bytes();
         Timing {
-            preamble,
+            frame_time,
             data_rate: mac.data_rate,
             preamble_bytes,
             ack_bytes: ACK_BYTES + preamble_bytes,
@@ -342,7 +411,7 @@ impl Timing {
             sifs: mac.sifs,
             difs: mac.difs,
             ack,
-            rts: control(RTS_BYTES, mac.basic_rate),
+            rts: control(RTS_BYTES, basic_rate),
             garbled,
             // Without link ACKs no station waits for one.
             unanswered: if mac.link_acks { unanswered } else { mac.difs },
@@ -352,7 +421,7 @@ impl Timing {
     /// Duration of a data frame of `bytes` bytes (overhead included) on the air.
     #[inline]
     pub(super) fn data(&self, bytes: u32) -> Duration {
-        self.preamble + self.data_rate.time_for(bytes.into())
+        self.frame_time.of(bytes.into(), self.data_rate)
     }
 }
 
@@ -391,6 +460,20 @@ mod tests {
             (short.ack, short.data(1100)),
             (Duration::micros(96 + 56), Duration::micros(96 + 800))
         );
+    }
+
+    /// 1536 bytes at 54 Mbit/s are ceil((16 + 8 · 1536 + 6) / 216) = 57 symbols; a link ACK of 14
+    /// bytes at 24 Mbit/s has 2, at 6 Mbit/s 6.
+    #[test]
+    fn frames_of_ofdm_take_whole_symbols() {
+        let us = Duration::micros;
+        let a = Timing::new(&Mac::named(MacName::Dot11a));
+        assert_eq!((a.data(1536), a.ack, a.difs), (us(20 + 57 * 4), us(28), us(34)));
+        assert_eq!((a.garbled, a.unanswered), (us(16 + 44 + 34), us(16 + 9 + 20 + 34)));
+        let g = Timing::new(&Mac::named(MacName::Dot11g));
+        assert_eq!((g.data(1536), g.ack, g.difs), (us(20 + 57 * 4 + 6), us(34), us(28)));
+        let slow = Mac { data_rate: Rate(9_000_000), ..Mac::named(MacName::Dot11a) };
+        assert_eq!((Timing::new(&slow).ack, slow.control_rate()), (us(44), Rate(6_000_000)));
     }
 
     #[test]

@@ -64,9 +64,21 @@ pub const LEGACY_PREAMBLE: Duration = Duration(20_000);
 /// SERVICE field and tail bits of a convolutional encoder.
 const SERVICE_BITS: u64 = 16;
 const TAIL_BITS: u64 = 6;
-/// Legacy rates that every station supports (802.11-2020, 17.2.3.3), and their bits per symbol.
-const MANDATORY: [(Rate, u64); 3] =
-    [(Rate(6_000_000), 24), (Rate(12_000_000), 48), (Rate(24_000_000), 96)];
+/// Rates of 802.11a and 802.11g (802.11-2020, table 17-4), the legacy rates of their successors.
+pub const LEGACY_RATES: [Rate; 8] = [
+    Rate(6_000_000),
+    Rate(9_000_000),
+    Rate(12_000_000),
+    Rate(18_000_000),
+    Rate(24_000_000),
+    Rate(36_000_000),
+    Rate(48_000_000),
+    Rate(54_000_000),
+];
+/// Those that every station supports (802.11-2020, 17.2.3.3).
+const MANDATORY: [Rate; 3] = [LEGACY_RATES[0], LEGACY_RATES[2], LEGACY_RATES[4]];
+/// Symbol of OFDM with a guard interval of 0.8 µs.
+const LEGACY_SYMBOL: Duration = Duration(4_000);
 
 impl Generation {
     /// Largest MCS index per spatial stream.
@@ -237,21 +249,25 @@ impl Phy {
             2 => Rate(18_000_000),
             _ => Rate(24_000_000),
         };
-        let most = reference.min(basic);
-        MANDATORY.iter().rev().map(|m| m.0).find(|&r| r <= most).unwrap_or(MANDATORY[0].0)
+        mandatory_rate(reference.min(basic))
     }
 }
 
-/// Duration of a PPDU of `bytes` bytes at a mandatory legacy rate (802.11-2020, 17.4.3).
+/// The highest rate of at most `most` that every station supports.
+pub fn mandatory_rate(most: Rate) -> Rate {
+    MANDATORY.into_iter().rev().find(|&rate| rate <= most).unwrap_or(MANDATORY[0])
+}
+
+/// Duration of a PPDU of `bytes` bytes at a legacy rate (802.11-2020, 17.4.3).
 pub fn legacy_ppdu(bytes: u64, rate: Rate) -> Duration {
-    let bits = MANDATORY.iter().find(|m| m.0 == rate).map_or(MANDATORY[0].1, |m| m.1);
-    let symbols = (SERVICE_BITS + 8 * bytes + TAIL_BITS).div_ceil(bits);
-    LEGACY_PREAMBLE + Duration(4_000 * symbols)
+    let bits_per_symbol = rate.0 * LEGACY_SYMBOL.0 / 1_000_000_000;
+    let symbols = (SERVICE_BITS + 8 * bytes + TAIL_BITS).div_ceil(bits_per_symbol.max(1));
+    LEGACY_PREAMBLE + LEGACY_SYMBOL * symbols
 }
 
 /// The lowest legacy rate.
 pub fn lowest_rate() -> Rate {
-    MANDATORY[0].0
+    MANDATORY[0]
 }
 
 #[cfg(test)]

@@ -45,8 +45,11 @@ pub(super) struct Frame {
     pub arrived: bool,
     /// The receiver has it, perhaps in its reorder buffer, but an acknowledgement was lost.
     pub received: bool,
-    /// Time of the last failed attempt.
+    /// Time of the last failed attempt, and of the first one.
     pub failed: Option<Time>,
+    pub first_failed: Option<Time>,
+    /// The receiver has stopped waiting for it.
+    pub skipped: bool,
 }
 
 /// An attempt that has ended.
@@ -122,6 +125,8 @@ impl CellModel {
             arrived: false,
             received: false,
             failed: None,
+            first_failed: None,
+            skipped: false,
         });
         let managed = !station.is_drop_tail;
         // Packets that are in the window of a session have left the queue.
@@ -214,7 +219,7 @@ impl CellModel {
         let station = &mut self.stations[from as usize];
         let frame = &mut station.frames[i];
         let limit = frame.slots;
-        let air = self.config.mac.preamble.time() + self.config.mac.data_rate.time_for(frame.bytes);
+        let air = self.config.mac.frame_time().of(frame.bytes, self.config.mac.data_rate);
         let mut counted = Ok(());
         // An event without a failed attempt at the same instant is an attempt in itself: a frame
         // that arrives and is acknowledged, or one that is lost in its only attempt.
@@ -270,7 +275,7 @@ impl CellModel {
         let failed = frame.failed.take_if(|t| *t == now).is_some();
         if kind == Kind::AttemptFailed || !failed {
             // Of its duration only the preamble is certain.
-            let air = self.config.mac.preamble.time();
+            let air = self.config.mac.frame_time().of(0, self.config.mac.data_rate);
             let reason = if kind == Kind::AttemptFailed { reason } else { "" };
             self.ended.push(Ended { station: from, air, reason });
         }
@@ -320,12 +325,11 @@ impl CellModel {
         let (at, free) = (self.at, self.free);
         // With RTS a collision may be shorter than the frames.
         let threshold = mac.rts_threshold.bytes(1);
-        let rts =
-            mac.link_acks && mac.data_rate.time_for(threshold) + mac.preamble.time() < longest;
+        let rts = mac.link_acks && mac.frame_time().of(threshold, mac.data_rate) < longest;
         let answered =
             ended.iter().any(|e| e.reason.is_empty() || e.reason == drop_reason::LINK_ACK)
                 && mac.link_acks;
-        let ack = mac.preamble.time() + mac.basic_rate.time_for(14);
+        let ack = mac.frame_time().of(14, mac.control_rate());
         self.free = at + if answered { mac.sifs + ack + mac.difs } else { mac.difs };
         ensure(senders.len() == ended.len(), || {
             format!("a station has two attempts that end at {at}")

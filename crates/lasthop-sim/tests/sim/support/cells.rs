@@ -3,7 +3,7 @@
 use lasthop::air::config::{LossConfig, OutageRule};
 use lasthop::link::cell::config::{CellConfig, Place, StationConfig};
 use lasthop::link::cell::mac::{Access, AfterCollision, Mac, MacName, Preamble, PreambleName};
-use lasthop::link::cell::phy::{Generation, Width};
+use lasthop::link::cell::phy::{Generation, LEGACY_RATES, Width};
 use lasthop::link::cell::wifi::{AccessCategory, RateRule, Scheduling, Wifi};
 use lasthop::scenario::network::{Flow, Link, Network, Role};
 use lasthop::units::{Duration, Rate, Size};
@@ -121,13 +121,17 @@ fn any_mac() -> impl Strategy<Value = Mac> {
                 b,
             )| {
                 let link_acks = b[0] || b[1];
+                let name = [MacName::Dot11a, MacName::Dot11g, MacName::Dot11b, MacName::Dot11b];
+                let mac = name[data as usize % 4];
+                let legacy = mac.has_legacy_rates().then(|| LEGACY_RATES[data as usize % 8]);
                 Mac {
+                    mac,
                     access,
                     after_collision,
                     preamble,
                     cw_min,
                     cw_max: cw_min + more,
-                    data_rate: Rate(data),
+                    data_rate: legacy.unwrap_or(Rate(data)),
                     basic_rate: Rate(basic),
                     attempts: if link_acks { attempts } else { 1 },
                     rts_threshold: Size::Bytes(threshold),
