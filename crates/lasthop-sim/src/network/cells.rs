@@ -26,6 +26,8 @@ pub mod drop_reason {
     pub const COLLISION: &str = "collision";
     /// The frame arrived, but its link ACK was lost.
     pub const LINK_ACK: &str = "link ACK lost";
+    /// The frame arrived when the reorder buffer of its receiver had stopped waiting for it.
+    pub const REORDER_TIMEOUT: &str = "reorder timeout";
     /// The medium was busy at every carrier sense that the station was allowed, so it dropped the
     /// frame.
     pub const CONTENTION: &str = "contention";

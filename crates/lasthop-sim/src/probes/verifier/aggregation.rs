@@ -1,7 +1,7 @@
 //! Checks of a cell with aggregation: packets leave the reorder buffer in the order in which they
 //! entered the queue, none is lost before the last attempt, and the shares of air time add up.
 
-use lasthop::units::Time;
+use lasthop::units::{Duration, Time};
 
 use super::cells::{CellModel, Checked, ensure};
 use crate::events::Kind;
@@ -11,6 +11,9 @@ use crate::probes::result::CellResult;
 /// Longest transmission that may go on at the end of a run, seconds: an exchange with RTS, CTS,
 /// data and answer; a TXOP adds its own limit, and spans of other networks their lengths.
 const LONGEST_EXCHANGE: f64 = 6.5e-3;
+
+/// How long the receiver waits for a packet that is missing.
+const REORDER_TIMEOUT: Duration = Duration(100_000_000);
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each kind of cell")]
 impl CellModel {
@@ -38,6 +41,7 @@ impl CellModel {
                 self.attempts += 1;
                 frame.attempts = number as u32;
                 frame.failed = Some(now);
+                frame.first_failed.get_or_insert(now);
                 frame.received |= reason == drop_reason::LINK_ACK;
                 let (next, over) = (frame.attempts == had + 1, frame.attempts == limit);
                 if over && frame.arrived {
@@ -51,15 +55,23 @@ impl CellModel {
             Kind::Arrived => {
                 // The attempt that the block acknowledgement confirms has no event.
                 self.attempts += u64::from(!frame.received);
-                let twice = frame.arrived;
+                let (twice, late) = (frame.arrived, frame.skipped);
                 frame.arrived = true;
                 let (to, received) = (frame.to, frame.received && frame.attempts < limit);
-                let earlier = station.frames[..i].iter().find(|f| f.to == to && !f.arrived);
-                let overtaken = earlier.filter(|_| station.is_drop_tail).map(|f| f.id);
+                let mut overtaken = None;
+                for f in station.frames[..i].iter_mut().filter(|f| f.to == to && !f.arrived) {
+                    let waited = f.first_failed.is_some_and(|t| now >= t + REORDER_TIMEOUT);
+                    f.skipped |= waited;
+                    overtaken = overtaken.or((!f.skipped).then_some(f.id));
+                }
+                let overtaken = overtaken.filter(|_| station.is_drop_tail);
                 if !received {
                     station.frames.remove(i);
                 }
                 ensure(!twice, || "arrives twice".into())?;
+                ensure(!late || !station.is_drop_tail, || {
+                    "goes up the stack after packets that were sent later".into()
+                })?;
                 overtaken.map_or(Ok(()), |id| {
                     Err(format!("goes up the stack before packet {id}, which was sent earlier"))
                 })
@@ -67,9 +79,14 @@ impl CellModel {
             _ => {
                 self.attempts += u64::from(!failed);
                 let attempts = if failed { had } else { had + 1 };
-                let received = frame.received;
+                let (received, skipped) = (frame.received, frame.skipped);
                 station.frames.remove(i);
-                ensure(!received, || "is lost, but has been received".into())?;
+                if reason == drop_reason::REORDER_TIMEOUT {
+                    return ensure(skipped || !station.is_drop_tail, || {
+                        "is discarded by a receiver that still waits for it".into()
+                    });
+                }
+                ensure(!received || skipped, || "is lost, but has been received".into())?;
                 ensure(attempts == limit, || {
                     format!("is given up after attempt {attempts} of {limit}")
                 })

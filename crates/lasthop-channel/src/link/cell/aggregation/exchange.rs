@@ -39,7 +39,7 @@ impl AggregatingCell {
         let answered = received && !self.loses_control((to, i), now + self.durations.sifs, free);
         let air_time = self.use_medium(i, if received { free } else { now });
         let ending = Ending { answered, collided: false, air_time };
-        let (acknowledged, gave_up) = self.end_mpdus((i, s), ending, reports);
+        let (acknowledged, gave_up) = self.end_mpdus(now, (i, s), ending, reports);
         let limit = self.attempts;
         let session = &mut self.stations[i].sessions[s];
         session.rts_failures = 0;
@@ -52,6 +52,7 @@ impl AggregatingCell {
             }
         }
         session.trim();
+        self.schedule_expiry((i, s));
         self.after_data(now, (i, to), free, (received, answered));
     }
 
@@ -113,6 +114,7 @@ impl AggregatingCell {
     /// if there was an answer, and whether one has been given up.
     fn end_mpdus(
         &mut self,
+        now: Time,
         (i, s): (usize, usize),
         how: Ending,
         reports: &mut Vec<Report>,
@@ -128,7 +130,9 @@ impl AggregatingCell {
             let before = how.air_time.0 * so_far / total;
             so_far += u64::from(mpdu.bytes);
             let arrives_now = received.get(n) == Some(&true) && !mpdu.received;
-            mpdu.received |= arrives_now;
+            if arrives_now {
+                (mpdu.received, mpdu.received_at) = (true, now);
+            }
             let delivered = how.answered && mpdu.received;
             acknowledged += u32::from(delivered);
             let is_over = !delivered && mpdu.attempts >= *limit;
@@ -139,7 +143,7 @@ impl AggregatingCell {
             let end = End {
                 received: received.get(n) == Some(&true),
                 arrives,
-                arrived: mpdu.received,
+                arrived: mpdu.received && !mpdu.skipped,
                 held: mpdu.received && !mpdu.passed && !arrives,
                 delivered,
                 collided: how.collided,
@@ -168,6 +172,35 @@ impl AggregatingCell {
             gave_up |= is_over;
         }
         (how.answered.then_some(acknowledged), gave_up)
+    }
+
+    /// The reorder buffer of a session has changed.
+    #[inline]
+    fn schedule_expiry(&mut self, (i, s): (usize, usize)) {
+        let session = &mut self.stations[i].sessions[s];
+        let before = session.expires;
+        session.set_expiry();
+        if session.expires != before {
+            self.set_expiry();
+        }
+    }
+
+    fn set_expiry(&mut self) {
+        let sessions = self.stations.iter().flat_map(|s| &s.sessions);
+        self.expiry = sessions.map(|s| s.expires).min().unwrap_or(Time::NEVER);
+    }
+
+    /// Packets have waited in a reorder buffer for too long: they go up the stack.
+    pub(super) fn expire(&mut self, now: Time, reports: &mut Vec<Report>) {
+        for (i, station) in self.stations.iter_mut().enumerate() {
+            for session in &mut station.sessions {
+                while session.skip_missing(now) {
+                    session.release(i, reports);
+                    session.set_expiry();
+                }
+            }
+        }
+        self.set_expiry();
     }
 
     /// The medium after data: the TXOP goes on, or all wait.
@@ -249,7 +282,7 @@ impl AggregatingCell {
             return;
         }
         self.use_medium(i, if received { free } else { now });
-        self.fail_rts((i, s), false, reports);
+        self.fail_rts(now, (i, s), false, reports);
         let since = free + self.durations.aifs;
         self.contention.all_wait(Wait { busy_until: free, since });
         if received {
@@ -263,7 +296,13 @@ impl AggregatingCell {
 
     /// An RTS has not been answered. The attempts of the data have not taken place, unless that was
     /// the last RTS: then the data are given up.
-    fn fail_rts(&mut self, (i, s): (usize, usize), collided: bool, reports: &mut Vec<Report>) {
+    fn fail_rts(
+        &mut self,
+        now: Time,
+        (i, s): (usize, usize),
+        collided: bool,
+        reports: &mut Vec<Report>,
+    ) {
         let limit = self.attempts;
         let station = &mut self.stations[i];
         let session = &mut station.sessions[s];
@@ -280,7 +319,7 @@ impl AggregatingCell {
         }
         self.received.clear();
         let ending = Ending { answered: false, collided, air_time: Duration::ZERO };
-        self.end_mpdus((i, s), ending, reports);
+        self.end_mpdus(now, (i, s), ending, reports);
         let session = &mut self.stations[i].sessions[s];
         session.must_request = session.waits_in_vain();
         session.trim();
@@ -310,7 +349,7 @@ impl AggregatingCell {
             };
             charged = charged + air_time;
             if rts {
-                self.fail_rts((i, s), true, reports);
+                self.fail_rts(now, (i, s), true, reports);
                 continue;
             }
             let to = self.stations[i].sessions[s].to;
@@ -318,7 +357,7 @@ impl AggregatingCell {
             self.receive(now, (i, s, to), freight);
             self.received.clear();
             let ending = Ending { answered: false, collided: true, air_time };
-            let (_, gave_up) = self.end_mpdus((i, s), ending, reports);
+            let (_, gave_up) = self.end_mpdus(now, (i, s), ending, reports);
             let limit = self.attempts;
             let Exchange { content, ref places, .. } = self.stations[i].exchange;
             let mpdus = places.len() as u32;

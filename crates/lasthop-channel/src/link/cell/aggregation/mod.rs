@@ -7,7 +7,8 @@
 //! the next start. Each pair of stations has a session (`session`): sequence numbers, the window of
 //! the originator and the reorder buffer of the recipient, from which packets go up the stack in
 //! order. An MPDU that is not acknowledged is sent again, up to the number of attempts of the cell.
-//! After an MPDU has been given up, a BlockAckReq moves the recipient's window.
+//! After an MPDU has been given up, a BlockAckReq moves the recipient's window; the recipient does
+//! not wait for it longer than 100 ms.
 //!
 //! Not modelled: two access categories in one station, multi-user transmissions, power save, and
 //! management frames other than beacons.
@@ -117,6 +118,8 @@ pub struct AggregatingCell {
     /// Time when the next start was decided.
     settled: Time,
     announces: u32,
+    /// Time when packets have waited in a reorder buffer for too long.
+    expiry: Time,
     occupations: Occupations,
     air_time: AirTime,
     /// Stands for the content of control frames.
@@ -168,6 +171,7 @@ impl AggregatingCell {
             begun: Time::ZERO,
             settled: Time::ZERO,
             announces: u32::MAX,
+            expiry: Time::NEVER,
             occupations: Occupations::new(config, wifi.beacon_interval, pifs),
             air_time: AirTime { stations: vec![Duration::ZERO; names.len()], ..AirTime::default() },
             control: Segment::default(),
@@ -184,6 +188,13 @@ impl AggregatingCell {
     /// Time of the next event (`NEVER` if there is none), and its trigger time.
     #[inline]
     pub fn next_event(&self) -> (Time, Time) {
+        let of_medium = self.next_of_medium();
+        if self.expiry < of_medium.0 { (self.expiry, self.settled) } else { of_medium }
+    }
+
+    /// The same, of what is or will be transmitted.
+    #[inline]
+    fn next_of_medium(&self) -> (Time, Time) {
         match self.phase {
             Phase::Idle if self.occupations.next() < self.start => {
                 (self.occupations.next(), self.settled)
@@ -271,6 +282,9 @@ impl AggregatingCell {
         reports: &mut Vec<Report>,
         outcomes: &mut Vec<Outcome>,
     ) {
+        if self.expiry < self.next_of_medium().0 {
+            return self.expire(now, reports);
+        }
         match self.phase {
             Phase::Idle if self.occupations.next() < self.start => self.take_medium(now),
             Phase::Idle => self.begin(now, reports, outcomes),

@@ -190,7 +190,9 @@ impl Mpdu {
             bytes: first.bytes,
             attempts: 0,
             received: false,
+            received_at: Time::NEVER,
             passed: false,
+            skipped: false,
             finished: false,
             collided: false,
         }

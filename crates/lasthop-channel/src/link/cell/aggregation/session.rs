@@ -5,8 +5,12 @@
 //! when the originator has finished it (acknowledged or given up) and the recipient has passed it
 //! (delivered to the stack, or skipped because it will not come).
 //!
+//! An MPDU waits in the reorder buffer for at most 100 ms; then the missing ones before it are
+//! skipped, and discarded if they arrive later.
+//!
 //! Source: IEEE 802.11-2020, 10.25.6 (HT-immediate block ack: 10.25.6.3 scoreboard, 10.25.6.6
-//! receive reordering buffer control, 10.25.6.7 originator's behaviour).
+//! receive reordering buffer control, 10.25.6.7 originator's behaviour); the timeout: Linux
+//! net/mac80211/rx.c (`HT_RX_REORDER_BUF_TIMEOUT`, `ieee80211_sta_reorder_release`).
 
 use std::collections::VecDeque;
 
@@ -15,7 +19,10 @@ use super::rate::RateSelection;
 use crate::link::cell::error_rate;
 use crate::queue::{AnyQueue, Frame, Headers, Outcome, QueueDiscipline};
 use lasthop_core::random::Stream;
-use lasthop_core::units::Time;
+use lasthop_core::units::{Duration, Time};
+
+/// Longest wait in the reorder buffer.
+const REORDER_TIMEOUT: Duration = Duration(100_000_000);
 
 /// One MPDU: one packet, or several in an A-MSDU.
 #[derive(Clone, Debug)]
@@ -27,10 +34,13 @@ pub(super) struct Mpdu {
     pub bytes: u32,
     /// Attempts so far, the current one included.
     pub attempts: u32,
-    /// The recipient has it.
+    /// The recipient has it, since this time.
     pub received: bool,
+    pub received_at: Time,
     /// The recipient has delivered it to its stack, or skipped it.
     pub passed: bool,
+    /// The recipient has skipped it, because packets behind it have waited too long.
+    pub skipped: bool,
     /// The originator has it acknowledged, or has given it up.
     pub finished: bool,
     /// The last attempt that failed was a collision.
@@ -91,6 +101,8 @@ pub(super) struct Session {
     pub start: usize,
     /// Place of the first MPDU that the recipient has not passed.
     pub head: usize,
+    /// Time when the first MPDU in the reorder buffer has waited too long.
+    pub expires: Time,
     /// The recipient must be told that MPDUs before `start` will not come (a BlockAckReq), and
     /// how often that has been tried.
     pub must_request: bool,
@@ -120,6 +132,7 @@ impl Session {
             window: VecDeque::new(),
             start: 0,
             head: 0,
+            expires: Time::NEVER,
             must_request: false,
             requests: 0,
             rts_failures: 0,
@@ -246,6 +259,24 @@ impl Session {
     #[inline]
     pub(super) fn deliverable(&self) -> Option<&Mpdu> {
         self.window.get(self.head).filter(|m| m.received)
+    }
+
+    /// Sets the time when the first MPDU in the reorder buffer has waited too long.
+    #[inline]
+    pub(super) fn set_expiry(&mut self) {
+        let mut held = self.window.range(self.head.min(self.window.len())..);
+        let first = held.find(|m| m.received);
+        self.expires = first.map_or(Time::NEVER, |m| m.received_at + REORDER_TIMEOUT);
+    }
+
+    /// Skips the missing MPDUs before one that has waited too long. False if none has.
+    pub(super) fn skip_missing(&mut self, now: Time) -> bool {
+        let expired = self.expires <= now;
+        while expired && self.window.get(self.head).is_some_and(|m| !m.received) {
+            self.window[self.head].skipped = true;
+            self.pass_head();
+        }
+        expired
     }
 
     /// True if the originator has given up an MPDU for which the recipient waits.

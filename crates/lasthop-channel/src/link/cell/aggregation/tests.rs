@@ -1,11 +1,11 @@
 //! Cells with aggregation against closed forms; the tests fill the queues of the stations.
 
 mod rate;
+mod reorder;
 mod sharing;
 
 use super::*;
-use crate::air::config::LossConfig;
-use crate::air::loss::Scripted;
+use crate::air::config::{LossConfig, OutageConfig};
 use crate::link::cell::config::StationConfig;
 use crate::link::cell::error_rate;
 use crate::link::cell::mac::{AfterCollision, MacName};
@@ -13,7 +13,6 @@ use crate::link::cell::phy::{Generation, Width};
 use crate::link::cell::report::End;
 use crate::link::cell::wifi::{AccessCategory, RateRule, Wifi};
 use crate::queue::{Headers, QueueConfig};
-use lasthop_core::framing::Step;
 use lasthop_core::segment::{Flags, Handle};
 use lasthop_core::units::{QueueLimit, Share, Size};
 
@@ -68,9 +67,19 @@ struct Bench {
 impl Bench {
     /// Frames have `bytes` bytes, MAC header included.
     fn new(mac: Mac, wifi: Wifi, stations: Vec<StationConfig>, bytes: u32) -> Bench {
+        Bench::with_others(mac, wifi, vec![], stations, bytes)
+    }
+
+    /// The same, with other networks.
+    fn with_others(
+        mac: Mac,
+        wifi: Wifi,
+        busy: Vec<OutageConfig>,
+        stations: Vec<StationConfig>,
+        bytes: u32,
+    ) -> Bench {
         let names: Vec<String> = (0..stations.len()).map(|i| format!("s{i}")).collect();
-        let config =
-            CellConfig { name: "cell".into(), mac, wifi: Some(wifi), busy: vec![], stations };
+        let config = CellConfig { name: "cell".into(), mac, wifi: Some(wifi), busy, stations };
         let cell = AggregatingCell::new(&config, &names, 1, 1460).unwrap().unwrap();
         Bench {
             cell,
@@ -311,59 +320,6 @@ fn saturated_stations_have_the_throughput_of_bianchis_model() {
             let measured = b.saturated(1, 20, 1500, 10);
             let of = format!("{generation:?} MCS {mcs}, {n} stations, {packets} packets");
             assert_within(measured, model, 0.015, &of);
-        }
-    }
-}
-
-#[test]
-fn a_lost_mpdu_delays_what_follows_it_and_is_sent_again() {
-    let lossy = StationConfig {
-        up: LossConfig::Scripted(Scripted {
-            data: vec!["1:3".into()],
-            acks: vec![],
-            damaged: false,
-        }),
-        ..station(1)
-    };
-    let mut b = Bench::new(mac(), wifi(Generation::Ht), vec![station(0), lossy], 1538);
-    // The first frame finds the medium idle and goes alone, the others as an aggregate.
-    for _ in 0..6 {
-        b.offer(Time::ZERO, 1);
-    }
-    b.run();
-    let order: Vec<Handle> = b.delivered.iter().map(|d| d.1).collect();
-    assert_eq!(order, [0, 1, 2, 3, 4, 5]);
-    let failed: Vec<(Handle, u32)> = b
-        .ended
-        .iter()
-        .filter(|(_, e)| e.step == Step::More)
-        .map(|(a, _)| (a.frame.handle, a.number))
-        .collect();
-    assert_eq!(failed.len(), 1);
-    assert!(b.ended.iter().any(|(_, e)| e.held));
-}
-
-#[test]
-fn no_packet_is_lost_before_the_retry_limit_and_the_order_is_kept() {
-    for (rate, attempts) in [(0.1, 7), (0.5, 3), (0.9, 2)] {
-        let lossy = |i| StationConfig {
-            up: LossConfig::uniform(Share(rate)),
-            queue: QueueConfig::UNLIMITED,
-            ..station(i)
-        };
-        let mac = Mac { attempts, ..mac() };
-        let stations = vec![station(0), lossy(1), lossy(2), lossy(3)];
-        let mut b = Bench::new(mac, wifi(Generation::Ht), stations, 1538);
-        for k in 0..3_000_u64 {
-            b.offer(Time::ZERO, 1 + (k % 3) as usize);
-        }
-        b.run();
-        let lost: Vec<_> = b.ended.iter().filter(|(_, e)| e.loses()).collect();
-        assert!(lost.iter().all(|(a, _)| a.number == attempts));
-        assert_eq!(lost.len() + b.delivered.len(), 3_000, "{rate}");
-        for i in 1..4 {
-            let of: Vec<_> = b.delivered.iter().filter(|d| d.0 == i).map(|d| d.1).collect();
-            assert!(of.is_sorted(), "{rate} {i}");
         }
     }
 }
