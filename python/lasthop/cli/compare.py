@@ -181,7 +181,7 @@ def _chart(options: Options) -> Chart | None:
         if options.out is None:
             raise InputError(f"{option} needs --out DIR, the folder for the figure")
     if not given:
-        return None
+        return _wifi_chart(options)
     metrics = [m for text in options.metric for m in common.split_list(text, "--metric")]
     return chart_spec.of_words(
         options.plot,
@@ -191,3 +191,15 @@ def _chart(options: Options) -> Chart | None:
         rows=options.rows,
         columns=options.columns,
     )
+
+
+def _wifi_chart(options: Options) -> Chart | None:
+    """The chart of `--wifi`, unless another one follows from the other options."""
+    if options.wifi is None or options.out is None or options.no_figure:
+        return None
+    if options.vary or options.against:
+        return None
+    from lasthop.experiments import chart_spec
+    from lasthop.scenarios import wifi
+
+    return chart_spec.of_words("bars", wifi.SHOWN, None)
