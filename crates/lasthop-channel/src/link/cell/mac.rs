@@ -358,9 +358,9 @@ const NS2_PROPAGATION: Duration = Duration::micros(2);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
     /// Durations of frames.
-    frame_time: FrameTime,
+    pub frame_time: FrameTime,
     /// Rate of data frames.
-    data_rate: Rate,
+    pub data_rate: Rate,
     /// Bytes of the preamble, of a link ACK or CTS and of an RTS with it, for bit errors.
     pub preamble_bytes: u32,
     pub ack_bytes: u32,
