@@ -222,7 +222,9 @@ impl AggregatingCell {
         } else if !answered {
             let since = free + self.durations.garbled;
             self.contention.set_wait(i, Wait { busy_until: free, since });
-        } else if self.ns3 {
+        } else if self.ns3 && self.stations[i].exchange.content == Content::Single {
+            // Of an aggregate, packets go up the stack in ns-3 while it is on the air: an answer
+            // finds the medium busy.
             self.contention.set_wait(to, Wait { busy_until: now, since: free + aifs });
         }
         self.conclude(now, !answered);
