@@ -59,12 +59,12 @@ def test_compare_of_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--wifi" in capsys.readouterr().err
 
 
-def test_the_figure_shows_goodput_fairness_and_delay(tmp_path: Path) -> None:
+def test_the_figure_shows_goodput_the_slowest_station_and_delay(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["compare", "--wifi", "802.11n", "--stations", "2", "--schemes", "cubic,reno"]
     assert main.main([*words, "--seeds", "1", "--duration", "0.3s", "--out", str(out)]) == 0
     caption = (out / "figure.svg").read_text(encoding="utf-8")
-    for label in ("goodput (kbit/s)", "fairness", "one-way delay"):
+    for label in ("goodput (kbit/s)", "slowest", "one-way delay"):
         assert label in caption
 
 

@@ -137,6 +137,11 @@ impl<'a> Flows<'a> {
         self.iter().filter_map(value).reduce(f64::max)
     }
 
+    /// The goodput of the bulk flow that has the least.
+    pub(super) fn slowest(&self) -> Option<f64> {
+        self.iter().filter(|f| f.app == "bulk").map(goodput_of).reduce(f64::min)
+    }
+
     /// Jain's fairness index (Σx)² / (n Σx²) of the bulk flows' goodputs; unknown if all are 0.
     pub(super) fn jain(&self, at_least: usize) -> Option<f64> {
         let bulk: Vec<f64> = self.iter().filter(|f| f.app == "bulk").map(goodput_of).collect();

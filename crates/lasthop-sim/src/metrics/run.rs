@@ -144,6 +144,13 @@ pub static METRICS: &[Column] = &[
         "completion time of the last finite transfer",
         last_completed,
     ),
+    Column::new(
+        "slowest_goodput_bps",
+        "goodput of the slowest flow (kbit/s)",
+        1e-3,
+        "smallest goodput of a bulk flow",
+        |f| f.slowest(),
+    ),
     Column::new("jain", "Jain's fairness index", 1.0, "over the goodputs of the bulk flows", |f| {
         f.jain(1)
     })

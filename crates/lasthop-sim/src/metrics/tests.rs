@@ -55,6 +55,7 @@ fn values_of_a_run_add_up_over_flows_and_links() {
         ("spurious_share", 0.25),
         ("lost_on_air", 2.0),
         ("radio_airtime_per_byte_s", 4.0 / 250.0),
+        ("slowest_goodput_bps", 100.0),
         ("jain", 0.8),
         ("contention_loss_ratio", 0.05),
         ("bit_error_loss_ratio", 0.1),
