@@ -169,6 +169,7 @@ impl Head {
             arrives,
             arrived,
             held: false,
+            late: false,
             delivered,
             collided,
             crashed: self.crashed,

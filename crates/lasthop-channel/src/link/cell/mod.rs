@@ -353,6 +353,7 @@ impl Cell {
             arrives: false,
             arrived: false,
             held: false,
+            late: false,
             delivered: false,
             collided: true,
             crashed: true,

@@ -105,6 +105,7 @@ impl Delivery {
             arrives: true,
             arrived: true,
             held: false,
+            late: false,
             delivered: true,
             collided: false,
             crashed: self.crashed,
@@ -161,6 +162,8 @@ pub struct End {
     pub arrived: bool,
     /// It waits in the reorder buffer of the receiver; a report of its release follows.
     pub held: bool,
+    /// It came when the reorder buffer had stopped waiting for it.
+    pub late: bool,
     /// The sender considers it delivered: the link ACK has arrived, or there are none.
     pub delivered: bool,
     /// Another station sent at the same time.

@@ -118,6 +118,7 @@ fn a_frame_that_finds_the_medium_idle_goes_at_once_and_the_next_after_a_back_off
             arrives: true,
             arrived: true,
             held: false,
+            late: false,
             delivered: true,
             collided: false,
             crashed: false,

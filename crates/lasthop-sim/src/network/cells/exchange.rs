@@ -107,7 +107,7 @@ impl<P: Probe> Net<P> {
         }
         if is_lost {
             let reason = match (attempt.number, end.crashed) {
-                _ if end.received => drop_reason::REORDER_TIMEOUT,
+                _ if end.late => drop_reason::REORDER_TIMEOUT,
                 (0, _) => drop_reason::CONTENTION,
                 (_, true) => drop_reason::COLLISION,
                 (_, false) => drop_reason::AIR,

@@ -145,6 +145,7 @@ impl AggregatingCell {
                 arrives,
                 arrived: mpdu.received && !mpdu.skipped,
                 held: mpdu.received && !mpdu.passed && !arrives,
+                late: mpdu.received && mpdu.skipped,
                 delivered,
                 collided: how.collided,
                 crashed: mpdu.collided,
