@@ -518,7 +518,7 @@ PREPARED = {
 
 def first_examples() -> set[str]:
     """The first example of each command that does not take minutes. `evaluate` and `validate`, of
-    which even those take seconds, have tests of their own.
+    which even those take seconds, have separate tests.
     """
     short = [(name, line) for name, line in help_examples() if line not in LONG]
     first = dict(reversed(short))

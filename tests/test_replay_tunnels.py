@@ -9,7 +9,7 @@ import pytest
 
 from lasthop.cli.main import main
 
-DATA = Path(__file__).parents[1] / "crates" / "lasthop-live" / "tests" / "data"
+DATA = Path(__file__).parents[1] / "crates" / "lasthop-live/tests/live/data"
 GTP_U = DATA / "gtpu.pcap"
 
 

@@ -17,7 +17,7 @@ import pytest
 import lasthop
 from lasthop.cli.main import main
 
-CAPTURE = Path(__file__).parents[1] / "crates" / "lasthop-live" / "tests" / "data" / "gtpu.pcap"
+CAPTURE = Path(__file__).parents[1] / "crates" / "lasthop-live/tests/live/data" / "gtpu.pcap"
 PING = """\
 PING 192.0.2.1 (192.0.2.1) 56(84) bytes of data.
 64 bytes from 192.0.2.1: icmp_seq=1 ttl=55 time=42.1 ms

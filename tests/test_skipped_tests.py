@@ -134,11 +134,15 @@ def test_records_are_read_once(tmp_path: Path) -> None:
 
 
 def test_tests_of_a_larger_scale_name_a_smaller_one() -> None:
-    found = 0
-    for file in sorted(Path(__file__).parent.glob("test_*.py")):
-        text = file.read_text(encoding="utf-8")
-        named = re.findall(r'mark\.more\(\s*"(\w+)"|in_two_scales\([^"]*"(test_\w+)"', text)
-        for sibling in map("".join, named):
-            assert re.search(rf"^def {sibling}\(", text, re.MULTILINE), (file.name, sibling)
-            found += 1
-    assert found > 5
+    texts = {
+        file.name: file.read_text(encoding="utf-8")
+        for file in sorted(Path(__file__).parent.glob("test_*.py"))
+    }
+    tests = set(re.findall(r"^def (test_\w+)\(", "\n".join(texts.values()), re.MULTILINE))
+    named = [
+        (name, sibling)
+        for name, text in texts.items()
+        for sibling in re.findall(r'mark\.more\(\s*"(\w+)"', text)
+    ]
+    assert [(name, sibling) for name, sibling in named if sibling not in tests] == []
+    assert len(named) > 5

@@ -46,10 +46,9 @@ def add_parser(commands: Any) -> None:
         "--draws", metavar="N", default="20", help="scenarios drawn from the fit (default 20)"
     )
     advise.add_argument(
-        "--traffic",
-        choices=("measured", "bulk"),
-        default="measured",
-        help="traffic of the scenarios: what the capture has (default), or one bulk transfer",
+        "--bulk",
+        action="store_true",
+        help="one bulk transfer in the scenarios, not the traffic of the capture",
     )
     advise.add_argument("--out", metavar="FILE.html", help="page to write")
     reading.add_reading(advise)
@@ -71,9 +70,10 @@ def advise(options: Options, words: list[str]) -> int:
     if not options.draws.isdecimal():
         raise InputError(f"--draws must be a whole number from 5 on, found `{options.draws}`")
     draws = whole_number(int(options.draws), "--draws", least=5, most=1000)
+    traffic = "bulk" if options.bulk else "measured"
     result = fit(reading.read(options))
     with progress.Progress("simulating (schemes)", advice.runs_of(options.can)) as bar:
-        answer = advice.advise(result, options.can, draws, bar.step, options.traffic)
+        answer = advice.advise(result, options.can, draws, bar.step, traffic)
     if out is not None:
         _write_page(answer, result, out, shlex.join(words))
     if options.json:
