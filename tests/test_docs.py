@@ -287,8 +287,10 @@ def in_two_scales(values: Iterable[tuple[Any, str, str, list[Any]]], sibling: st
         if text == "\n".join(map(with_few_runs, text.split("\n"))):
             found.append(pytest.param(value, str, id=name, marks=marks))
             continue
-        found.append(pytest.param(value, with_few_runs, id=f"{name} with few runs", marks=marks))
-        marks = [*marks, pytest.mark.more(sibling)]
+        if not any(mark.name == "more" for mark in marks):
+            few = pytest.param(value, with_few_runs, id=f"{name} with few runs", marks=marks)
+            found.append(few)
+            marks = [*marks, pytest.mark.more(sibling)]
         found.append(pytest.param(value, str, id=name, marks=marks))
     return found
 
