@@ -63,7 +63,10 @@ def connect(
     (tmp_path / "live.toml").write_text(f"last_hop = {{ rate = '10 Mbps', {hop} }}\n")
     program = f"{sys.executable} {tmp_path / 'server.py'}"
     client = [sys.executable, str(tmp_path / "client.py"), str(write_s), str(block), *sysctls]
-    done = run(str(tmp_path / "live.toml"), "--server", program, "--", *client)
+    try:
+        done = run(str(tmp_path / "live.toml"), "--server", program, "--", *client)
+    except subprocess.TimeoutExpired:
+        undecided(f"the client did not end within {PATIENCE} s")
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.partition("\n")[0])
     return found
@@ -80,35 +83,43 @@ def simulate(
     return flow
 
 
+def decide_time(others: OtherPrograms, real: float, ours: float, within: float) -> None:
+    others.decide(abs(real - ours) < within, f"{real:.3f} s real, {ours:.3f} s simulated")
+
+
 @waits
 def test_connecting_is_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     hop = "rtt = '40 ms', outage = { from = '0 s', length = '50 s', frames = 'lost-at-sending' }"
     sysctls = ("tcp_syn_linear_timeouts=1", "tcp_syn_retries=1")
+    others = OtherPrograms()
     real = connect(tmp_path, hop, 0, *sysctls)
     ours = simulate(hop, "syn_linear_timeouts = 1\nsyn_retries = 1", "app = 'bulk'")
     assert real["error"] == "TimeoutError"
     assert ours["gave_up"]["unanswered"] == "syn"
-    assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.3)
+    decide_time(others, real["seconds"], ours["gave_up"]["at_s"], 0.3)
 
 
 @waits
 def test_data_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     hop = "rtt = '40 ms', outage = { from = '1 s', length = '50 s', frames = 'lost-at-sending' }"
     # `tcp_model_timeout`: (2^4 - 1) times 200 ms.
+    others = OtherPrograms()
     real = connect(tmp_path, hop, 1.5, "tcp_retries2=3")
     ours = simulate(
         hop,
         "user_timeout = '3 s'",
         "app = { kind = 'on-off', rate = '400 kbps', mean_on = '900 s', mean_off = '1 s' }",
     )
-    assert real["error"] == "TimeoutError"
     assert ours["gave_up"]["unanswered"] == "data"
-    assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.5)
+    # On a busy machine the client may connect when the outage has begun.
+    others.decide(real.get("error") == "TimeoutError", f"{real}")
+    decide_time(others, real["seconds"], ours["gave_up"]["at_s"], 0.5)
 
 
 @waits
 def test_probes_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     hop = "rtt = '40 ms', outage = { from = '3 s', length = '50 s', frames = 'lost-at-sending' }"
+    others = OtherPrograms()
     real = connect(tmp_path, hop, 30, "tcp_retries2=2", server=DEAF_SERVER, block=1 << 20)
     ours = simulate(
         hop,
@@ -117,7 +128,7 @@ def test_probes_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     )
     assert real["error"] == "TimeoutError"
     assert ours["gave_up"]["unanswered"] == "probe"
-    assert real["seconds"] == pytest.approx(ours["gave_up"]["at_s"], abs=0.5)
+    decide_time(others, real["seconds"], ours["gave_up"]["at_s"], 0.5)
 
 
 @waits
@@ -125,13 +136,15 @@ def test_probes_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
 def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(
     tmp_path: Path, rtt_s: float, timeouts: int
 ) -> None:
+    others = OtherPrograms()
     real = connect(tmp_path, f"rtt = '{rtt_s} s'", 0)
     ours = simulate(f"rtt = '{rtt_s} s'", "", "app = { kind = 'transfer', size = '14480 B' }")
-    assert (real["snd_cwnd"], real["total_retrans"]) == (10, timeouts)
     assert ours["retransmissions"]["total"] == timeouts
     # The handshake, then one flight.
     assert ours["completed_s"] == pytest.approx(1.5 * rtt_s, abs=0.1)
-    assert real["rtt"] / 1e6 == pytest.approx(rtt_s, abs=0.1)
+    found = (real["snd_cwnd"], real["total_retrans"])
+    others.decide(found == (10, timeouts), f"cwnd and retransmissions {found}")
+    decide_time(others, real["rtt"] / 1e6, rtt_s, 0.1)
 
 
 # Sends ten segments to a client, and writes cwnd before that and the retransmissions to a file.
@@ -163,10 +176,11 @@ while not pathlib.Path(sys.argv[1]).exists():
 """
 
 
+longer = pytest.mark.more("test_a_passive_open_is_that_of_the_kernel")
+
+
 @measures_time
-@pytest.mark.parametrize(
-    "rtt_s", [0.5, 1.5, *(pytest.param(s, marks=pytest.mark.more) for s in (2.5, 4.0))]
-)
+@pytest.mark.parametrize("rtt_s", [0.5, 1.5, *(pytest.param(s, marks=longer) for s in (2.5, 4.0))])
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_a_passive_open_is_that_of_the_kernel(
     tmp_path: Path, rtt_s: float, timestamps: bool
@@ -176,6 +190,7 @@ def test_a_passive_open_is_that_of_the_kernel(
     (tmp_path / "server.py").write_text(SENDING_SERVER)
     (tmp_path / "live.toml").write_text(f"last_hop = {{ rate = '10 Mbps', {hop} }}\n")
     found = tmp_path / "server.json"
+    others = OtherPrograms()
     server = f"{sys.executable} {tmp_path / 'server.py'} {found} tcp_timestamps={int(timestamps)}"
     client = [sys.executable, str(tmp_path / "client.py"), str(found)]
     done = run(str(tmp_path / "live.toml"), "--server", server, "--", *client)
@@ -194,8 +209,8 @@ def test_a_passive_open_is_that_of_the_kernel(
         for seed in range(1, 17)
     ]
     outcomes = {(f["retransmissions"]["total"], f["completed_s"] < 2.5 * rtt_s) for f in flows}
-    assert (real["retransmissions"], real["cwnd"] == 10) in outcomes
     assert real["cwnd"] in (1, 10)
+    others.decide((real["retransmissions"], real["cwnd"] == 10) in outcomes, f"{real}")
 
 
 @measures_time
