@@ -83,6 +83,18 @@ def simulate(
     return flow
 
 
+# On an idle machine the kernel takes as long as the simulation; that does not depend on the load.
+GIVEN_UP_S = {"syn": 4.04, "data": 4.97, "probe": 5.39}
+
+
+def given_up(flow: dict[str, Any], unanswered: str) -> float:
+    """When the simulated connection is given up, and that this has not changed."""
+    assert flow["gave_up"]["unanswered"] == unanswered
+    at_s: float = flow["gave_up"]["at_s"]
+    assert at_s == pytest.approx(GIVEN_UP_S[unanswered], abs=0.05)
+    return at_s
+
+
 def decide_time(others: OtherPrograms, real: float, ours: float, within: float) -> None:
     others.decide(abs(real - ours) < within, f"{real:.3f} s real, {ours:.3f} s simulated")
 
@@ -95,8 +107,8 @@ def test_connecting_is_given_up_as_by_the_kernel(tmp_path: Path) -> None:
     real = connect(tmp_path, hop, 0, *sysctls)
     ours = simulate(hop, "syn_linear_timeouts = 1\nsyn_retries = 1", "app = 'bulk'")
     assert real["error"] == "TimeoutError"
-    assert ours["gave_up"]["unanswered"] == "syn"
-    decide_time(others, real["seconds"], ours["gave_up"]["at_s"], 0.3)
+    at_s = given_up(ours, "syn")
+    decide_time(others, real["seconds"], at_s, 0.3)
 
 
 @waits
@@ -110,10 +122,10 @@ def test_data_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
         "user_timeout = '3 s'",
         "app = { kind = 'on-off', rate = '400 kbps', mean_on = '900 s', mean_off = '1 s' }",
     )
-    assert ours["gave_up"]["unanswered"] == "data"
+    at_s = given_up(ours, "data")
     # On a busy machine the client may connect when the outage has begun.
     others.decide(real.get("error") == "TimeoutError", f"{real}")
-    decide_time(others, real["seconds"], ours["gave_up"]["at_s"], 0.5)
+    decide_time(others, real["seconds"], at_s, 0.5)
 
 
 @waits
@@ -127,8 +139,8 @@ def test_probes_are_given_up_as_by_the_kernel(tmp_path: Path) -> None:
         "app = 'bulk'\nreader = { pauses = [{ from = '0 s', length = '60 s' }] }",
     )
     assert real["error"] == "TimeoutError"
-    assert ours["gave_up"]["unanswered"] == "probe"
-    decide_time(others, real["seconds"], ours["gave_up"]["at_s"], 0.5)
+    at_s = given_up(ours, "probe")
+    decide_time(others, real["seconds"], at_s, 0.5)
 
 
 @waits
@@ -142,8 +154,9 @@ def test_a_spurious_timeout_of_the_syn_is_undone_as_by_the_kernel(
     assert ours["retransmissions"]["total"] == timeouts
     # The handshake, then one flight.
     assert ours["completed_s"] == pytest.approx(1.5 * rtt_s, abs=0.1)
-    found = (real["snd_cwnd"], real["total_retrans"])
-    others.decide(found == (10, timeouts), f"cwnd and retransmissions {found}")
+    assert real["snd_cwnd"] == 10
+    found = real["total_retrans"]
+    others.decide(found == timeouts, f"{found} retransmissions")
     decide_time(others, real["rtt"] / 1e6, rtt_s, 0.1)
 
 
