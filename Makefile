@@ -34,19 +34,25 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-release build-pgo demo test test-skipped test-rest test-module test-python test-rust test-rust-beside test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site evaluation-cards clean
+.PHONY: help packages module build build-release build-pgo demo test test-skipped test-rest test-module test-python test-rust test-rust-beside test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site evaluation-cards clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# uv needs a fifth of pip's time. What it cannot fetch, pip does in the next step.
-$(VENV)/.packages: pyproject.toml
+$(VENV)/.maturin:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv 'maturin>=1.16,<2'
-	-$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement pyproject.toml --extra dev
 	touch $@
 
-$(BIN)/lasthop: $(VENV)/.packages
+# uv needs a fifth of pip's time. What it cannot fetch, pip does in the next step.
+packages:
+	-$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement pyproject.toml --extra dev
+
+module:
+	$(DEVELOP) --skip-install --quiet
+
+$(BIN)/lasthop: $(VENV)/.maturin pyproject.toml
+	$(MAKE) --jobs 2 packages module BUILD=$(BUILD)
 	$(DEVELOP) --extras dev --uv || $(DEVELOP) --extras dev
 	touch $@
 
@@ -78,7 +84,7 @@ OTHER_TESTS = $(WORKERS) --ignore-glob 'tests/test_live*.py'
 LIVE_TESTS = --numprocesses 3 --dist loadgroup tests/test_live*.py
 # What the last `make test` has skipped, and why.
 SKIPPED := target/skipped-tests.jsonl
-test: ## all quick tests: Rust with checks of overflow and invariants, Python on the build in .venv
+test: ## all quick tests, on the build in .venv
 	@mkdir -p target && rm -f $(SKIPPED)
 	$(MAKE) --jobs 2 test-rust-beside test-python
 	@PYTHONPATH=tools $(BIN)/python tests/skipped_tests.py $(SKIPPED)
@@ -87,8 +93,8 @@ test-python: build
 	$(PYTEST) -m 'not long and not more' --record-skipped=$(SKIPPED) $(OTHER_TESTS)
 	$(PYTEST) -m 'not long and not more' --record-skipped=$(SKIPPED) $(LIVE_TESTS)
 
-# Compiled and run in the time that the module and the tests in Python leave.
-test-rust-beside:
+# Compiled and run in the time that the tests in Python leave.
+test-rust-beside: build
 	@nice -n 19 $(MAKE) test-rust >target/test-rust.log 2>&1 || { cat target/test-rust.log; exit 1; }
 	@grep -h '^test result' target/test-rust.log | awk '{ passed += $$4; ignored += $$8 } \
 		END { print "Rust: " passed " passed, " ignored " ignored" }'
@@ -101,6 +107,7 @@ test-skipped: ## the tests that `make test` skipped for missing programs, now in
 test-rest: build ## the tests that show on a larger scale what `make test` shows, but not those that take minutes
 	LASTHOP_LONG_TESTS=1 $(CARGO) test --workspace --quiet --test relays
 	PROPTEST_CASES=2000 $(CARGO) test --workspace --quiet --test sim completion::
+	$(CARGO) test --workspace --quiet
 	$(PYTEST) -m 'more and not long' $(WORKERS)
 
 # The module as the test programs are compiled, with the same checks. It replaces that in .venv.
@@ -109,7 +116,7 @@ test-module: $(BIN)/lasthop ## the module with checks of overflow and invariants
 	$(DEVELOP) --skip-install --quiet
 
 test-rust:
-	$(CARGO) test --workspace --quiet
+	$(CARGO) test --workspace --profile local --quiet
 
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs
@@ -118,10 +125,10 @@ test-stacks: ## quinn and smoltcp over simulated links (examples/foreign-stacks)
 	cargo test --manifest-path examples/foreign-stacks/Cargo.toml --locked --quiet
 
 # Those that are left out need programs: tests/test_rust_programs.py runs them.
-test-long: export LASTHOP_TEST_PROFILE := local
+test-long: export LASTHOP_TEST_PROFILE := long-tests
 test-long: build $(VENV)/.docs ## the tests that take minutes too
 	@rm -f $(SKIPPED)
-	LASTHOP_LONG_TESTS=1 cargo test --workspace --profile local --quiet -- --include-ignored \
+	LASTHOP_LONG_TESTS=1 cargo test --workspace --profile long-tests --quiet -- --include-ignored \
 		--skip wireshark_reads --skip of_a_real_stack --skip packetdrill_scripts
 	$(PYTEST) --record-skipped=$(SKIPPED) $(OTHER_TESTS)
 	$(PYTEST) --record-skipped=$(SKIPPED) tests/test_live*.py

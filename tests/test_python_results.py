@@ -214,6 +214,7 @@ def test_runs_with_joblib() -> None:
     assert found == [_goodput(job) for job in JOBS]
 
 
+@pytest.mark.more("test_runs_in_other_processes")
 @needs_packages("distributed")
 def test_runs_with_dask() -> None:
     from distributed import Client, LocalCluster

@@ -42,7 +42,7 @@ def test_in_rust(target: str, name: str, more: list[str]) -> None:
         pytest.skip("LASTHOP_PACKETDRILL does not name a folder of packetdrill's scripts")
     assert {*more} <= {"root", "LASTHOP_PACKETDRILL"}
     # As `make` compiles them: nothing is compiled again.
-    profile = os.environ.get("LASTHOP_TEST_PROFILE", "dev")
+    profile = os.environ.get("LASTHOP_TEST_PROFILE", "local")
     words = ["cargo", "test", "--workspace", "--profile", profile, "--test", target]
     done = subprocess.run(
         [*words, "--", "--ignored", name], cwd=ROOT, capture_output=True, text=True, check=False
