@@ -92,17 +92,22 @@ impl SendBuffer {
         self.pending > 0
     }
 
-    /// The buffer may still grow.
-    pub fn may_grow(&self) -> bool {
-        self.size < self.max
-    }
-
     /// Makes room for this number of windows of cwnd, in segments (`tcp_sndbuf_expand`).
     pub fn grow(&mut self, windows: u64, cwnd: u64) {
-        let segment = self.mss + TIMESTAMPS + self.headers + SHARED_INFO;
-        let memory = segment.next_power_of_two() + SK_BUFF;
-        let wanted = (windows * memory).saturating_mul(cwnd.max(INITIAL_CWND));
+        let wanted = (windows * self.segment_memory()).saturating_mul(cwnd.max(INITIAL_CWND));
         self.size = self.size.max(wanted.min(self.max));
+    }
+
+    /// The least cwnd, in segments, with which it grows; `None` if with none.
+    pub fn grows_with(&self, windows: u64) -> Option<u64> {
+        let cwnd = self.size / (windows * self.segment_memory()).max(1) + 1;
+        (self.size < self.max).then_some(if cwnd <= INITIAL_CWND { 0 } else { cwnd })
+    }
+
+    /// Bytes of memory of a segment.
+    fn segment_memory(&self) -> u64 {
+        let segment = self.mss + TIMESTAMPS + self.headers + SHARED_INFO;
+        segment.next_power_of_two() + SK_BUFF
     }
 
     /// Bytes of memory that this takes (`sk_wmem_queued`).
@@ -187,7 +192,22 @@ mod tests {
         buffer.grow(2, 10);
         assert_eq!(buffer.size, 261_120);
         buffer.grow(2, 10_000);
-        assert_eq!((buffer.size, buffer.may_grow()), (4 << 20, false));
+        assert_eq!((buffer.size, buffer.grows_with(2)), (4 << 20, None));
+    }
+
+    #[test]
+    fn it_grows_with_a_larger_cwnd_only() {
+        let mut buffer = buffer();
+        assert_eq!(buffer.grows_with(2), Some(0));
+        for cwnd in [10, 33, 481] {
+            buffer.grow(2, cwnd);
+            let size = buffer.size;
+            assert_eq!(buffer.grows_with(2), Some(cwnd + 1));
+            buffer.grow(2, cwnd);
+            assert_eq!(buffer.size, size);
+            buffer.grow(2, cwnd + 1);
+            assert!(buffer.size > size);
+        }
     }
 
     /// A kernel without wireless LANs and tunnels: 46 080 bytes after the handshake, and 51 328

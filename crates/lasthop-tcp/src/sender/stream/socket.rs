@@ -57,7 +57,7 @@ impl<W: WindowRule> Stream<W> {
         let wakes = buffer.is_full() && buffer.wakes(held);
         self.watch_buffer();
         if fills {
-            self.grows_above = 0.0;
+            self.grows_above = self.cwnd_below_growth();
         }
         wakes
     }
@@ -128,9 +128,16 @@ impl<W: WindowRule> Stream<W> {
         (self.wakes_at, self.grows_above) = (u64::MAX, f64::INFINITY);
         if let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.is_full()) {
             self.wakes_at = self.written.saturating_sub(buffer.waking_level());
-            if buffer.may_grow() {
-                self.grows_above = self.congestion.window().cwnd;
-            }
+            self.grows_above = self.congestion.window().cwnd.max(self.cwnd_below_growth());
         }
+    }
+
+    /// The buffer does not grow with this cwnd, in bytes, nor with a smaller one.
+    fn cwnd_below_growth(&self) -> f64 {
+        let windows = self.congestion.send_buffer_windows();
+        let segments = self.buffer.as_ref().and_then(|buffer| buffer.grows_with(windows));
+        // Whole bytes count.
+        let bytes = |n| (n * u64::from(self.config.mss)) as f64 - 0.5;
+        segments.map_or(f64::INFINITY, bytes)
     }
 }
