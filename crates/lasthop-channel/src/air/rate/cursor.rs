@@ -16,6 +16,8 @@ pub(super) struct Cursor {
     cycle: Time,
     /// Next opportunity in the current cycle.
     index: usize,
+    /// Its time in the run.
+    next: Time,
     /// Bytes that the opportunity in which the previous frame ended can still drain.
     left: u32,
 }
@@ -23,7 +25,8 @@ pub(super) struct Cursor {
 impl Cursor {
     pub fn new(trace: Arc<Trace>, phase: Duration) -> Cursor {
         let phase = Duration(phase.0 % trace.period().0);
-        let mut cursor = Cursor { trace, phase, cycle: Time::ZERO, index: 0, left: 0 };
+        let (cycle, next) = (Time::ZERO, Time::ZERO);
+        let mut cursor = Cursor { trace, phase, cycle, index: 0, next, left: 0 };
         cursor.jump(Time::ZERO + phase);
         cursor
     }
@@ -63,9 +66,11 @@ impl Cursor {
     /// Takes the next `count` (at least one) opportunities: the times of the first and the last.
     #[inline]
     fn take(&mut self, count: u32) -> (Time, Time) {
-        let first = self.time();
-        self.skip(count as usize - 1);
-        let last = self.time();
+        let first = self.next;
+        if count > 1 {
+            self.skip(count as usize - 1);
+        }
+        let last = self.next;
         self.skip(1);
         (first, last)
     }
@@ -78,7 +83,7 @@ impl Cursor {
     }
 
     fn take_up(&mut self, outages: &Spans) -> Time {
-        while let Some(end) = outages.end_of(self.time()) {
+        while let Some(end) = outages.end_of(self.next) {
             self.seek(end);
         }
         self.take(1).0
@@ -101,12 +106,13 @@ impl Cursor {
             self.cycle += self.trace.period() * (self.index / len) as u64;
             self.index %= len;
         }
+        self.next = self.time();
     }
 
     /// Skips the opportunities before `t`.
     #[inline]
     fn seek(&mut self, t: Time) {
-        if self.time() >= t {
+        if self.next >= t {
             return;
         }
         let t = t + self.phase;
