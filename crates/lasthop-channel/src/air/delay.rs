@@ -127,20 +127,22 @@ impl DelayProcess {
     pub fn arrival(&mut self, frame: &Frame, end: Time) -> Time {
         let Some(variable) = &mut self.variable else { return end + self.base };
         let arrival = end + variable.delay(self.base, frame);
-        if !self.in_order {
-            return arrival;
-        }
-        // ns-2 does not separate two arrivals at the same time; here they are one serialisation
-        // time apart as well, so that frames released by a stall arrive as from a link.
-        let first = variable.latest == Time::ZERO;
-        variable.latest = if first || arrival > variable.latest {
-            arrival
-        } else {
-            // A trace moves whole spans of frames, which arrive together.
-            let gap = if variable.trace.is_some() { Duration::ZERO } else { end - frame.start };
-            variable.latest + gap
-        };
-        variable.latest
+        if self.in_order { variable.behind_others(arrival, (frame.start, end)) } else { arrival }
+    }
+
+    /// Delays are drawn from the start on, nothing is added to them, and no frame overtakes.
+    pub fn is_drawn_in_order(&self) -> bool {
+        self.in_order && self.variable.as_ref().is_some_and(|v| v.is_drawn())
+    }
+
+    /// The same arrival where the delay is constant or [drawn](Self::is_drawn_in_order), of the
+    /// frame `ordinal` whose serialisation lasts from `start` until `end`.
+    #[inline(always)]
+    pub fn drawn_arrival(&mut self, ordinal: u64, (start, end): (Time, Time)) -> Time {
+        let Some(variable) = &mut self.variable else { return end + self.base };
+        let index = variable.draws.next(start, ordinal);
+        let arrival = end + variable.source.draw(variable.stream, index);
+        variable.behind_others(arrival, (start, end))
     }
 
     /// The delay, if it is constant.
@@ -172,6 +174,32 @@ impl DelayProcess {
 }
 
 impl Variable {
+    /// The delay is drawn, always, and nothing is added to it.
+    fn is_drawn(&self) -> bool {
+        !matches!(self.source, Source::None)
+            && self.draws_from == Time::ZERO
+            && self.trace.is_none()
+            && self.stalls.is_empty()
+            && self.added.is_empty()
+            && self.script.is_empty()
+    }
+
+    /// A frame that would arrive at `arrival` arrives behind all others.
+    #[inline(always)]
+    fn behind_others(&mut self, arrival: Time, (start, end): (Time, Time)) -> Time {
+        // ns-2 does not separate two arrivals at the same time; here they are one serialisation
+        // time apart as well, so that frames released by a stall arrive as from a link.
+        let first = self.latest == Time::ZERO;
+        self.latest = if first || arrival > self.latest {
+            arrival
+        } else {
+            // A trace moves whole spans of frames, which arrive together.
+            let gap = if self.trace.is_some() { Duration::ZERO } else { end - start };
+            self.latest + gap
+        };
+        self.latest
+    }
+
     #[inline]
     fn delay(&mut self, base: Duration, frame: &Frame) -> Duration {
         let start = frame.start;
@@ -291,8 +319,19 @@ impl Source {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw(&self, stream: Stream, index: u64) -> Duration {
+        match self {
+            Source::Distribution(DelayDistribution::Uniform { from, to }) => {
+                between(*from, *to, stream.uniform(index))
+            }
+            other => other.draw_other(stream, index),
+        }
+    }
+
+    /// The same, if the distribution is not uniform.
+    #[inline(never)]
+    fn draw_other(&self, stream: Stream, index: u64) -> Duration {
         match self {
             Source::None => Duration::ZERO,
             Source::Table(rows) => {

@@ -96,6 +96,9 @@ pub struct Link {
     idle_path: IdleFastPath,
     plain: Option<Plain>,
     loses_frames: bool,
+    /// Not plain, but what becomes of a frame depends on time, ordinal and size alone: the delay is
+    /// constant or drawn in order, errors, if any, are drawn uniformly, and there are no outages.
+    by_time: bool,
     /// Set if departures are events instead of being computed at enqueue.
     evented: Option<Box<Evented>>,
     /// Set if frames may take several slots, all of which are computed at enqueue.
@@ -172,6 +175,11 @@ impl Link {
         let loses = !matches!(config.loss, LossConfig::None);
         let plain = constant.filter(|_| config.outages.is_empty());
         let plain = plain.map(|(rate, delay)| Plain { rate, delay, loses });
+        let by_time = plain.is_none()
+            && (delay.constant().is_some() || delay.is_drawn_in_order())
+            && matches!(config.loss, LossConfig::None | LossConfig::Uniform { .. })
+            && config.outages.is_empty()
+            && config.cell.is_none();
         let measured = Measured { from: measure_from, length: run_end - measure_from };
         let may_reorder = delay.may_reorder();
         let sorter =
@@ -211,6 +219,7 @@ impl Link {
             idle_path: IdleFastPath::new(measured),
             plain,
             loses_frames: loses || !config.outages.is_empty(),
+            by_time,
             evented,
             service: None,
             constant: constant.map(|c| c.0),

@@ -4,7 +4,7 @@ use super::model::{Frame, FrameLoss, LossModel, is_open, probability};
 use crate::air::draws::{DrawIndex, Draws, default_slot};
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
-use lasthop_core::units::{Duration, Quantity, Share};
+use lasthop_core::units::{Duration, Quantity, Share, Time};
 
 /// The values of [`LossConfig::Uniform`](super::LossConfig::Uniform).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,16 +71,32 @@ pub struct UniformProcess {
     last: (f64, u32),
 }
 
+impl UniformProcess {
+    /// [`lost`](FrameLoss::lost) by what matters of the frame: its start, its ordinal on the air
+    /// and its bytes. `None` if draws are made ahead ([`safe_until`](FrameLoss::safe_until)).
+    #[inline(always)]
+    pub fn lost_by_time(&mut self, start: Time, ordinal: u64, bytes: u32) -> Option<bool> {
+        let ahead = matches!(self.draws, Draws::Frame);
+        (!ahead).then(|| self.lost_at(start, ordinal, bytes))
+    }
+
+    /// The same however draws are made.
+    #[inline(always)]
+    pub fn lost_at(&mut self, start: Time, ordinal: u64, bytes: u32) -> bool {
+        // Draws lie in [0, 1), so 0 never loses and 1 always does.
+        let draw = self.stream.uniform(self.draws.next(start, ordinal));
+        let lost = draw < self.probability;
+        if lost {
+            self.last = (draw, bytes);
+        }
+        lost
+    }
+}
+
 impl FrameLoss for UniformProcess {
     #[inline]
     fn lost(&mut self, frame: &Frame) -> bool {
-        // Draws lie in [0, 1), so 0 never loses and 1 always does.
-        let draw = self.stream.uniform(self.draws.next(frame.start, frame.ordinal));
-        let lost = draw < self.probability;
-        if lost {
-            self.last = (draw, frame.bytes);
-        }
-        lost
+        self.lost_at(frame.start, frame.ordinal, frame.bytes)
     }
 
     fn safe_until(&self, ordinal: u64) -> u64 {
@@ -106,7 +122,6 @@ mod tests {
     use super::super::testing::{fates, fault, frame, is_random, mean_burst, process, share};
     use super::super::{LossConfig, LossProcess};
     use super::*;
-    use lasthop_core::units::Time;
 
     fn uniform(rate: f64, index: DrawIndex) -> Uniform {
         Uniform { rate: Share(rate), index, slot: Duration::micros(500) }

@@ -1,7 +1,7 @@
 //! A frame on a plain link that is not stored there: constant rate and delay, DropTail, computed
 //! when it enters the queue.
 
-use crate::air::loss::Frame as AirFrame;
+use crate::air::loss::{Frame as AirFrame, LossProcess};
 use crate::link::flight::{HELD_BY_HOST, HeldByHost, InFlight, Passage, is_later};
 use crate::link::{Link, Offered};
 use lasthop_core::segment::{Handle, Segment};
@@ -156,7 +156,20 @@ impl Link {
             self.ordinal += 1;
             return false;
         }
-        self.loses(bytes, &segment())
+        match self.loses_by_time(bytes) {
+            Some(lost) => lost,
+            None => self.loses(bytes, &segment()),
+        }
+    }
+
+    /// The same where errors depend on nothing but the time; `None` if they do not.
+    #[inline(never)]
+    fn loses_by_time(&mut self, bytes: u32) -> Option<bool> {
+        let (start, ordinal) = (self.last_start, self.ordinal);
+        let LossProcess::Uniform(loss) = &mut self.air.loss else { return None };
+        let lost = loss.lost_by_time(start, ordinal, bytes)?;
+        self.ordinal += 1;
+        Some(lost)
     }
 
     #[inline(never)]
@@ -174,10 +187,55 @@ impl Link {
         lost
     }
 
-    /// As `pass`, on a link that may lose frames, and whose rate and delay may vary; `None` if the
-    /// queue refuses the frame. Also returns whether it is lost. The arrival is not counted.
+    /// Carries a frame of `size` bytes over any link that passes frames in order. Also returns
+    /// whether it is lost; `None` if the queue refuses it. Its arrival is not counted.
+    #[inline(always)]
+    pub fn pass_in_order(
+        &mut self,
+        now: Time,
+        triggered_at: Time,
+        size: u32,
+        segment: impl FnOnce() -> Segment,
+    ) -> Option<(Passage, bool)> {
+        if self.by_time && !self.reports_damaged {
+            return self.pass_by_time(now, triggered_at, size);
+        }
+        if self.plain.is_some_and(|p| p.rate.0 > 0 && !p.loses) && now != Time::NEVER {
+            let arrival = self.pass_last(now, triggered_at, size)?;
+            return Some(((self.last_start, arrival), false));
+        }
+        self.pass_or_lose(now, triggered_at, &segment())
+    }
+
+    /// The same where the frame's fate depends on nothing but time, ordinal and size.
     #[inline(never)]
-    pub fn pass_or_lose(
+    fn pass_by_time(
+        &mut self,
+        now: Time,
+        triggered_at: Time,
+        size: u32,
+    ) -> Option<(Passage, bool)> {
+        let Offered::Admitted = self.offer(now, triggered_at, size) else { return None };
+        let (bytes, ordinal) = (size + self.overhead, self.ordinal);
+        self.ordinal += 1;
+        let (start, end) = self.air.rate.serialize(now, bytes);
+        let arrival = self.air.delay.drawn_arrival(ordinal, (start, end));
+        (self.last_start, self.last_end) = (start, end);
+        let lost = match &mut self.air.loss {
+            LossProcess::Uniform(loss) => loss.lost_at(start, ordinal, bytes),
+            _ => false,
+        };
+        if self.measured.holds(start) {
+            self.stats.busy = self.stats.busy + (end - start);
+            self.stats.queue_delay.record(start - now, 1);
+            self.stats.bytes += u64::from(bytes);
+        }
+        Some(((start, arrival), lost))
+    }
+
+    /// The same on other links.
+    #[inline(never)]
+    fn pass_or_lose(
         &mut self,
         now: Time,
         triggered_at: Time,

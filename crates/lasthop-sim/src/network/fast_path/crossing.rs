@@ -111,22 +111,24 @@ impl<P: Probe> Net<P> {
         data: &PlainData,
     ) -> Arrival {
         const NONE: Arrival = (Time::NEVER, Time::ZERO);
-        let segment = &data.segment(self.next_packet(), path.to);
+        let id = self.next_packet();
+        let segment = || data.segment(id, path.to);
         for &l in &*path.lossy {
             let link = &mut self.links[l as usize];
-            let Some((passage, lost)) = link.pass_or_lose(at, triggered_at, segment) else {
-                self.refused(l, at, segment);
+            let Some((passage, lost)) = link.pass_in_order(at, triggered_at, data.size, segment)
+            else {
+                self.refused(l, at, &segment());
                 return NONE;
             };
             if lost {
-                self.lose(l, passage.0, segment);
+                self.lose(l, passage.0, &segment());
                 return NONE;
             }
             let arrival = passage.1;
             let last = l == path.last;
             let latest = self.until.min(self.receivers_due[l as usize]);
             if last && (arrival.0 <= self.event.time || arrival >= latest) {
-                self.arrive_by_event(l, passage, segment);
+                self.arrive_by_event(l, passage, &segment());
                 return NONE;
             }
             link.passed(arrival);
@@ -216,15 +218,15 @@ impl<P: Probe> Net<P> {
         ack: &PlainAck,
     ) -> bool {
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
-        let segment = ack.segment(size);
         for i in 0.. {
             let l = path.acks.get(i).copied().unwrap_or(path.last_of_acks);
             let link = &mut self.links[l as usize];
-            let Some((passage, lost)) = link.pass_or_lose(at, triggered_at, &segment) else {
+            let passed = link.pass_in_order(at, triggered_at, size, || ack.segment(size));
+            let Some((passage, lost)) = passed else {
                 return self.refuse_ack(l, at, size, ack);
             };
             if lost {
-                self.lose(l, passage.0, &segment);
+                self.lose(l, passage.0, &ack.segment(size));
                 return false;
             }
             if i == path.acks.len() {
