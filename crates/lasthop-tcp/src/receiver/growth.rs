@@ -7,6 +7,7 @@
 //! room in the buffer (`__tcp_select_window`).
 
 use crate::profile::ReceiveRtt;
+use crate::timestamps::timestamp;
 use lasthop_core::units::{Duration, Time};
 
 /// The first window: half of tcp_rmem's default of 128 KiB, in the 16 bits of a SYN.
@@ -39,6 +40,12 @@ pub(super) struct Arrived {
     pub window: u64,
     /// The timestamp that the sender echoes, and the time since the ACK with it left.
     pub echo: Option<(u32, Duration)>,
+}
+
+/// The time since the clock of timestamps showed `stamp`.
+#[inline]
+pub(super) fn since_stamp(now: Time, stamp: u32) -> Duration {
+    Duration::micros(u64::from(timestamp(now).wrapping_sub(stamp)))
 }
 
 /// How far the window of a connection has grown.
@@ -112,36 +119,100 @@ impl WindowGrowth {
         if let Some((echo, rtt)) = arrived.echo {
             self.sample(echo, rtt, arrived.len);
         }
-        if !arrived.ahead {
-            self.time_window(arrived);
+        if !arrived.ahead && self.has_arrived(arrived.next) {
+            self.time_window(arrived.now, arrived.next, arrived.window);
         }
-        if arrived.len >= SMALL {
-            let free = self.room.saturating_sub(arrived.held);
-            let more = 2 * self.mss.max(arrived.frame);
-            self.offered = (self.offered + more).min(free).max(self.offered);
-        }
+        self.offer_more(arrived.len, arrived.frame, arrived.held);
         if arrived.ahead {
             self.grow(self.read, arrived.highest - arrived.next);
         }
-        let Some(rtt) = self.rtt.filter(|r| arrived.now.since(self.since) >= *r) else { return };
-        let read = arrived.read.saturating_sub(self.from);
-        if rtt > Duration::ZERO && read > self.read {
-            self.grow(read, arrived.highest.saturating_sub(arrived.next));
+        if self.is_round_trip_over(arrived.now) {
+            let ahead = arrived.highest.saturating_sub(arrived.next);
+            self.end_round_trip(arrived.now, arrived.read, ahead);
         }
-        (self.since, self.from) = (arrived.now, arrived.read);
+    }
+
+    /// As `on_data`, of a segment in order that is read at once, where nothing is missing; `echo`:
+    /// the timestamp that it echoes (0: none).
+    #[inline(always)]
+    pub(super) fn on_next(
+        &mut self,
+        now: Time,
+        (len, frame): (u64, u64),
+        (next, window): (u64, u64),
+        echo: u32,
+    ) {
+        if self.read == 0 || len > self.mss {
+            return self.on_first(now, (len, frame), (next, window), echo);
+        }
+        if echo != 0 && echo != self.echo {
+            self.sample(echo, since_stamp(now, echo), len);
+        }
+        if self.has_arrived(next) {
+            self.time_window(now, next, window);
+        }
+        self.offer_more(len, frame, 0);
+        if self.is_round_trip_over(now) {
+            self.end_round_trip(now, next, 0);
+        }
+    }
+
+    /// The same of the first segment, or of the largest one so far.
+    #[cold]
+    fn on_first(
+        &mut self,
+        now: Time,
+        (len, frame): (u64, u64),
+        (next, window): (u64, u64),
+        echo: u32,
+    ) {
+        let echo = (echo != 0).then(|| (echo, since_stamp(now, echo)));
+        let (read, highest) = (next, next);
+        let (ahead, held) = (false, 0);
+        let first = Arrived { now, len, frame, next, highest, read, ahead, held, window, echo };
+        self.on_data(&first);
+    }
+
+    /// Two segments more are offered, of what `held` bytes leave free.
+    #[inline(always)]
+    fn offer_more(&mut self, len: u64, frame: u64, held: u64) {
+        if len >= SMALL {
+            let free = self.room.saturating_sub(held);
+            let more = 2 * self.mss.max(frame);
+            self.offered = (self.offered + more).min(free).max(self.offered);
+        }
+    }
+
+    #[inline(always)]
+    fn is_round_trip_over(&self, now: Time) -> bool {
+        self.rtt.is_some_and(|rtt| now.since(self.since) >= rtt)
+    }
+
+    /// The application has read all bytes below `read`; `ahead` bytes lie ahead of a hole.
+    #[inline(never)]
+    fn end_round_trip(&mut self, now: Time, read: u64, ahead: u64) {
+        let bytes = read.saturating_sub(self.from);
+        if self.rtt > Some(Duration::ZERO) && bytes > self.read {
+            self.grow(bytes, ahead);
+        }
+        (self.since, self.from) = (now, read);
+    }
+
+    /// The window that is being timed has arrived, or none is.
+    #[inline(always)]
+    fn has_arrived(&self, next: u64) -> bool {
+        self.timed.is_none_or(|(_, end)| next >= end)
     }
 
     /// Without timestamps the round-trip time is the shortest time in which a window of data has
     /// arrived (`tcp_rcv_rtt_measure`).
-    fn time_window(&mut self, arrived: &Arrived) {
-        if let Some((since, end)) = self.timed {
-            if arrived.next < end {
-                return;
-            }
-            let sample = arrived.now - since;
+    #[inline(never)]
+    fn time_window(&mut self, now: Time, next: u64, window: u64) {
+        if let Some((since, _)) = self.timed {
+            let sample = now - since;
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.min(sample)));
         }
-        self.timed = Some((arrived.now, arrived.next + arrived.window));
+        self.timed = Some((now, next + window));
     }
 
     /// One sample for each timestamp, of full segments (`tcp_rcv_rtt_measure_ts`).
@@ -170,6 +241,7 @@ impl WindowGrowth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// A segment of 1000 bytes in order at `ms`, of a path of 100 ms, that makes `next` the next
     /// byte expected.
@@ -188,6 +260,34 @@ mod tests {
             echo: Some((ms as u32 + 1, Duration::millis(100))),
         });
         g.window(0)
+    }
+
+    proptest! {
+        /// The fast path does what `on_data` does of segments in order.
+        #[test]
+        fn the_next_segment_takes_either_path(
+            steps in prop::collection::vec((0u64..60, 1u64..1449, 0u32..6, 1u64..4), 1..200),
+            latched in any::<bool>(),
+        ) {
+            let rule = if latched { ReceiveRtt::Latched } else { ReceiveRtt::Smoothed };
+            let (mut slow, mut fast) =
+                (WindowGrowth::new(4 << 20, rule), WindowGrowth::new(4 << 20, rule));
+            let (mut now, mut next) = (Time(1_000_000_000), 0);
+            for (ms, len, ago, frames) in steps {
+                now += Duration::millis(ms);
+                let frame = len * frames;
+                next += frame;
+                let stamp = if ago == 0 { 0 } else { timestamp(now) - 20_000 * ago };
+                let echo = (stamp != 0).then(|| (stamp, since_stamp(now, stamp)));
+                let (window, held, ahead) = (slow.offered(), 0, false);
+                let (read, highest) = (next, next);
+                slow.on_data(&Arrived {
+                    now, len, frame, next, highest, read, ahead, held, window, echo,
+                });
+                fast.on_next(now, (len, frame), (next, window), stamp);
+                prop_assert_eq!(format!("{slow:?}"), format!("{fast:?}"));
+            }
+        }
     }
 
     #[test]

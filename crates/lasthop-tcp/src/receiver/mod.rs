@@ -21,7 +21,7 @@ pub use reason::Discard;
 pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
 use self::compression::{Compression, MOST_RANGES};
-use self::growth::{Arrived, WindowGrowth};
+use self::growth::{Arrived, WindowGrowth, since_stamp};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
 use self::syn::Opening;
 use crate::accurate_ecn::MarkEcho;
@@ -450,10 +450,7 @@ impl Receiver {
     fn grow_window(&mut self, now: Time, bytes: u32, stamp: u32, ahead: bool) -> bool {
         let Some(growth) = &mut self.growth else { return false };
         let before = growth.offered();
-        let echo = (self.timestamps && stamp != 0).then(|| {
-            let since = timestamp(now).wrapping_sub(stamp);
-            (stamp, Duration::micros(u64::from(since)))
-        });
+        let echo = (self.timestamps && stamp != 0).then(|| (stamp, since_stamp(now, stamp)));
         let (len, next) = (u64::from(bytes.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
         // What has just come is charged afterwards, as in `tcp_data_queue_ofo`.

@@ -80,7 +80,7 @@ impl Receiver {
         if self.timestamps && self.rcv_nxt - u64::from(len) <= self.last_ack {
             self.paws.update(now, stamp, false, true);
         }
-        let grew = self.grow_window(now, len, echo, false);
+        let grew = self.grow_window_in_order(now, len, echo);
         let acks = self.linux_acks.as_mut()?;
         let taken = Taken {
             now,
@@ -104,6 +104,17 @@ impl Receiver {
         let (next, edge) = (self.rcv_nxt, self.edge.max(self.rcv_nxt + self.window()));
         (self.edge, self.last_ack) = (edge, next);
         Some(u32::try_from(edge - next).unwrap_or(u32::MAX))
+    }
+
+    /// As `grow_window` with the next segment, while nothing is missing and all is read.
+    #[inline(always)]
+    fn grow_window_in_order(&mut self, now: Time, bytes: u32, stamp: u32) -> bool {
+        let Some(growth) = &mut self.growth else { return false };
+        let (before, echo) = (growth.offered(), if self.timestamps { stamp } else { 0 });
+        let window = self.edge.saturating_sub(self.last_ack);
+        let lens = (u64::from(bytes.min(self.config.mss)), u64::from(bytes));
+        growth.on_next(now, lens, (self.rcv_nxt, window), echo);
+        growth.offered() > before
     }
 
     /// The window of a plain ACK that is sent now.
