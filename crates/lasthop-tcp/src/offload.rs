@@ -42,6 +42,23 @@ pub fn surely_reaches(bits: f64, seconds: f64, rate: Rate) -> bool {
     bits > rate.0 as f64 * seconds
 }
 
+/// The rate below which [`autosize`] gives `min_segments`; `None` where the round trip is so short
+/// that it matters.
+#[inline]
+pub fn rate_of_more(mss: u64, min_segments: u32, min_rtt: Option<Duration>) -> Option<Rate> {
+    let long = min_rtt.is_none_or(|rtt| rtt.0 >= 32 * 512_000);
+    long.then_some(Rate(8 * 1024 * mss * (u64::from(min_segments) + 1)))
+}
+
+/// `bits` in `seconds` are less than `rate`, told without a division; false also if only a division
+/// would tell.
+#[inline]
+pub fn surely_stays_below(bits: f64, seconds: f64, rate: Rate) -> bool {
+    // Below the rounded product, so not above the exact one; then the quotient, rounded, is not
+    // above the rate less 1.
+    bits < (rate.0.saturating_sub(1)) as f64 * seconds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +88,31 @@ mod tests {
                 prop_assert!(surely_reaches(exact.next_up(), rtt, rate));
             } else {
                 prop_assert!((bytes + mss) as f64 > MAX_FRAME);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_frame_that_is_surely_the_smallest_is_the_smallest(
+            mss in 1u64..9000,
+            factor in 0.999_999..1.000_001f64,
+            srtt_us in 1u64..10_000_000,
+            min_rtt in prop::option::of(0u64..100_000),
+        ) {
+            let rtt = Duration::micros(srtt_us).as_secs();
+            let min_rtt = min_rtt.map(Duration::micros);
+            if let Some(rate) = rate_of_more(mss, 2, min_rtt) {
+                let exact = rate.0 as f64 * rtt;
+                for bits in [exact * factor, exact, exact.next_down()] {
+                    if surely_stays_below(bits, rtt, rate) {
+                        let quotient = Rate((bits / rtt) as u64);
+                        prop_assert!(quotient < rate);
+                        let bytes = autosize(quotient, min_rtt, mss as f64, 2);
+                        prop_assert_eq!(bytes, 2.0 * mss as f64);
+                    }
+                }
+                prop_assert!(surely_stays_below(exact * 0.99, rtt, rate) || rate.0 < 200);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The congestion state of a sender: the window rule with its window, the inflation of fast
 //! recovery, delivery-rate samples and pacing.
 
-use crate::offload::surely_reaches;
+use crate::offload::{surely_reaches, surely_stays_below};
 use crate::pacing::Pacer;
 use crate::rate::{RateSample, RateSampler};
 use crate::scoreboard::Sent;
@@ -381,6 +381,14 @@ impl<W: WindowRule> Congestion<W> {
     pub fn surely_sends_at(&self, rate: Rate, srtt: Duration, flight: u64) -> bool {
         self.pacer.is_none()
             && surely_reaches(self.bits_per_round_trip(flight), srtt.as_secs(), rate)
+    }
+
+    /// The rule never paces, and its sending rate is below `rate`; false also if only a division
+    /// would tell.
+    #[inline]
+    pub fn surely_sends_below(&self, rate: Rate, srtt: Duration, flight: u64) -> bool {
+        self.pacer.is_none()
+            && surely_stays_below(self.bits_per_round_trip(flight), srtt.as_secs(), rate)
     }
 
     /// What a rule that does not pace sends in a round trip, if it sends evenly.

@@ -2,7 +2,7 @@
 //! `segmentation_offload` (see `tcp/offload.rs`).
 
 use super::Stream;
-use crate::offload::{autosize, rate_above};
+use crate::offload::{autosize, rate_above, rate_of_more};
 use crate::profile::TsoDefer;
 use crate::window::WindowRule;
 use lasthop_core::units::{Duration, Time};
@@ -94,11 +94,24 @@ impl<W: WindowRule> Stream<W> {
         })
     }
 
+    /// A frame has `MIN_SEGMENTS` at most; false also if only a division would tell.
+    #[inline]
+    fn is_frame_surely_smallest(&self, min_rtt: Option<Duration>) -> bool {
+        let more = rate_of_more(u64::from(self.config.mss.max(1)), MIN_SEGMENTS, min_rtt);
+        more.zip(self.timers.rto().srtt()).is_some_and(|(rate, srtt)| {
+            self.congestion.burst().is_none()
+                && self.congestion.surely_sends_below(rate, srtt, self.flight())
+        })
+    }
+
     /// Payload bytes of a frame at most.
     #[inline]
     pub(super) fn largest_frame(&self, largest: &mut LargestFrame) -> u32 {
         let min_rtt = largest.min_rtt;
         *largest.bytes.get_or_insert_with(|| {
+            if self.is_frame_surely_smallest(min_rtt) {
+                return MIN_SEGMENTS * self.config.mss.max(1);
+            }
             self.congestion.burst().unwrap_or_else(|| {
                 let rate = self.congestion.sending_rate(self.timers.rto().srtt(), self.flight());
                 autosize(rate, min_rtt, f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32
