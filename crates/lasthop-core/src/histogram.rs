@@ -20,8 +20,10 @@ const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
 /// A weighted histogram of durations.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    /// Weights of adjacent blocks of buckets.
-    counts: Vec<u64>,
+    /// Weights of adjacent blocks of buckets, their lower 32 bits.
+    counts: Vec<u32>,
+    /// The upper ones; empty while all are 0.
+    high: Vec<u32>,
     /// Index of the first of these buckets.
     first: usize,
     /// Weight of the value 0, which is frequent (the delay of an empty queue).
@@ -54,8 +56,15 @@ impl Histogram {
         if d.0 < LINEAR {
             return self.record_short(d.0, weight);
         }
-        match self.counts.get_mut(log_bucket(d.0).wrapping_sub(self.first)) {
-            Some(count) => *count += weight,
+        let place = log_bucket(d.0).wrapping_sub(self.first);
+        match self.counts.get_mut(place) {
+            Some(count) => {
+                let sum = u64::from(*count) + weight;
+                *count = sum as u32;
+                if sum >> 32 > 0 {
+                    self.carry(place, (sum >> 32) as u32);
+                }
+            }
             None => self.record_outside(d.0, weight),
         }
         self.sum += u128::from(d.0) * u128::from(weight);
@@ -75,10 +84,19 @@ impl Histogram {
     #[inline(never)]
     fn record_outside(&mut self, ns: u64, weight: u64) {
         let bucket = bucket(ns.min(LONGEST));
-        if let Some(count) = self.counts.get_mut(bucket.wrapping_sub(self.first)) {
-            *count += weight;
-            return;
+        if bucket.wrapping_sub(self.first) >= self.counts.len() {
+            self.add_blocks(bucket);
         }
+        let place = bucket - self.first;
+        let sum = u64::from(self.counts[place]) + weight;
+        self.counts[place] = sum as u32;
+        if sum >> 32 > 0 {
+            self.carry(place, (sum >> 32) as u32);
+        }
+    }
+
+    /// Adds the blocks up to that of a bucket.
+    fn add_blocks(&mut self, bucket: usize) {
         let block = bucket / BLOCK * BLOCK;
         if self.counts.is_empty() {
             self.first = block;
@@ -86,20 +104,42 @@ impl Histogram {
         let before = self.first.saturating_sub(block);
         let end = (block + BLOCK).max(self.first + self.counts.len());
         self.first -= before;
-        let mut counts = vec![0; end - self.first];
-        counts[before..before + self.counts.len()].copy_from_slice(&self.counts);
-        counts[bucket - self.first] += weight;
-        self.counts = counts;
+        let first = self.first;
+        let grown = |old: &[u32]| {
+            let mut new = vec![0; end - first];
+            new[before..before + old.len()].copy_from_slice(old);
+            new
+        };
+        self.counts = grown(&self.counts);
+        if !self.high.is_empty() {
+            self.high = grown(&self.high);
+        }
+    }
+
+    /// Adds to the upper bits of a bucket.
+    #[cold]
+    #[inline(never)]
+    fn carry(&mut self, place: usize, upper: u32) {
+        if self.high.is_empty() {
+            self.high = vec![0; self.counts.len()];
+        }
+        self.high[place] += upper;
+    }
+
+    /// The weights of the buckets.
+    fn weights(&self) -> impl Iterator<Item = u64> + '_ {
+        let high = self.high.iter().chain(std::iter::repeat(&0));
+        self.counts.iter().zip(high).map(|(&low, &high)| u64::from(high) << 32 | u64::from(low))
     }
 
     /// Memory of the buckets, bytes.
     pub fn bytes(&self) -> usize {
-        self.counts.capacity() * size_of::<u64>()
+        (self.counts.capacity() + self.high.capacity()) * size_of::<u32>()
     }
 
     /// Total weight.
     fn total(&self) -> u64 {
-        self.zero + self.counts.iter().sum::<u64>()
+        self.zero + self.weights().sum::<u64>()
     }
 
     /// The `q` quantile (0 to 1) in nanoseconds: the middle of its bucket. `None` if nothing was
@@ -114,7 +154,7 @@ impl Histogram {
         if seen >= rank {
             return Some(0.0);
         }
-        for (i, n) in self.counts.iter().enumerate() {
+        for (i, n) in self.weights().enumerate() {
             seen += n;
             if seen >= rank {
                 return Some(middle(self.first + i));
@@ -213,7 +253,22 @@ mod tests {
             h.record(Duration::millis(ms), 1);
         }
         // From 33.6 ms to 134.2 ms are two octaves; the first quarter of the next ends at 167.8 ms.
-        assert_eq!(h.bytes(), (2 * SUB + BLOCK) * 8);
+        assert_eq!(h.bytes(), (2 * SUB + BLOCK) * 4);
+    }
+
+    /// Also if blocks are added behind such a weight and before it.
+    #[test]
+    fn weights_exceed_32_bits() {
+        let mut h = Histogram::default();
+        for (ms, weight) in
+            [(10, u64::from(u32::MAX)), (10, 1), (10, 5 << 32), (400, 3 << 32), (1, 1)]
+        {
+            h.record(Duration::millis(ms), weight);
+        }
+        assert_eq!(h.total(), (9 << 32) + 1);
+        let at = |q| h.quantile(q).map(|ns| libm::round(ns / 1e6));
+        assert_eq!([at(0.6), at(0.67), at(1.0)], [Some(10.0), Some(399.0), Some(399.0)]);
+        assert!((h.summary().mean.unwrap() - (6.0 * 0.01 + 3.0 * 0.4) / 9.0).abs() < 1e-9);
     }
 
     proptest! {
