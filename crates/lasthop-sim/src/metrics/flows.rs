@@ -196,7 +196,7 @@ impl<'a> Flows<'a> {
 
     /// The clients of request and response; a video is none.
     fn clients(&self) -> impl Iterator<Item = &'a RequestResult> {
-        self.iter().filter(|f| f.video.is_none()).filter_map(|f| f.requests.as_ref())
+        self.iter().filter(|f| f.video.is_none()).filter_map(|f| f.requests.as_deref())
     }
 
     fn response(&self, time: fn(&RequestResult) -> Option<f64>) -> Option<f64> {

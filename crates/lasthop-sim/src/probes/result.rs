@@ -395,13 +395,13 @@ pub struct FlowResult {
     pub burst_segments: Option<u64>,
     /// For a call: its packets by whether they arrived in time, and the quality of speech.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<CallResult>,
+    pub call: Option<Box<CallResult>>,
     /// For a medium with frames: its frames by whether they were complete in time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub frames: Option<FrameResult>,
+    pub frames: Option<Box<FrameResult>>,
     /// For a client: its requests and the times of the responses.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub requests: Option<RequestResult>,
+    pub requests: Option<Box<RequestResult>>,
     /// For a video: the playback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<VideoResult>,

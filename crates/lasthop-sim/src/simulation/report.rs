@@ -10,8 +10,6 @@ use crate::events::Observer;
 use crate::hosts::flow::FlowHost;
 use crate::hosts::handover::HandoverHost;
 use crate::network::cells::CellHost;
-use crate::probes::calls::CallStats;
-use crate::probes::frames::FrameStats;
 use crate::probes::ground_truth::{Confusion, GroundTruthCounts};
 use crate::probes::result::*;
 use crate::simulation::Simulation;
@@ -87,7 +85,7 @@ impl<R: Observer> Simulation<R> {
 
     fn flow_result(&self, network: &Network, f: usize) -> FlowResult {
         let (config, flow, probes) = (&network.flows[f], &self.hosts.flows[f], &self.net.probes);
-        let stats = probes.stats(f);
+        let (stats, user) = (probes.stats(f), probes.user(f));
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
         let (start, completed) = (flow.start(), flow.completed());
         let stop = config.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
@@ -127,9 +125,9 @@ impl<R: Observer> Simulation<R> {
             },
             cwnd_reductions: counters.reductions,
             burst_segments: flow.first().and_then(|c| probes.burst(c)),
-            call: probes.user(f).call.as_deref().map(CallStats::result),
-            frames: probes.user(f).frames.as_deref().map(FrameStats::result),
-            requests: probes.user(f).requests.as_ref().map(|r| r.result(self.measured())),
+            call: user.call.as_ref().map(|c| Box::new(c.result())),
+            frames: user.frames.as_ref().map(|m| Box::new(m.result())),
+            requests: user.requests.as_ref().map(|r| Box::new(r.result(self.measured()))),
             video: flow.playback(self.end).map(VideoResult::from),
             notices: self.notices(flow, &counters),
             limited_by: probes.limits(f, false).filter(|_| is_tcp(config)),

@@ -65,7 +65,7 @@ fn packets_of_a_call_are_late_or_lost() {
         if loss {
             network.links[2].outages = vec![outage(5000, 1000, OutageRule::LostAtSending)];
         }
-        run(&network).flows[0].call.unwrap()
+        run(&network).flows[0].call.clone().unwrap()
     };
     let good = of(ms(150), false);
     assert_eq!((good.sent, good.late, good.lost), (493, 0, 0));
@@ -88,7 +88,7 @@ fn frames_of_media_are_late_or_lost() {
         if loss {
             network.links[2].outages = vec![outage(5000, 1000, OutageRule::LostAtSending)];
         }
-        run(&network).flows[0].frames.unwrap()
+        run(&network).flows[0].frames.clone().unwrap()
     };
     let good = of(ms(150), false);
     assert_eq!((good.sent, good.late, good.lost), (247, 0, 0));
