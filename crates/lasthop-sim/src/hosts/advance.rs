@@ -74,7 +74,7 @@ pub(crate) struct FastConnection {
 
 impl FastConnection {
     /// The segment that an ACK on the fast path stands for.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn ack_segment(&self, ack: ReceivedAck) -> Segment {
         let ReceivedAck { number, id, connection, window, .. } = ack;
         let stamped = self.flags.has(Flags::TIMESTAMPS);

@@ -339,7 +339,12 @@ impl Connection {
     #[inline(never)]
     fn receive_ack_on_slow_path<P: Probe>(&mut self, ack: &ReceivedAck, out: &mut Outbox<'_, P>) {
         let Some(segment) = self.fast.as_ref().map(|fast| fast.ack_segment(*ack)) else { return };
-        self.with_sender(out, |s, now, port| s.on_segment(now, &segment, &Options::NONE, port));
+        self.with_sender(out, |s, now, port| {
+            if !s.takes_plain_ack(now, &segment, port) {
+                // A copy: what is taken by its address goes through memory.
+                s.on_segment(now, &{ segment }, &Options::NONE, port);
+            }
+        });
         self.report_rtt(out.net);
     }
 

@@ -183,7 +183,7 @@ impl<W: WindowRule> Sender<W> {
         options: &Options,
         out: &mut impl Output,
     ) {
-        if self.plain_with_sack && self.on_plain_ack_with_sack(now, segment, out) {
+        if self.takes_plain_ack(now, segment, out) {
             return;
         }
         self.leave_plain();

@@ -44,10 +44,17 @@ impl<W: WindowRule> Sender<W> {
         limit.unwrap_or_else(|| self.limited_by())
     }
 
-    /// A segment of the receiver while SACK recovery is plain. False if it needs more than the fast
-    /// path; then nothing has changed.
+    /// A segment of the receiver without options but timestamps. False if it needs more than the
+    /// fast path of SACK recovery; then nothing has changed, and
+    /// [`on_segment`](Self::on_segment) has to follow.
     #[inline(always)]
-    pub(super) fn on_plain_ack_with_sack(
+    pub fn takes_plain_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> bool {
+        self.plain_with_sack && self.on_plain_ack_with_sack(now, segment, out)
+    }
+
+    /// A segment of the receiver while SACK recovery is plain. False as for `takes_plain_ack`.
+    #[inline(always)]
+    fn on_plain_ack_with_sack(
         &mut self,
         now: Time,
         segment: &Segment,
