@@ -1,5 +1,7 @@
 //! Flows: their applications, connections and relays.
 
+use std::sync::Arc;
+
 use lasthop::leg::Relay;
 use lasthop::role::Role;
 use lasthop::scenario::network::{Flow, Network, Opener};
@@ -192,6 +194,12 @@ impl<R: Observer> Builder<'_, R> {
         self.net.probes.window_offered(Time::ZERO, f, offer);
     }
 
+    /// This profile, one for all connections in a row that have it.
+    fn shared(&mut self, profile: &Profile) -> Arc<Profile> {
+        let last = self.profile.take().filter(|last| **last == *profile);
+        Arc::clone(self.profile.insert(last.unwrap_or_else(|| profile.into())))
+    }
+
     /// Adds a connection. Returns its index.
     fn connect(
         &mut self,
@@ -215,7 +223,7 @@ impl<R: Observer> Builder<'_, R> {
             clock_phase: clock_phase(&profile, self.seed, index),
             draw: flow.draw.unwrap_or_default().wrapping_add(u64::from(index)),
         };
-        let mut sender = Sender::new(config, &profile, part.window());
+        let mut sender = Sender::new(config, self.shared(&profile), part.window());
         let receiver = Receiver::new(
             ReceiverConfig {
                 flow: index,

@@ -8,7 +8,10 @@ mod links;
 mod plan;
 mod receivers;
 
+use std::sync::Arc;
+
 use lasthop::scenario::network::{Flow, Network};
+use lasthop::tcp::profile::Profile;
 use lasthop::units::Time;
 use thiserror::Error;
 
@@ -73,6 +76,8 @@ struct Builder<'a, R> {
     net: Net<Probes<R>>,
     hosts: Hosts,
     sources: Vec<EventSource>,
+    /// The profile of the connection added last, which the next one shares if it is the same.
+    profile: Option<Arc<Profile>>,
 }
 
 /// A run at time zero.
@@ -124,7 +129,8 @@ impl<'a, R: Observer> Builder<'a, R> {
         let probes = Probes::new(reader, measure_from, end);
         let net = Net::new(links, cells, routes, network.nodes.len(), probes);
         let hosts = Hosts { span: (measure_from, end), ..Hosts::default() };
-        Ok(Builder { network, seed, measure_from, end, net, hosts, sources })
+        let profile = None;
+        Ok(Builder { network, seed, measure_from, end, net, hosts, sources, profile })
     }
 
     fn add_source(&mut self, timer: hosts::Timer) -> Source {

@@ -9,6 +9,8 @@ mod choices;
 
 pub use choices::*;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,12 @@ macro_rules! profile {
             /// The response to notices that report no loss; `None`: they are ignored.
             pub notices: Option<NoticeSetting>,
             $($(#[$doc])* pub $field: $t,)*
+        }
+
+        impl From<&Profile> for Arc<Profile> {
+            fn from(profile: &Profile) -> Self {
+                Arc::new(profile.clone())
+            }
         }
     };
 }

@@ -29,6 +29,7 @@ use crate::window::{Hooks, Window, WindowRule};
 use lasthop_core::segment::{Flags, FlowId, Options, Segment};
 use lasthop_core::units::{Duration, Rate, Time};
 use listener::Listener;
+use std::sync::Arc;
 use stream::Stream;
 
 /// A TCP data sender. `W` is the window rule.
@@ -112,16 +113,17 @@ pub struct Sender<W> {
 
 impl<W: WindowRule> Sender<W> {
     /// A closed sender.
-    pub fn new(mut config: SenderConfig, profile: &Profile, rule: W) -> Self {
+    pub fn new(mut config: SenderConfig, profile: impl Into<Arc<Profile>>, rule: W) -> Self {
+        let profile = profile.into();
         let mut hooks = Hooks::of(rule.methods());
         config.needs.rate_samples |= hooks.rate_samples;
         hooks.every_ack |= config.needs.rate_samples;
-        let recovery = Engine::new(&config.recovery, profile, &config.needs);
+        let recovery = Engine::new(&config.recovery, &profile, &config.needs);
         let offload = recovery.sack().is_some() && profile.segmentation_offload;
         Sender {
-            stream: Stream::new(config, hooks, profile, rule, offload),
             recovery,
             notice_rule: profile.notices.map(|setting| setting.make()),
+            stream: Stream::new(config, hooks, profile, rule, offload),
             reset: false,
             syn_losses: 0,
             first_syn_at: Time::ZERO,

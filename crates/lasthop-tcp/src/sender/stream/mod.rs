@@ -22,11 +22,12 @@ use crate::window::{Hooks, Window, WindowRule};
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Time};
+use std::sync::Arc;
 
 /// The stream of one connection. `W` is the window rule.
 pub struct Stream<W> {
     config: SenderConfig,
-    profile: Profile,
+    profile: Arc<Profile>,
     state: State,
     /// Bytes that the application has written; `u64::MAX` for an endless stream.
     written: u64,
@@ -83,22 +84,21 @@ impl<W: WindowRule> Stream<W> {
     pub fn new(
         config: SenderConfig,
         hooks: Hooks,
-        profile: &Profile,
+        profile: Arc<Profile>,
         rule: W,
         offload: bool,
     ) -> Self {
         let needs = config.needs;
-        let window = Window::initial(profile, config.mss, config.receive_window);
+        let window = Window::initial(&profile, config.mss, config.receive_window);
         let grows_as_reno = rule.grows_as_reno() && !profile.whole_segments;
-        let buffer = SendBuffer::new(profile, config.mss);
+        let buffer = SendBuffer::new(&profile, config.mss);
         Stream {
             grows_as_reno,
-            timers: Timers::new(profile, config.clock_phase),
+            timers: Timers::new(&profile, config.clock_phase),
             congestion: Congestion::new(rule, window, hooks, profile.unpaced_segments),
             rwnd: config.receive_window,
             max_rwnd: config.receive_window,
-            profile: profile.clone(),
-            marks: MarkReader::new(profile),
+            marks: MarkReader::new(&profile),
             special: profile.ecn || needs.rate_samples || offload || is_special(hooks),
             hooks,
             offload,
@@ -122,7 +122,8 @@ impl<W: WindowRule> Stream<W> {
             recent: Ring::default(),
             last_sent: Time::ZERO,
             unanswered: (u64::MAX, Time::ZERO),
-            paws: Paws::new(profile),
+            paws: Paws::new(&profile),
+            profile,
             counters: SenderCounters::default(),
         }
     }
