@@ -33,7 +33,7 @@ fn sender(recovery: RecoveryKind, profile: ProfileName, sack: bool) -> Sender<Re
         clock_phase: Duration::ZERO,
         draw: 0,
     };
-    Sender::new(config, &Profile::named(profile), RenoWindow)
+    Sender::new(config, Profile::named(profile), RenoWindow)
 }
 
 fn ack(ack: u64) -> Segment {
