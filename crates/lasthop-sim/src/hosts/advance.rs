@@ -16,6 +16,7 @@ use lasthop::units::Time;
 
 use crate::engine::scheduler::{Key, Source};
 use crate::events::probe::EarlierCopies;
+use crate::network::ReceiverTimer;
 use crate::network::fast_path::{FastPath, PlainAck, ReceivedAck};
 
 /// The arrival of a segment that was computed in advance, or a timer of the receiver.
@@ -153,9 +154,22 @@ impl FutureArrivals {
         earlier
     }
 
+    /// Compares an entry for the receiver's timer with the timer: when it is due, and when that was
+    /// decided. Returns the entry to be kept: the same one, or one at which the timer is due now;
+    /// `None` if the timer does not run, or has another entry.
+    pub(crate) fn update_timer(
+        &mut self,
+        (deadline, armed): (Time, Time),
+        entry: ReceiverTimer,
+    ) -> Option<ReceiverTimer> {
+        let timer = (deadline, armed, self.timer, entry.3);
+        let kept = timer == entry || self.postpone((entry.0, entry.1), (deadline, armed));
+        kept.then_some(timer)
+    }
+
     /// The receiver's timer is not due at its entry `old`, but at `new`. True if the entry moves
     /// there; false if the timer does not run, or if `old` was replaced by an earlier entry.
-    pub(crate) fn postpone(&mut self, old: (Time, Time), new: (Time, Time)) -> bool {
+    fn postpone(&mut self, old: (Time, Time), new: (Time, Time)) -> bool {
         if self.entry != old {
             return false;
         }

@@ -381,12 +381,7 @@ impl Connection {
     /// the entry to be kept: the same one, or one at which the timer is due now; `None` if the
     /// timer does not run, or has another entry.
     pub(crate) fn update_receiver_timer(&mut self, entry: ReceiverTimer) -> Option<ReceiverTimer> {
-        let (deadline, armed, source) = self.receiver_timer();
-        let timer = (deadline, armed, source, entry.3);
-        if timer == entry || self.future.as_mut()?.postpone((entry.0, entry.1), (deadline, armed)) {
-            return Some(timer);
-        }
-        None
+        self.future.as_mut()?.update_timer(self.receiver.deadline(), entry)
     }
 
     /// Runs the receiver's timer in advance, with the clock set to its deadline. Its entry in the

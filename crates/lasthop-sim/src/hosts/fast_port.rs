@@ -7,6 +7,7 @@ use lasthop::units::Time;
 
 use crate::events::probe::Probe;
 use crate::hosts::advance::{FastConnection, FutureArrivals};
+use crate::hosts::fast_beyond::BehindHole;
 use crate::network::Net;
 use crate::network::fast_path::{Arrival, PlainAck, PlainData};
 
@@ -30,7 +31,7 @@ impl<P: Probe> FastPort<'_, P> {
             return false;
         }
         if !self.receiver.expects(seq, len, ts_value) {
-            return self.receiver.expects_beyond(seq, len) && self.send_beyond(&{ data });
+            return self.receiver.expects_beyond(seq, len, ts_value) && self.send_beyond(&{ data });
         }
         self.send_next(data);
         true
@@ -39,7 +40,11 @@ impl<P: Probe> FastPort<'_, P> {
     /// Sends a segment that arrives beyond a hole.
     #[inline(always)]
     pub(super) fn send_beyond(&mut self, data: &PlainData) -> bool {
-        send_beyond(self.net, self.receiver, self.future.as_deref_mut(), self.fast, data)
+        let Some(future) = &mut self.future else { return false };
+        let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &*self.fast);
+        let mut far = BehindHole { net, receiver, future, fast, entry: self.entry };
+        far.send(data);
+        true
     }
 
     /// Sends a segment that the receiver expects.
@@ -48,7 +53,8 @@ impl<P: Probe> FastPort<'_, P> {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
         let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         let now = net.now;
-        let Some((at, triggered_at)) = net.transmit_data(&fast.path, data) else {
+        let Some((at, triggered_at)) = net.transmit_data(&fast.path, data, Net::arrives_next)
+        else {
             net.new_id();
             net.probes.sent_undelivered(now, connection, (seq, len), size);
             return;
@@ -70,41 +76,12 @@ impl<P: Probe> FastPort<'_, P> {
     }
 }
 
-/// Sends a segment that arrives beyond a hole, if it does not get lost, and is answered by a
-/// duplicate ACK. True if it could take the fast path.
-#[inline(never)]
-fn send_beyond<P: Probe>(
-    net: &mut Net<P>,
-    receiver: &mut Receiver,
-    future: Option<&mut FutureArrivals>,
-    fast: &FastConnection,
-    data: &PlainData,
-) -> bool {
-    let Some(future) = future else { return false };
-    let &PlainData { seq, len, size, connection, .. } = data;
-    let now = net.now;
-    let arrival = net.transmit_data(&fast.path, *data);
-    net.probes.sent_undelivered(now, connection, (seq, len), size);
-    let Some((at, triggered_at)) = arrival else {
-        net.new_id();
-        return true;
-    };
-    let range = (seq, seq + u64::from(len));
-    let acks_from = net.next_packet() + 1;
-    future.record(&net.event, (at, triggered_at), range, false, acks_from);
-    net.probes.arrived_beyond(at, connection, seq, (size, fast.ack_size));
-    let (number, window) = receiver.take_beyond(seq, len);
-    let offer = (window, receiver.echoed_stamp());
-    answer(net, None, fast, offer, (number, 0), (at, triggered_at), connection);
-    true
-}
-
 /// The receiver of a connection answers a segment, at the time of its arrival, with an ACK: its
 /// number, and the bytes of the segment or 0 for a duplicate ACK; the window that it advertises and
 /// the timestamp that it echoes. `future`: where the arrival is recorded if the ACK gets lost;
 /// `None` if it is recorded already.
 #[inline(always)]
-fn answer<P: Probe>(
+pub(super) fn answer<P: Probe>(
     net: &mut Net<P>,
     future: Option<&mut FutureArrivals>,
     fast: &FastConnection,
@@ -134,9 +111,21 @@ fn delay_ack<P: Probe>(
 ) {
     let range = (data.seq, data.seq + u64::from(data.len));
     future.record(&net.event, when, range, false, net.next_packet());
+    schedule_receiver_timer(net, receiver, future, entry, data.connection);
+}
+
+/// The timer of a receiver that is computed in advance may be due earlier than before.
+#[inline(always)]
+pub(super) fn schedule_receiver_timer<P: Probe>(
+    net: &mut Net<P>,
+    receiver: &Receiver,
+    future: &mut FutureArrivals,
+    entry: &mut Time,
+    connection: u32,
+) {
     let (deadline, armed) = receiver.deadline();
     if future.is_due_earlier(deadline, armed) {
-        let timer = (deadline, armed, future.receiver_timer(), data.connection);
+        let timer = (deadline, armed, future.receiver_timer(), connection);
         net.add_receiver_timer(future.link(), timer);
     }
     if deadline < *entry {

@@ -8,6 +8,7 @@ pub(crate) mod advance;
 pub mod agent;
 pub mod endpoint;
 pub mod external;
+mod fast_beyond;
 mod fast_port;
 pub mod flow;
 pub mod handover;
@@ -16,9 +17,6 @@ mod outbox;
 pub(crate) mod reader;
 pub mod relay;
 pub mod sessions;
-
-use std::cmp::Reverse;
-use std::collections::binary_heap::PeekMut;
 
 use lasthop::leg::{LegEvent, Side};
 use lasthop::segment::{Flags, Handle, NodeId, Notice, Payload, Segment};
@@ -116,7 +114,10 @@ impl Hosts {
     ) -> bool {
         let arrival = (next.0, next.1, net.arrival_source(l));
         loop {
-            let first = self.first_receiver_timer(l, net);
+            let connections = &mut self.connections;
+            let first = net.first_receiver_timer(l, |entry| {
+                connections[entry.3 as usize].update_receiver_timer(entry)
+            });
             net.receivers_due[l] = first.map_or(Time::NEVER, |timer| timer.0);
             let before = |&(due, set, source, _): &ReceiverTimer| (due, set, source) < arrival;
             let Some((due, .., c)) = first.filter(before) else { return true };
@@ -126,22 +127,6 @@ impl Hosts {
             let mut out = Outbox { net: &mut *net, agents: &mut self.agents };
             self.connections[c as usize].run_receiver_timer(&mut out);
         }
-    }
-
-    /// The timer that is due first of the receivers behind the link `l`. The entries before it that
-    /// are outdated are removed, or moved to when their timers are due.
-    fn first_receiver_timer<P>(&mut self, l: usize, net: &mut Net<P>) -> Option<ReceiverTimer> {
-        while let Some(mut first) = net.receiver_timers[l].peek_mut() {
-            let Reverse(entry) = *first;
-            match self.connections[entry.3 as usize].update_receiver_timer(entry) {
-                Some(timer) if timer == entry => return Some(entry),
-                Some(timer) => *first = Reverse(timer),
-                None => {
-                    PeekMut::pop(first);
-                }
-            }
-        }
-        None
     }
 
     #[inline(always)]

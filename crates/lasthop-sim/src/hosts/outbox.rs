@@ -130,7 +130,7 @@ impl<P: Probe> Port<'_, P> {
     fn send_fast(&mut self, data: PlainData) -> bool {
         let Some(FarEnd { receiver, .. }) = &self.far else { return false };
         let is_next = receiver.expects(data.seq, data.len, data.ts_value);
-        if !is_next && !receiver.expects_beyond(data.seq, data.len) {
+        if !is_next && !receiver.expects_beyond(data.seq, data.len, data.ts_value) {
             return false;
         }
         let Some(mut port) = self.fast_port() else { return false };

@@ -128,6 +128,13 @@ pub(crate) struct FastPath {
     ring: u32,
 }
 
+impl FastPath {
+    /// The node of the receiver.
+    pub(crate) fn receiver(&self) -> NodeId {
+        self.to
+    }
+}
+
 /// The fast paths of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FastPaths {

@@ -11,6 +11,7 @@ pub mod paths;
 mod schedule;
 
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
 use lasthop::agent::LinkEvent;
@@ -204,6 +205,27 @@ impl<P: Probe> Net<P> {
         let due = &mut self.receivers_due[l as usize];
         *due = timer.0.min(*due);
         self.receiver_timers[l as usize].push(Reverse(timer));
+    }
+
+    /// The timer that is due first of the receivers behind the link `l`. `update` compares the first
+    /// entry with its timer and returns the entry to be kept, or `None` to remove it: entries before
+    /// that timer may be outdated.
+    pub(crate) fn first_receiver_timer(
+        &mut self,
+        l: usize,
+        mut update: impl FnMut(ReceiverTimer) -> Option<ReceiverTimer>,
+    ) -> Option<ReceiverTimer> {
+        while let Some(mut first) = self.receiver_timers[l].peek_mut() {
+            let Reverse(entry) = *first;
+            match update(entry) {
+                Some(timer) if timer == entry => return Some(entry),
+                Some(timer) => *first = Reverse(timer),
+                None => {
+                    PeekMut::pop(first);
+                }
+            }
+        }
+        None
     }
 
     /// The packet numbers, below `acks_from`, of the ACKs for a segment that are in transit.

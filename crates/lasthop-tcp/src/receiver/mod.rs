@@ -20,6 +20,7 @@ pub use misbehaviour::Misbehaviour;
 pub use reason::Discard;
 pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
+use self::acks::DataArrived;
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth, since_stamp};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
@@ -112,8 +113,8 @@ pub struct Receiver {
     /// Open, read at once, no FIN seen, nothing missing or to be echoed, and ACKs are those of
     /// Linux, or there are no timestamps.
     plain: bool,
-    /// As `plain` without Linux' ACKs, but something may be missing, and what has arrived beyond it
-    /// is not reported.
+    /// As `plain`, but something may be missing. Without Linux' ACKs, what has arrived beyond it is
+    /// not reported.
     plain_beyond: bool,
     /// The window that the buffer has room for while `plain` or `plain_beyond` holds.
     plain_window: u64,
@@ -315,7 +316,8 @@ impl Receiver {
         let stamp = if segment.flags.has(Flags::TIMESTAMPS) { segment.ts_echo } else { 0 };
         let grew = self.duplicates == duplicates
             && self.grow_window(now, segment.len, stamp, start > before);
-        let wait = self.ack_wait(now, segment, clean, grew, ranges);
+        let arrived = DataArrived { now, end, len: segment.len, stamp, clean, grew, ranges };
+        let wait = self.ack_wait(&arrived);
         let quiet = silent || self.withholds(clean);
         self.answer(now, segment, quiet, congested, wait, out);
     }
@@ -368,17 +370,10 @@ impl Receiver {
     }
 
     /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at
-    /// once. `clean`: it was the next one, and nothing was missing. `grew`: the window that is
-    /// offered has grown. `ranges`: those beyond holes before the segment.
-    fn ack_wait(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        clean: bool,
-        grew: bool,
-        ranges: usize,
-    ) -> Option<Duration> {
-        let (delay, end) = (self.delay?, segment.end());
+    /// once.
+    fn ack_wait(&mut self, arrived: &DataArrived) -> Option<Duration> {
+        let &DataArrived { now, end, len, clean, grew, .. } = arrived;
+        let delay = self.delay?;
         let missing = !self.ahead.is_empty();
         let Some(acks) = &mut self.linux_acks else {
             let may_wait = match self.delay_rule {
@@ -387,15 +382,15 @@ impl Receiver {
             };
             // Two segments that came as one frame are acknowledged at once (Linux
             // `__tcp_ack_snd_check`).
-            if may_wait && !self.pending && segment.len <= self.config.mss {
+            if may_wait && !self.pending && len <= self.config.mss {
                 return Some(delay);
             }
             self.compression.as_ref()?;
-            return self.compress(now, segment, ranges);
+            return self.compress(arrived);
         };
         let taken = DataTaken {
             now,
-            len: u64::from(segment.len.min(self.config.mss)),
+            len: u64::from(len.min(self.config.mss)),
             window: self.edge.saturating_sub(self.last_ack),
             grew,
             duplicate: self.duplicate.is_some(),
@@ -406,18 +401,18 @@ impl Receiver {
         match acks.on_data(&taken) {
             When::Now => None,
             When::Delayed(wait) => Some(wait),
-            When::Compressible => self.compress(now, segment, ranges),
+            When::Compressible => self.compress(arrived),
         }
     }
 
     /// How long the ACK of an arrival that only reports more data beyond a hole is held back (Linux
     /// `__tcp_ack_snd_check`); `None`: not at all.
     #[inline(never)]
-    fn compress(&mut self, now: Time, segment: &Segment, ranges: usize) -> Option<Duration> {
+    fn compress(&mut self, arrived: &DataArrived) -> Option<Duration> {
+        let &DataArrived { now, stamp, ranges, .. } = arrived;
         let compression = self.compression.as_mut()?;
-        if self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0 {
-            compression
-                .sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+        if self.timestamps && stamp != 0 {
+            compression.sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(stamp))));
         }
         let one_more = ranges >= MOST_RANGES && self.ahead.ranges() > ranges;
         let advanced = self.rcv_nxt > self.last_ack + u64::from(self.config.mss);

@@ -2,6 +2,7 @@
 //! things, and their ACKs.
 
 use super::Receiver;
+use super::acks::DataArrived;
 use super::linux_acks::{Taken, When};
 use crate::sender::config::Output;
 use lasthop_core::segment::{Flags, Segment};
@@ -126,15 +127,23 @@ impl Receiver {
         u32::try_from(edge - next).unwrap_or(u32::MAX)
     }
 
-    /// True if a segment of `len` bytes at `seq`, without options and marks, arrives in the usual
-    /// course of things beyond all that has arrived and beyond a hole: [`Self::take_beyond`] may
-    /// take it.
+    /// True if a segment of `len` bytes at `seq`, without marks and with no option but the
+    /// timestamp `stamp` (0: none), arrives in the usual course of things beyond all that has
+    /// arrived and beyond a hole: [`Self::take_beyond`] may take it, or
+    /// [`Self::take_beyond_as_linux`] if [`Self::reports_beyond`].
     #[inline]
-    pub fn expects_beyond(&self, seq: u64, len: u32) -> bool {
+    pub fn expects_beyond(&self, seq: u64, len: u32, stamp: u32) -> bool {
         self.plain_beyond
             && seq > self.rcv_nxt
             && seq + u64::from(len) <= self.edge
             && self.ahead.highest().is_none_or(|highest| seq >= highest)
+            && self.paws.is_recent(stamp)
+    }
+
+    /// What arrives beyond a hole is answered as Linux does.
+    #[inline]
+    pub fn reports_beyond(&self) -> bool {
+        self.linux_acks.is_some()
     }
 
     /// Takes such a segment. Returns the number and the window of the duplicate ACK that answers
@@ -146,6 +155,27 @@ impl Receiver {
         (self.rcv_nxt, self.advertise())
     }
 
+    /// The same where ACKs are those of Linux, for a segment that arrives at `now` and echoes the
+    /// timestamp `stamp` (0: none). Sends its ACK, unless that is held back.
+    #[inline]
+    pub fn take_beyond_as_linux(
+        &mut self,
+        now: Time,
+        (seq, len): (u64, u32),
+        stamp: u32,
+        out: &mut impl Output,
+    ) {
+        let (end, ranges) = (seq + u64::from(len), self.ahead.ranges());
+        self.ahead.take(seq, end, self.rcv_nxt);
+        self.plain = false;
+        let grew = self.grow_window(now, len, stamp, true);
+        let clean = false;
+        match self.ack_wait(&DataArrived { now, end, len, stamp, clean, grew, ranges }) {
+            Some(wait) => self.delay_ack(now, wait),
+            None => self.ack_now(now, out),
+        }
+    }
+
     /// Bytes on the wire of an ACK without options.
     pub fn plain_ack_size(&self) -> u32 {
         self.config.headers + self.ack_bytes
@@ -155,7 +185,8 @@ impl Receiver {
     #[inline]
     pub(super) fn update_plain(&mut self) {
         if self.linux_acks.is_some() {
-            self.plain = self.ahead.is_empty() && self.acks_as_linux();
+            self.plain_beyond = self.acks_as_linux();
+            self.plain = self.plain_beyond && self.ahead.is_empty();
             return;
         }
         let plain =

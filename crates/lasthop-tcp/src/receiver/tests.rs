@@ -351,8 +351,8 @@ fn quick_acks_last_for_22_segments_on_linux() {
 }
 
 proptest! {
-    /// A receiver that takes segments by `take_plain` and `take_beyond` where it expects them
-    /// answers as one that takes all of them as segments: with and without delayed ACKs, with those
+    /// A receiver that takes segments by `take_plain`, `take_beyond` and `take_beyond_as_linux`
+    /// where it expects them answers as one that takes all of them as segments: with and without delayed ACKs, with those
     /// of Linux, with segments in any order, and with the timer.
     #[test]
     fn expected_segments_are_answered_as_others(
@@ -391,7 +391,10 @@ proptest! {
             a.on_segment(now, &data, &mut usual);
             let ack = if b.expects(seq, 1000, ts_value) {
                 b.take_plain(now, 1000, (ts_value, ts_echo)).map(|window| (seq + 1000, window))
-            } else if b.expects_beyond(seq, 1000) {
+            } else if b.expects_beyond(seq, 1000, ts_value) && b.reports_beyond() {
+                b.take_beyond_as_linux(now, (seq, 1000), ts_echo, &mut fast);
+                None
+            } else if b.expects_beyond(seq, 1000, ts_value) {
                 prop_assert!(!sack);
                 Some(b.take_beyond(seq, 1000))
             } else {

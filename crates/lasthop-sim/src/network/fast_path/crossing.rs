@@ -64,10 +64,23 @@ impl<P: Probe> Net<P> {
         self.fast.waiting == 0
     }
 
-    /// Transmits a segment of new data to the receiver, now, as the next packet. Returns its
-    /// arrival; `None` if that is an event, or if the segment is dropped or lost.
+    /// True if a frame may arrive at the end of the link `l` before any other event there, at
+    /// `arrival`.
     #[inline(always)]
-    pub(crate) fn transmit_data(&mut self, path: &FastPath, data: PlainData) -> Option<Arrival> {
+    pub(crate) fn arrives_next(&mut self, l: u32, (at, _): Arrival) -> bool {
+        at.0 > self.event.time && at < self.until.min(self.receivers_due[l as usize])
+    }
+
+    /// Transmits a segment of new data to the receiver, now, as the next packet. Returns its
+    /// arrival; `None` if that is an event, since `arrives` is false, or if the segment is dropped
+    /// or lost.
+    #[inline(always)]
+    pub(crate) fn transmit_data(
+        &mut self,
+        path: &FastPath,
+        data: PlainData,
+        arrives: impl FnOnce(&mut Self, u32, Arrival) -> bool,
+    ) -> Option<Arrival> {
         let (mut at, mut triggered_at) = (self.now, self.triggered_at);
         for &l in &*path.data {
             let Some(arrival) = self.links[l as usize].pass(at, triggered_at, data.size) else {
@@ -78,7 +91,7 @@ impl<P: Probe> Net<P> {
             (triggered_at, at) = (self.links[l as usize].last_start(), arrival);
         }
         if !path.lossy.is_empty() {
-            let arrival = self.transmit_lossy(path, (at, triggered_at), &{ data });
+            let arrival = self.transmit_lossy(path, (at, triggered_at), &{ data }, arrives);
             return (arrival.0 != Time::NEVER).then_some(arrival);
         }
         let (l, to) = (path.last, path.to);
@@ -92,12 +105,11 @@ impl<P: Probe> Net<P> {
             return None;
         }
         let start = link.last_start();
-        if arrival.0 <= self.event.time || arrival >= self.until.min(self.receivers_due[l as usize])
-        {
+        if !arrives(self, l, (arrival, start)) {
             self.data_arrive_by_event(l, (start, arrival), &{ data }, to);
             return None;
         }
-        link.passed(arrival);
+        self.links[l as usize].passed(arrival);
         Some((arrival, start))
     }
 
@@ -109,6 +121,7 @@ impl<P: Probe> Net<P> {
         path: &FastPath,
         (mut at, mut triggered_at): Arrival,
         data: &PlainData,
+        arrives: impl FnOnce(&mut Self, u32, Arrival) -> bool,
     ) -> Arrival {
         const NONE: Arrival = (Time::NEVER, Time::ZERO);
         let id = self.next_packet();
@@ -124,15 +137,16 @@ impl<P: Probe> Net<P> {
                 self.lose(l, passage.0, &segment());
                 return NONE;
             }
-            let arrival = passage.1;
-            let last = l == path.last;
-            let latest = self.until.min(self.receivers_due[l as usize]);
-            if last && (arrival.0 <= self.event.time || arrival >= latest) {
-                self.arrive_by_event(l, passage, &segment());
-                return NONE;
-            }
-            link.passed(arrival);
             (triggered_at, at) = passage;
+            if l == path.last {
+                if !arrives(self, l, (at, triggered_at)) {
+                    self.data_arrive_by_event(l, passage, data, path.to);
+                    return NONE;
+                }
+                self.links[l as usize].passed(at);
+                break;
+            }
+            self.links[l as usize].passed(at);
         }
         (at, triggered_at)
     }

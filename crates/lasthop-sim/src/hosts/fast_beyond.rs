@@ -1,0 +1,126 @@
+//! The fast path of data that arrive beyond a hole.
+
+use lasthop::segment::{NodeId, Options, Segment};
+use lasthop::tcp::receiver::Receiver;
+use lasthop::tcp::sender::{Output, SendReason};
+use lasthop::units::Time;
+
+use crate::events::probe::{EarlierCopies, Probe};
+use crate::hosts::advance::{FastConnection, FutureArrivals};
+use crate::hosts::fast_port::{answer, schedule_receiver_timer};
+use crate::network::Net;
+use crate::network::fast_path::{Arrival, PlainData};
+
+/// A receiver that misses data, seen from the sender of its connection.
+pub(super) struct BehindHole<'a, P> {
+    pub net: &'a mut Net<P>,
+    pub receiver: &'a mut Receiver,
+    pub future: &'a mut FutureArrivals,
+    pub fast: &'a FastConnection,
+    /// Time of the scheduler entry of the receiver's timer.
+    pub entry: &'a mut Time,
+}
+
+impl<P: Probe> BehindHole<'_, P> {
+    /// Sends a segment that the receiver expects beyond a hole. If it is not lost, it is answered
+    /// by a duplicate ACK.
+    #[inline(never)]
+    pub(super) fn send(&mut self, data: &PlainData) {
+        let &PlainData { seq, len, size, connection, ts_echo, .. } = data;
+        let path = &self.fast.path;
+        let as_linux = self.receiver.reports_beyond();
+        let BehindHole { receiver, future, fast, entry, .. } = self;
+        let arrival = self.net.transmit_data(path, *data, |net, l, arrival| {
+            let (at, due) = (arrival.0, net.receivers_due[l as usize]);
+            if as_linux && at >= due && at < net.until && at.0 > net.event.time {
+                let (receiver, future) = (&mut **receiver, &mut **future);
+                let mut behind = BehindHole { net: &mut *net, receiver, future, fast, entry };
+                behind.run_timers(l, arrival, connection);
+            }
+            net.arrives_next(l, arrival)
+        });
+        self.net.probes.sent_undelivered(self.net.now, connection, (seq, len), size);
+        self.net.new_id();
+        let Some(arrival) = arrival else { return };
+        let range = (seq, seq + u64::from(len));
+        let (net, fast) = (&mut *self.net, self.fast);
+        self.future.record(&net.event, arrival, range, false, net.next_packet());
+        if as_linux {
+            net.probes.arrived_beyond(arrival.0, connection, seq, (size, 0));
+            return self.act(arrival, connection, |receiver, at, out| {
+                receiver.take_beyond_as_linux(at, (seq, len), ts_echo, out);
+            });
+        }
+        net.probes.arrived_beyond(arrival.0, connection, seq, (size, fast.ack_size));
+        let (number, window) = self.receiver.take_beyond(seq, len);
+        let offer = (window, self.receiver.echoed_stamp());
+        answer(net, None, fast, offer, (number, 0), arrival, connection);
+    }
+
+    /// Runs the receiver's timer, each time with the clock set to its deadline, as long as no other
+    /// timer behind the link `l` is due before it, it is due before `next` and not at the present
+    /// instant.
+    fn run_timers(&mut self, l: u32, next: Arrival, connection: u32) {
+        let next = (next.0, next.1, self.net.arrival_source(l as usize));
+        loop {
+            let (receiver, future) = (&*self.receiver, &mut *self.future);
+            let first = self.net.first_receiver_timer(l as usize, |entry| {
+                if entry.3 == connection {
+                    return future.update_timer(receiver.deadline(), entry);
+                }
+                Some(entry)
+            });
+            self.net.receivers_due[l as usize] = first.map_or(Time::NEVER, |timer| timer.0);
+            let Some((due, armed, source, of)) = first else { return };
+            if of != connection || due.0 <= self.net.event.time || (due, armed, source) >= next {
+                return;
+            }
+            self.future.record_timer(&self.net.event, (due, armed), self.net.next_packet());
+            self.act((due, armed), connection, |receiver, at, out| receiver.on_timer(at, out));
+        }
+    }
+
+    /// Calls the receiver with the clock set to a time.
+    fn act(
+        &mut self,
+        (at, triggered_at): Arrival,
+        connection: u32,
+        act: impl FnOnce(&mut Receiver, Time, &mut AckPort<'_, P>),
+    ) {
+        let net = &mut *self.net;
+        let present = (net.now, net.triggered_at);
+        (net.now, net.triggered_at) = (at, triggered_at);
+        act(self.receiver, at, &mut AckPort { net, node: self.fast.path.receiver() });
+        schedule_receiver_timer(net, self.receiver, self.future, self.entry, connection);
+        (net.now, net.triggered_at) = present;
+    }
+}
+
+/// Where such a receiver sends its ACKs.
+struct AckPort<'a, P> {
+    net: &'a mut Net<P>,
+    node: NodeId,
+}
+
+impl<P: Probe> AckPort<'_, P> {
+    /// Assigns a packet number and reports the sending.
+    fn number(&mut self, segment: &mut Segment, reason: SendReason) {
+        let net = &mut *self.net;
+        segment.id = net.new_id();
+        net.probes.sent(net.now, self.node, segment, reason, EarlierCopies::Unknown);
+    }
+}
+
+impl<P: Probe> Output for AckPort<'_, P> {
+    fn send(&mut self, mut segment: Segment, reason: SendReason) {
+        self.number(&mut segment, reason);
+        let handle = self.net.pool.put(segment);
+        self.net.forward(self.node, handle);
+    }
+
+    fn send_with(&mut self, mut segment: Segment, options: &Options, reason: SendReason) {
+        self.number(&mut segment, reason);
+        let handle = self.net.pool.put_with(segment, options);
+        self.net.forward(self.node, handle);
+    }
+}
