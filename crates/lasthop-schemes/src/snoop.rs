@@ -156,21 +156,10 @@ impl SnoopAgent {
         SnoopAgent { by_snack: true, ..SnoopAgent::new(config, ahead) }
     }
 
-    /// The state of a flow. An evicted flow releases its segments.
-    fn flow(&mut self, ctx: &mut Context<'_>, flow: FlowId) -> &mut FlowState {
-        let (state, evicted) = self.flows.entry(flow);
-        state.flow = flow;
-        if let Some(mut evicted) = evicted {
-            evicted.acknowledge(&self.config, ctx, u64::MAX, &mut self.room);
-        }
-        state
-    }
-
     /// Processes a data segment from the sender: caches it if possible. It is always forwarded.
     fn data(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
-        self.flow(ctx, segment.flow);
         let (config, room) = (&self.config, &mut self.room);
-        let (state, _) = self.flows.entry(segment.flow);
+        let state = state_of(&mut self.flows, segment.flow, config, ctx, room);
         state.last_ack = state.last_ack.or((segment.seq == 0).then_some(0));
         if state.last_ack.is_some_and(|l| segment.end() <= l) {
             return;
@@ -289,7 +278,9 @@ impl SnoopAgent {
         }
         if opens {
             let now = ctx.now;
-            self.flow(ctx, segment.flow).syn_sent = Some(now);
+            let (config, room) = (&self.config, &mut self.room);
+            let state = state_of(&mut self.flows, segment.flow, config, ctx, room);
+            state.syn_sent = Some(now);
         }
     }
 
@@ -299,6 +290,22 @@ impl SnoopAgent {
             self.room.release(ctx, &segment);
         }
     }
+}
+
+/// The state of a flow. An evicted flow releases its segments.
+fn state_of<'a>(
+    flows: &'a mut FlowTable<FlowState>,
+    flow: FlowId,
+    config: &Snoop,
+    ctx: &mut Context<'_>,
+    room: &mut Room,
+) -> &'a mut FlowState {
+    let (state, evicted) = flows.entry(flow);
+    state.flow = flow;
+    if let Some(mut evicted) = evicted {
+        evicted.acknowledge(config, ctx, u64::MAX, room);
+    }
+    state
 }
 
 impl Agent for SnoopAgent {

@@ -16,9 +16,22 @@ const AGGREGATION_WINDOW: u32 = 5;
 /// Bytes sent as one burst.
 pub(super) fn quantum(bbr: &Bbr3Window) -> f64 {
     if bbr.is_linux() {
-        autosize(bbr.pacing.get(), bbr.min_rtt, bbr.mss, bbr.settings.min_tso_segs)
+        let (basis, bytes) = bbr.linux.quantum;
+        if basis == (bbr.pacing.get(), bbr.min_rtt) { bytes } else { compute_quantum(bbr) }
     } else {
         bbr.pacing.quantum()
+    }
+}
+
+fn compute_quantum(bbr: &Bbr3Window) -> f64 {
+    autosize(bbr.pacing.get(), bbr.min_rtt, bbr.mss, bbr.settings.min_tso_segs)
+}
+
+/// Stores the quantum, which is asked for with each segment and seldom changes between ACKs.
+pub(super) fn store_quantum(bbr: &mut Bbr3Window) {
+    let basis = (bbr.pacing.get(), bbr.min_rtt);
+    if bbr.linux.quantum.0 != basis {
+        bbr.linux.quantum = (basis, compute_quantum(bbr));
     }
 }
 

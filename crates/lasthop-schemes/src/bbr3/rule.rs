@@ -60,6 +60,9 @@ impl WindowRule for Bbr3Window {
         } else {
             self.pacing.raise(gain, self.bw)
         }
+        if self.is_linux() {
+            linux::store_quantum(self);
+        }
         window.cwnd = self.set_cwnd(window.cwnd, ack.delivered as f64);
         self.prior_in_flight = ack.flight;
         self.linux.lost_at = None;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bbr::model::{Departure, larger};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Duration, Rate, Time};
 
 /// The rules to follow where the draft and Linux differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -30,6 +30,9 @@ pub struct LinuxState {
     pub timed_out: bool,
     /// ACK aggregation.
     pub extra_acked: ExtraAcked,
+    /// Bytes sent as one burst, with the pacing rate and the round-trip time from which they were
+    /// computed.
+    pub quantum: ((Rate, Option<Duration>), f64),
 }
 
 /// The largest excess of this window of rounds and of the one before (`bbr->extra_acked`).

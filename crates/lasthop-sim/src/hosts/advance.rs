@@ -95,8 +95,7 @@ impl FastConnection {
     }
 }
 
-/// The arrivals of one connection that were computed in advance, as far as they may still be in the
-/// future. The ground truth about retransmissions needs to know which ones are.
+/// The arrivals of one connection that were computed in advance and may still be in the future. The ground truth about retransmissions needs to know which ones are.
 #[derive(Clone, Debug)]
 pub(crate) struct FutureArrivals {
     /// The last link on the way to the receiver, and the event source of its arrivals.
@@ -110,7 +109,7 @@ pub(crate) struct FutureArrivals {
     advancing: Ring<Arrival>,
     /// Other arrivals and timers, by time.
     others: Ring<Arrival>,
-    /// The number of arrivals among the others that do not repeat.
+    /// The number of arrivals in `others` that do not repeat.
     fillers: u64,
     /// The number of arrivals that brought bytes beyond the receive window.
     refused: u64,
@@ -189,12 +188,9 @@ impl FutureArrivals {
         repeats: bool,
         next_id: u64,
     ) {
-        while self.advancing.front().is_some_and(|a| a.has_happened(event)) {
-            self.advancing.pop();
-        }
-        while let Some(a) = self.others.front().filter(|a| a.has_happened(event)) {
-            self.fillers -= u64::from(!a.repeats);
-            self.others.pop();
+        // A ring can only be full with this number of entries.
+        if self.advancing.len().is_power_of_two() || self.others.len().is_power_of_two() {
+            self.forget(event);
         }
         let source = self.last.1;
         let arrival = Arrival { at, triggered_at, source, seq, end, repeats, acks_from: next_id };
@@ -203,6 +199,18 @@ impl FutureArrivals {
         } else {
             self.fillers += u64::from(!repeats);
             self.others.push(arrival);
+        }
+    }
+
+    /// Removes what has happened before `event`.
+    #[inline(never)]
+    fn forget(&mut self, event: &Key) {
+        while self.advancing.front().is_some_and(|a| a.has_happened(event)) {
+            self.advancing.pop();
+        }
+        while let Some(a) = self.others.front().filter(|a| a.has_happened(event)) {
+            self.fillers -= u64::from(!a.repeats);
+            self.others.pop();
         }
     }
 

@@ -31,13 +31,12 @@ impl<P: Probe> BehindHole<'_, P> {
         let as_linux = self.receiver.reports_beyond();
         let BehindHole { receiver, future, fast, entry, .. } = self;
         let arrival = self.net.transmit_data(path, *data, |net, l, arrival| {
-            let (at, due) = (arrival.0, net.receivers_due[l as usize]);
-            if as_linux && at >= due && at < net.until && at.0 > net.event.time {
+            if as_linux && arrival.0 < net.until && arrival.0.0 > net.event.time {
                 let (receiver, future) = (&mut **receiver, &mut **future);
                 let mut behind = BehindHole { net: &mut *net, receiver, future, fast, entry };
                 behind.run_timers(l, arrival, connection);
             }
-            net.arrives_next(l, arrival)
+            !net.arrives_later(l, arrival)
         });
         self.net.probes.sent_undelivered(self.net.now, connection, (seq, len), size);
         self.net.new_id();

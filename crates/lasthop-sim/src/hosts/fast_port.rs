@@ -53,8 +53,7 @@ impl<P: Probe> FastPort<'_, P> {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
         let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         let now = net.now;
-        let Some((at, triggered_at)) = net.transmit_data(&fast.path, data, Net::arrives_next)
-        else {
+        let Some((at, triggered_at)) = net.transmit_data(&fast.path, data, |_, _, _| false) else {
             net.new_id();
             net.probes.sent_undelivered(now, connection, (seq, len), size);
             return;

@@ -64,22 +64,22 @@ impl<P: Probe> Net<P> {
         self.fast.waiting == 0
     }
 
-    /// True if a frame may arrive at the end of the link `l` before any other event there, at
-    /// `arrival`.
+    /// True if the arrival of a frame at the end of the link `l` must be an event, at `arrival`: it
+    /// is at the present instant, too late, or after a timer of a receiver there.
     #[inline(always)]
-    pub(crate) fn arrives_next(&mut self, l: u32, (at, _): Arrival) -> bool {
-        at.0 > self.event.time && at < self.until.min(self.receivers_due[l as usize])
+    pub(crate) fn arrives_later(&self, l: u32, (at, _): Arrival) -> bool {
+        at.0 <= self.event.time || at >= self.until.min(self.receivers_due[l as usize])
     }
 
     /// Transmits a segment of new data to the receiver, now, as the next packet. Returns its
-    /// arrival; `None` if that is an event, since `arrives` is false, or if the segment is dropped
-    /// or lost.
+    /// arrival; `None` if that is an event, or if the segment is dropped or lost. `clear` is called
+    /// before an arrival that must be an event; it is none if that returns true.
     #[inline(always)]
     pub(crate) fn transmit_data(
         &mut self,
         path: &FastPath,
         data: PlainData,
-        arrives: impl FnOnce(&mut Self, u32, Arrival) -> bool,
+        clear: impl FnOnce(&mut Self, u32, Arrival) -> bool,
     ) -> Option<Arrival> {
         let (mut at, mut triggered_at) = (self.now, self.triggered_at);
         for &l in &*path.data {
@@ -91,7 +91,7 @@ impl<P: Probe> Net<P> {
             (triggered_at, at) = (self.links[l as usize].last_start(), arrival);
         }
         if !path.lossy.is_empty() {
-            let arrival = self.transmit_lossy(path, (at, triggered_at), &{ data }, arrives);
+            let arrival = self.transmit_lossy(path, (at, triggered_at), &{ data }, clear);
             return (arrival.0 != Time::NEVER).then_some(arrival);
         }
         let (l, to) = (path.last, path.to);
@@ -105,7 +105,7 @@ impl<P: Probe> Net<P> {
             return None;
         }
         let start = link.last_start();
-        if !arrives(self, l, (arrival, start)) {
+        if self.arrives_later(l, (arrival, start)) && !clear(self, l, (arrival, start)) {
             self.data_arrive_by_event(l, (start, arrival), &{ data }, to);
             return None;
         }
@@ -121,7 +121,7 @@ impl<P: Probe> Net<P> {
         path: &FastPath,
         (mut at, mut triggered_at): Arrival,
         data: &PlainData,
-        arrives: impl FnOnce(&mut Self, u32, Arrival) -> bool,
+        clear: impl FnOnce(&mut Self, u32, Arrival) -> bool,
     ) -> Arrival {
         const NONE: Arrival = (Time::NEVER, Time::ZERO);
         let id = self.next_packet();
@@ -139,7 +139,8 @@ impl<P: Probe> Net<P> {
             }
             (triggered_at, at) = passage;
             if l == path.last {
-                if !arrives(self, l, (at, triggered_at)) {
+                let arrival = (at, triggered_at);
+                if self.arrives_later(l, arrival) && !clear(self, l, arrival) {
                     self.data_arrive_by_event(l, passage, data, path.to);
                     return NONE;
                 }
