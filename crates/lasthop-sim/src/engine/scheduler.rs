@@ -31,9 +31,6 @@ pub const NO_EVENT: Key =
 /// Number of lanes. For this few sources a linear scan is faster than a tree.
 pub const LANES: usize = 12;
 
-/// The tree and the lanes, rounded up to a power of two: an index needs only a mask.
-const TIMES: usize = (LANES + 1).next_power_of_two();
-
 /// The source is not a link with a lane.
 pub const NO_LINK: u32 = u32::MAX;
 
@@ -60,8 +57,6 @@ struct Entry {
 pub struct Scheduler {
     /// The next event of the tree, then that of each lane.
     next: Vec<Key>,
-    /// Their times, in as few cache lines as possible, and `NEVER` behind the last lane.
-    times: [u64; TIMES],
     /// The entries of the nodes. The root is node 1, the children of node n are nodes 2 n and
     /// 2 n + 1, and those of the last level are the sources.
     nodes: Vec<Entry>,
@@ -85,18 +80,17 @@ impl Scheduler {
             lanes[source as usize] = lane;
         }
         let nodes = vec![Entry { time: NEVER, source: 0 }; 2 * sources.next_power_of_two()];
-        let times = [NEVER; TIMES];
-        Scheduler { next, times, nodes, triggered_at: vec![0; sources], lanes, horizon: 0 }
+        Scheduler { next, nodes, triggered_at: vec![0; sources], lanes, horizon: 0 }
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<Key> {
-        let (mut best, mut time, mut tie) = (0, self.times[0], false);
-        for (i, &of_lane) in self.times.iter().enumerate().take(self.next.len()).skip(1) {
-            tie |= of_lane == time;
-            best = if of_lane < time { i } else { best };
-            time = time.min(of_lane);
+        let (mut best, mut time, mut tie) = (0, self.next[0].time, false);
+        for (i, key) in self.next.iter().enumerate().skip(1) {
+            tie |= key.time == time;
+            best = if key.time < time { i } else { best };
+            time = time.min(key.time);
         }
         if tie {
             best = self.break_tie();
@@ -112,8 +106,8 @@ impl Scheduler {
             self.horizon = 0;
             return;
         }
-        let others = self.times.iter().enumerate().filter(|&(i, _)| i != lane as usize);
-        self.horizon = others.map(|(_, time)| *time).fold(end, u64::min);
+        let others = self.next.iter().enumerate().filter(|&(i, _)| i != lane as usize);
+        self.horizon = others.map(|(_, key)| key.time).min().map_or(end, |time| time.min(end));
     }
 
     /// The horizon, not later than what has been scheduled since it was computed.
@@ -132,7 +126,6 @@ impl Scheduler {
     pub fn set_lane(&mut self, lane: Lane, time: u64, triggered_at: u64) {
         let key = &mut self.next[lane as usize];
         (key.time, key.triggered_at) = (time, triggered_at);
-        self.times[lane as usize % TIMES] = time;
         self.horizon = self.horizon.min(time);
     }
 
@@ -181,7 +174,6 @@ impl Scheduler {
         let Entry { time, source } = first;
         let triggered_at = self.triggered_at[source as usize];
         self.next[0] = Key { time, triggered_at, source, link: NO_LINK };
-        self.times[0] = time;
     }
 }
 
