@@ -7,25 +7,36 @@ use lasthop::units::Time;
 
 use crate::events::probe::{EarlierCopies, Probe};
 use crate::hosts::advance::{FastConnection, FutureArrivals};
-use crate::hosts::fast_port::{answer, schedule_receiver_timer};
+use crate::hosts::fast_answer::{answer, schedule_receiver_timer};
 use crate::network::Net;
 use crate::network::fast_path::{Arrival, PlainData};
 
+/// Sends a segment that the receiver expects beyond a hole. If it is not lost, it is answered by a
+/// duplicate ACK. `entry`: time of the scheduler entry of the receiver's timer.
+#[inline(never)]
+pub(super) fn send_beyond<P: Probe>(
+    net: &mut Net<P>,
+    receiver: &mut Receiver,
+    future: &mut FutureArrivals,
+    fast: &FastConnection,
+    entry: &mut Time,
+    data: &PlainData,
+) {
+    BehindHole { net, receiver, future, fast, entry }.send(data);
+}
+
 /// A receiver that misses data, seen from the sender of its connection.
-pub(super) struct BehindHole<'a, P> {
-    pub net: &'a mut Net<P>,
-    pub receiver: &'a mut Receiver,
-    pub future: &'a mut FutureArrivals,
-    pub fast: &'a FastConnection,
-    /// Time of the scheduler entry of the receiver's timer.
-    pub entry: &'a mut Time,
+struct BehindHole<'a, P> {
+    net: &'a mut Net<P>,
+    receiver: &'a mut Receiver,
+    future: &'a mut FutureArrivals,
+    fast: &'a FastConnection,
+    entry: &'a mut Time,
 }
 
 impl<P: Probe> BehindHole<'_, P> {
-    /// Sends a segment that the receiver expects beyond a hole. If it is not lost, it is answered
-    /// by a duplicate ACK.
-    #[inline(never)]
-    pub(super) fn send(&mut self, data: &PlainData) {
+    #[inline(always)]
+    fn send(&mut self, data: &PlainData) {
         let &PlainData { seq, len, size, connection, ts_echo, .. } = data;
         let path = &self.fast.path;
         let as_linux = self.receiver.reports_beyond();

@@ -1,15 +1,15 @@
 //! How a sender sends on the fast path: the arrival of a segment, the ACK that it causes and the
 //! arrival of this ACK are computed at once.
 
-use lasthop::link::Passage;
 use lasthop::tcp::receiver::Receiver;
 use lasthop::units::Time;
 
 use crate::events::probe::Probe;
 use crate::hosts::advance::{FastConnection, FutureArrivals};
-use crate::hosts::fast_beyond::BehindHole;
+use crate::hosts::fast_answer::{answer, schedule_receiver_timer};
+use crate::hosts::fast_beyond::send_beyond;
 use crate::network::Net;
-use crate::network::fast_path::{Arrival, PlainAck, PlainData};
+use crate::network::fast_path::{Arrival, PlainData};
 
 /// The port of a sender to the fast path of its connection. Its methods that are not inlined take
 /// its parts: a pointer to it would force the parts into memory.
@@ -40,10 +40,8 @@ impl<P: Probe> FastPort<'_, P> {
     /// Sends a segment that arrives beyond a hole.
     #[inline(always)]
     pub(super) fn send_beyond(&mut self, data: &PlainData) -> bool {
-        let Some(future) = &mut self.future else { return false };
-        let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &*self.fast);
-        let mut far = BehindHole { net, receiver, future, fast, entry: self.entry };
-        far.send(data);
+        let Some(future) = self.future.as_deref_mut() else { return false };
+        send_beyond(self.net, self.receiver, future, self.fast, self.entry, data);
         true
     }
 
@@ -75,29 +73,6 @@ impl<P: Probe> FastPort<'_, P> {
     }
 }
 
-/// The receiver of a connection answers a segment, at the time of its arrival, with an ACK: its
-/// number, and the bytes of the segment or 0 for a duplicate ACK; the window that it advertises and
-/// the timestamp that it echoes. `future`: where the arrival is recorded if the ACK gets lost;
-/// `None` if it is recorded already.
-#[inline(always)]
-pub(super) fn answer<P: Probe>(
-    net: &mut Net<P>,
-    future: Option<&mut FutureArrivals>,
-    fast: &FastConnection,
-    (window, ts_echo): (u32, u32),
-    (number, len): (u64, u32),
-    (sent_at, triggered_at): Arrival,
-    connection: u32,
-) {
-    let id = net.new_ids(2);
-    let passage = Passage::default();
-    let ack =
-        PlainAck { passage, number, id, sent_at, triggered_at, connection, len, window, ts_echo };
-    if !net.transmit_ack(&fast.path, fast.ack_size, ack) {
-        record_unanswered(net, future, &{ ack });
-    }
-}
-
 /// The ACK of a segment on the fast path is delayed.
 #[inline(always)]
 fn delay_ack<P: Probe>(
@@ -111,34 +86,4 @@ fn delay_ack<P: Probe>(
     let range = (data.seq, data.seq + u64::from(data.len));
     future.record(&net.event, when, range, false, net.next_packet());
     schedule_receiver_timer(net, receiver, future, entry, data.connection);
-}
-
-/// The timer of a receiver that is computed in advance may be due earlier than before.
-#[inline(always)]
-pub(super) fn schedule_receiver_timer<P: Probe>(
-    net: &mut Net<P>,
-    receiver: &Receiver,
-    future: &mut FutureArrivals,
-    entry: &mut Time,
-    connection: u32,
-) {
-    let (deadline, armed) = receiver.deadline();
-    if future.is_due_earlier(deadline, armed) {
-        let timer = (deadline, armed, future.receiver_timer(), connection);
-        net.add_receiver_timer(future.link(), timer);
-    }
-    if deadline < *entry {
-        net.scheduler.set(future.receiver_timer(), deadline.0, armed.0);
-        *entry = deadline;
-    }
-}
-
-/// The ACK of a segment on the fast path is dropped or lost: its arrival is recorded, which the ACK
-/// no longer shows.
-#[inline(never)]
-fn record_unanswered<P: Probe>(net: &Net<P>, future: Option<&mut FutureArrivals>, ack: &PlainAck) {
-    let (seq, when) = (ack.number - u64::from(ack.len), (ack.sent_at, ack.triggered_at));
-    if let Some(future) = future {
-        future.record(&net.event, when, (seq, ack.number), false, ack.id);
-    }
 }

@@ -8,6 +8,7 @@ pub(crate) mod advance;
 pub mod agent;
 pub mod endpoint;
 pub mod external;
+mod fast_answer;
 mod fast_beyond;
 mod fast_port;
 pub mod flow;

@@ -9,23 +9,6 @@ use lasthop_core::units::Time;
 /// Bytes that a TCP header has for options.
 const ROOM: u32 = 40;
 
-/// A segment with data that has just been taken in.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DataArrived {
-    pub now: Time,
-    /// The byte after its last one, and its payload bytes.
-    pub end: u64,
-    pub len: u32,
-    /// The timestamp that it echoes; 0 if none.
-    pub stamp: u32,
-    /// It was the next one, and nothing was missing.
-    pub clean: bool,
-    /// The window that is offered has grown.
-    pub grew: bool,
-    /// The ranges beyond holes before it.
-    pub ranges: usize,
-}
-
 #[allow(clippy::multiple_inherent_impl, reason = "the ACKs and the window are files apart")]
 impl Receiver {
     #[inline(never)]

@@ -1,7 +1,7 @@
 //! Compression of the ACKs that report data beyond a hole (Linux `__tcp_ack_snd_check`, sysctls
 //! `net.ipv4.tcp_comp_sack_*`).
 
-use lasthop_core::units::Duration;
+use lasthop_core::units::{Duration, Time};
 
 /// ACKs of one hole that go out at once (`TCP_FASTRETRANS_THRESH`).
 const AT_ONCE: u32 = 3;
@@ -14,6 +14,23 @@ const LONGEST: Duration = Duration::millis(1);
 const SLACK: Duration = Duration::micros(100);
 /// SACK ranges that the receiver keeps (`TCP_NUM_SACKS`): a further one is not waited with.
 pub(super) const MOST_RANGES: usize = 4;
+
+/// A segment with data that has just been taken in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataArrived {
+    pub now: Time,
+    /// The byte after its last one, and its payload bytes.
+    pub end: u64,
+    pub len: u32,
+    /// The timestamp that it echoes; 0 if none.
+    pub stamp: u32,
+    /// It was the next one, and nothing was missing.
+    pub clean: bool,
+    /// The window that is offered has grown.
+    pub grew: bool,
+    /// The ranges beyond holes before it.
+    pub ranges: usize,
+}
 
 /// Which ACKs of a connection are held back.
 #[derive(Clone, Debug, Default)]

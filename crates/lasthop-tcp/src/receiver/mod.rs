@@ -20,8 +20,7 @@ pub use misbehaviour::Misbehaviour;
 pub use reason::Discard;
 pub use rule::{Held, ReceiverConfig, ReceiverRule, Reply};
 
-use self::acks::DataArrived;
-use self::compression::{Compression, MOST_RANGES};
+use self::compression::{Compression, DataArrived, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth, since_stamp};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
 use self::syn::Opening;

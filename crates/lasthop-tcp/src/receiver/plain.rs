@@ -2,7 +2,7 @@
 //! things, and their ACKs.
 
 use super::Receiver;
-use super::acks::DataArrived;
+use super::compression::DataArrived;
 use super::linux_acks::{Taken, When};
 use crate::sender::config::Output;
 use lasthop_core::segment::{Flags, Segment};

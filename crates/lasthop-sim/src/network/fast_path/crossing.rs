@@ -105,11 +105,16 @@ impl<P: Probe> Net<P> {
             return None;
         }
         let start = link.last_start();
-        if self.arrives_later(l, (arrival, start)) && !clear(self, l, (arrival, start)) {
+        // As in `arrives_later`: with a call of that, `link` would be looked up again.
+        let due = self.receivers_due[l as usize];
+        if arrival.0 > self.event.time && arrival < self.until.min(due) {
+            link.passed(arrival);
+        } else if clear(self, l, (arrival, start)) {
+            self.links[l as usize].passed(arrival);
+        } else {
             self.data_arrive_by_event(l, (start, arrival), &{ data }, to);
             return None;
         }
-        self.links[l as usize].passed(arrival);
         Some((arrival, start))
     }
 
