@@ -16,5 +16,5 @@ REASON = live.missing()
 @pytest.mark.parametrize("link", live_schemes.LINKS)
 @pytest.mark.parametrize("scheme", [str(scheme["name"]) for scheme in _native.schemes()])
 def test_programs_over_every_scheme(scheme: str, link: str) -> None:
-    good, what = live_schemes.attempt(scheme, link)
-    assert good, what
+    seconds, wrong = live_schemes.attempt(scheme, link)
+    assert seconds, wrong
