@@ -2,9 +2,10 @@
 //!
 //! Two limits: what the buffer may hold, from what the application has read in the last round trip
 //! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`), and what is offered of it, two segments more with
-//! each segment that arrives (`tcp_grow_window`). Both grow while segments are missing too: a
-//! duplicate ACK may carry another window than the one before it. What waits beyond a hole takes
-//! room in the buffer (`__tcp_select_window`).
+//! each segment that arrives (`tcp_grow_window`). Both grow while segments are missing too, the
+//! second one only with SACK: without it an ACK with another window is no duplicate
+//! (`tcp_data_queue_ofo`). What waits beyond a hole takes room in the buffer
+//! (`__tcp_select_window`).
 
 use crate::profile::ReceiveRtt;
 use crate::timestamps::timestamp;
@@ -68,11 +69,13 @@ pub(super) struct WindowGrowth {
     /// (`rcv_rtt_est`).
     timed: Option<(Time, u64)>,
     rule: ReceiveRtt,
+    /// SACK is used.
+    sack: bool,
     mss: u64,
 }
 
 impl WindowGrowth {
-    pub(super) fn new(most: u64, rule: ReceiveRtt) -> Self {
+    pub(super) fn new(most: u64, rule: ReceiveRtt, sack: bool) -> Self {
         let room = FIRST_WINDOW.min(most);
         WindowGrowth {
             most,
@@ -85,6 +88,7 @@ impl WindowGrowth {
             echo: 0,
             timed: None,
             rule,
+            sack,
             mss: 0,
         }
     }
@@ -122,7 +126,9 @@ impl WindowGrowth {
         if !arrived.ahead && self.has_arrived(arrived.next) {
             self.time_window(arrived.now, arrived.next, arrived.window);
         }
-        self.offer_more(arrived.len, arrived.frame, arrived.held);
+        if self.sack || !arrived.ahead {
+            self.offer_more(arrived.len, arrived.frame, arrived.held);
+        }
         if arrived.ahead {
             self.grow(self.read, arrived.highest - arrived.next);
         }
@@ -271,7 +277,7 @@ mod tests {
         ) {
             let rule = if latched { ReceiveRtt::Latched } else { ReceiveRtt::Smoothed };
             let (mut slow, mut fast) =
-                (WindowGrowth::new(4 << 20, rule), WindowGrowth::new(4 << 20, rule));
+                (WindowGrowth::new(4 << 20, rule, true), WindowGrowth::new(4 << 20, rule, true));
             let (mut now, mut next) = (Time(1_000_000_000), 0);
             for (ms, len, ago, frames) in steps {
                 now += Duration::millis(ms);
@@ -292,9 +298,9 @@ mod tests {
 
     #[test]
     fn it_starts_below_64_kib_and_is_never_larger_than_the_buffer() {
-        assert_eq!(WindowGrowth::new(4 << 20, ReceiveRtt::Latched).window(0), 65_535);
-        assert_eq!(WindowGrowth::new(20_000, ReceiveRtt::Latched).window(0), 20_000);
-        let mut g = WindowGrowth::new(100_000, ReceiveRtt::Latched);
+        assert_eq!(WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true).window(0), 65_535);
+        assert_eq!(WindowGrowth::new(20_000, ReceiveRtt::Latched, true).window(0), 20_000);
+        let mut g = WindowGrowth::new(100_000, ReceiveRtt::Latched, true);
         let last = (1..1000).map(|i| in_order(&mut g, 10 * i, 100_000 * i)).last();
         assert_eq!(last, Some(100_000));
     }
@@ -303,7 +309,7 @@ mod tests {
     /// 120 segments, offered two at a time.
     #[test]
     fn room_for_twice_what_the_next_round_trip_will_bring() {
-        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         in_order(&mut g, 0, 1000);
         assert_eq!(in_order(&mut g, 99, 20_000), 69_535);
         assert_eq!(g.room, 81_920, "within a round trip");
@@ -314,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_steady_rate_leaves_it_as_it_is() {
-        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         for i in 1..200 {
             in_order(&mut g, 10 * i, 1000 * i);
         }
@@ -323,7 +329,7 @@ mod tests {
 
     #[test]
     fn the_round_trip_time_has_one_sample_for_each_timestamp_and_takes_short_ones_at_once() {
-        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         let mut after = |echo, ms, len| {
             let next = 1000;
             let echo = Some((echo, Duration::millis(ms)));
@@ -366,7 +372,7 @@ mod tests {
     /// It is a duplicate ACK that tells of this.
     #[test]
     fn it_grows_for_what_lies_ahead_of_a_hole() {
-        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         in_order(&mut g, 0, 1000);
         let before = g.window(0);
         for i in 0..3 {
@@ -387,11 +393,33 @@ mod tests {
         assert_eq!((g.room, g.window(0) > before), (83_000, true));
     }
 
+    /// An ACK with another window is no duplicate (RFC 5681), and without SACK nothing else repairs
+    /// the loss.
+    #[test]
+    fn without_sack_the_offer_does_not_grow_while_segments_are_missing() {
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, false);
+        let before = in_order(&mut g, 0, 1000);
+        g.on_data(&Arrived {
+            now: Time(1_000_000),
+            len: 1000,
+            frame: 1000,
+            next: 1000,
+            read: 1000,
+            highest: 62_000,
+            ahead: true,
+            held: 0,
+            window: 65_535,
+            echo: None,
+        });
+        assert_eq!(g.window(0), before);
+        assert_eq!(in_order(&mut g, 2, 2000), before + 2000);
+    }
+
     /// `tcp_rcv_rtt_measure`: without timestamps the first window of 65 535 bytes gives the first
     /// sample, and the shortest counts.
     #[test]
     fn without_timestamps_a_window_is_timed() {
-        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         let mut after = |ms: u64, next| {
             let now = Time(ms * 1_000_000);
             g.on_data(&Arrived {
@@ -417,7 +445,7 @@ mod tests {
 
     #[test]
     fn what_waits_beyond_a_hole_takes_room() {
-        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         for i in 1..20 {
             in_order(&mut g, 10 * i, 1000 * i);
         }
