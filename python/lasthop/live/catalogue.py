@@ -132,9 +132,12 @@ def _scenario(
     scheme: str,
     start: float,
 ) -> Any:
-    """The simulated transfer, which begins as late as the real one."""
+    """The simulated transfer, which begins as late as the real one. The program at an end of
+    lasthop's own has written all of it before the link has room: there is no send buffer.
+    """
     app = f'{{kind = "transfer", size = "{size} B"}}'
     of_flow = [("flow.1.app", app), ("flow.1.start", f"{start:.9f} s")]
+    of_flow += [("tcp.wmem_max", "0 B")]
     source = plan.source(file, settings=[*settings, *of_flow], last_hop=last_hop)
     return plan.load(source, scheme)
 

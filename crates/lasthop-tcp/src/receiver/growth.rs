@@ -130,7 +130,8 @@ impl WindowGrowth {
             self.offer_more(arrived.len, arrived.frame, arrived.held);
         }
         if arrived.ahead {
-            self.grow(self.read, arrived.highest - arrived.next);
+            // Nothing can be read, which is when the kernel measures (`tcp_rcv_space_adjust`).
+            return self.grow(self.read, arrived.highest - arrived.next);
         }
         if self.is_round_trip_over(arrived.now) {
             let ahead = arrived.highest.saturating_sub(arrived.next);
