@@ -78,3 +78,9 @@ def test_a_validation_of_two_schemes(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert all(row["n"] + len(row["failed"]) == 1 for row in rows)
     assert status == int(any(row["failed"] for row in rows))
     assert "reno" in (tmp_path / "validation.html").read_text(encoding="utf-8")
+
+
+def test_the_simulated_program_has_no_send_buffer() -> None:
+    """As one whose data lasthop's own TCP takes ahead of the link."""
+    scenario = catalogue._scenario(None, [], HOP, 1000, "reno", 0.5)
+    assert 'wmem_max = "0 B"' in scenario.filled
