@@ -257,6 +257,39 @@ fn missing_and_repeated_events_are_detected() {
     }
 }
 
+/// FastACK at the base station, whose link layer gives frames up.
+fn reported() -> Network {
+    let mut network = last_hop(vec![rfc("fastack", 300)], Duration::secs(60));
+    network.links[DOWN].loss = LossConfig::uniform(Share(0.04));
+    network.links[DOWN].queue = packets(9);
+    network
+}
+
+#[test]
+fn agents_acknowledge_what_the_link_layer_has_delivered() {
+    let network = reported();
+    let events = watch(&network, 2).log.0;
+    assert!(violations(&network, &events).is_empty());
+    let lost = (0..events.len())
+        .find(|&i| events[i].kind == Kind::LostOnAir && events[i].segment().len > 0)
+        .unwrap();
+    let is_ack =
+        |i: &usize| events[*i].kind == Kind::AgentInjected && !events[*i].segment().forward;
+    let ack = (0..lost).rfind(is_ack).unwrap();
+    let forged = |last: u64| {
+        let mut events = events.clone();
+        on_segment(&mut events[ack], |s| s.ack = last);
+        violations(&network, &events).join("\n")
+    };
+    // On the link, which loses it.
+    let found = forged(events[lost].segment().end());
+    assert!(found.contains("does not deliver it"), "{found}");
+    // Sent, but not at the base station yet.
+    let sent = events[..ack].iter().rfind(|e| e.kind == Kind::DataSent).unwrap();
+    let found = forged(sent.segment().end());
+    assert!(found.contains("has arrived in order"), "{found}");
+}
+
 /// A cell with collisions, bit errors, lost link ACKs and a full queue.
 fn cell() -> Network {
     let mut flow = rfc("newreno", 400);

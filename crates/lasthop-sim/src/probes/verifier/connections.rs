@@ -59,8 +59,8 @@ pub(super) struct ConnectionModel {
     pub relay_sets_cwnd: bool,
     /// The receiver acknowledges what is missing, too.
     pub optimistic: bool,
-    /// An agent learns of deliveries, and may acknowledge data before they arrive, by the delay of
-    /// the link.
+    /// An agent learns of deliveries, and may acknowledge data by the delay of the link before they
+    /// arrive.
     pub link_reports: bool,
     /// Payload bytes of a frame: one segment, or several under segmentation offload.
     pub largest_frame: u32,
@@ -278,10 +278,10 @@ impl ConnectionModel {
     }
 
     /// Checks an ACK that a receiver or an agent sends: it may not cover data that have not
-    /// arrived; with reports of the link layer, data that have not been sent.
-    pub(super) fn ack_made(&mut self, s: &Segment) -> Result<(), String> {
-        let last = if self.link_reports {
-            self.sent_to
+    /// arrived, or that a link has not `reported` to the agent.
+    pub(super) fn ack_made(&mut self, s: &Segment, reported: Option<u64>) -> Result<(), String> {
+        let last = if let Some(reported) = reported {
+            reported
         } else if self.optimistic {
             let highest = self.out_of_order.last().map_or(self.in_order, |r| r.1);
             highest.max(self.fin_at.unwrap_or(0))

@@ -16,6 +16,7 @@ mod cells;
 mod connections;
 mod finish;
 mod impairments;
+mod link_acks;
 mod links;
 mod queues;
 mod timing;
@@ -33,6 +34,7 @@ use crate::network::paths::last_hop;
 use capacity::Medium;
 use cells::CellModel;
 use connections::ConnectionModel;
+use link_acks::Crossed;
 use links::LinkModel;
 
 /// Violations beyond this number are counted but not reported: the first ones show the fault.
@@ -48,6 +50,8 @@ pub struct Verifier {
     cells: Vec<CellModel>,
     flows: Vec<FlowModel>,
     connections: Vec<ConnectionModel>,
+    /// By connection and node: the data that have crossed the links from there.
+    crossed: BTreeMap<(usize, NodeId), Crossed>,
     media: Vec<Medium>,
     /// By flow: bytes sent but not delivered when measuring began; `None` before that.
     outstanding: Option<Vec<u64>>,
@@ -137,6 +141,7 @@ impl Verifier {
             cells: network.cells.iter().map(CellModel::new).collect(),
             flows,
             connections,
+            crossed: BTreeMap::new(),
             media: Medium::all(network),
             outstanding: None,
             packets: BTreeMap::new(),
@@ -443,12 +448,15 @@ impl Verifier {
             });
         };
         let upstream = c.upstream.map(|u| self.connections[u].in_order);
+        let reported = self.reported(e, segment);
         let c = &mut self.connections[segment.flow as usize];
         let verdict = match e.kind {
             Kind::DataSent => c.data_sent(e, segment, upstream),
             Kind::AckReceived => c.ack_received(e, segment),
             Kind::DataReceived => c.data_received(e, segment),
-            Kind::AckSent | Kind::AgentInjected | Kind::AgentForwarded => c.ack_made(segment),
+            Kind::AckSent | Kind::AgentInjected | Kind::AgentForwarded => {
+                c.ack_made(segment, reported)
+            }
             Kind::Spurious => {
                 c.spurious += if e.t >= self.measure_from { e.value as u64 } else { 0 };
                 Ok(())
@@ -555,7 +563,8 @@ impl Observer for Verifier {
         let Some(segment) = e.segment else { return self.on_state_event(e) };
         match e.link {
             Some(l) if (l as usize) < self.links.len() => {
-                self.on_link_event(l as usize, e, segment)
+                self.on_link_event(l as usize, e, segment);
+                self.on_acknowledged_link(l as usize, e, segment);
             }
             Some(l) => self.violation(|| format!("an event of link {l}, which does not exist")),
             None => self.on_node_event(e, segment),
