@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 
 use crate::prelude::*;
 use crate::shared::cache::Room;
+use lasthop_core::segment::Payload;
 
 /// Settings of FastACK.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -383,7 +384,7 @@ impl FastackAgent {
         let echo_before = state.template.map(|t| Flags(t.flags.0 & ECN.0));
         let is_pure = segment.len == 0 && !segment.flags.any(Flags::FIN);
         if is_pure && !segment.flags.any(Flags::OPTIONS.with(Flags::ELN)) {
-            state.template = Some(*segment);
+            state.template = Some(Segment { payload: Payload::NONE, ..*segment });
         } else if let Some(template) = &mut state.template {
             template.ts_value = segment.ts_value;
             template.flags = template.flags.without(ECN).with(echo);

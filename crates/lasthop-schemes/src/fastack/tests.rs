@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use lasthop_core::agent::BlankView;
-use lasthop_core::segment::{Options, Payload};
+use lasthop_core::segment::Options;
 
 /// The agent, its log and what it holds.
 struct Bench {
@@ -142,6 +142,8 @@ fn client_ack(number: u64, window: u32) -> Segment {
         size: 52,
         ts_value: 9000,
         flags: Flags::ACK,
+        // The host's packet, which is gone after this call.
+        payload: Payload(1 << 20),
         ..Segment::default()
     }
 }
