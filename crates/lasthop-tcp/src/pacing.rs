@@ -18,7 +18,7 @@ pub fn quantum(rate: Rate, mss: u32) -> u32 {
     (millisecond - millisecond % mss.max(1)).max(2 * mss)
 }
 
-/// The time to the next frame, `late` being by how much this one left after it might have.
+/// The time to the next burst, `late` being by how much this one left after it might have.
 pub fn after_credit(gap: Duration, late: Duration) -> Duration {
     gap.saturating_sub(late.min(Duration(gap.0 / 2)))
 }
@@ -37,13 +37,17 @@ pub struct Pacer {
     waiting: bool,
     /// Segments of data up to the one with which pacing begins, that one included.
     unpaced: u32,
+    /// What leaves late shortens the time to the next burst.
+    has_credit: bool,
+    /// How late the present burst is, as far as no segment of it has used that.
+    credit: Duration,
 }
 
 impl Pacer {
-    /// A pacer that lets the first `unpaced` segments of data leave without a delay between them
-    /// (Linux `tcp_update_skb_after_send`: `data_segs_out`).
-    pub fn new(unpaced: u32) -> Pacer {
-        Pacer { unpaced, ..Pacer::default() }
+    /// A pacer that lets the first `unpaced` segments of data leave without a delay between them,
+    /// and `has_credit` (Linux `tcp_update_skb_after_send`: `data_segs_out`, `credit`).
+    pub fn new(unpaced: u32, has_credit: bool) -> Pacer {
+        Pacer { unpaced, has_credit, ..Pacer::default() }
     }
 
     /// A segment may leave now.
@@ -62,37 +66,46 @@ impl Pacer {
             return self.on_sent_unpaced(now, bytes, burst);
         }
         if now >= self.next {
-            (self.next, self.burst, self.left) = (now, now, burst);
+            self.begin_burst(now, burst);
         }
         self.left = self.left.saturating_sub(bytes);
-        self.next += self.spacing.2;
+        self.advance(self.spacing.2);
     }
 
     /// Pacing begins with the burst that has the last unpaced segment: all of it delays the next.
     #[cold]
     fn on_sent_unpaced(&mut self, now: Time, bytes: u32, burst: u32) {
         if self.left == 0 || now != self.burst {
-            (self.next, self.burst, self.left) = (now, now, burst);
+            self.begin_burst(now, burst);
         }
         self.left = self.left.saturating_sub(bytes);
         self.unpaced -= 1;
         if self.unpaced == 0 {
             // The burst may have begun at another rate.
             let sent = burst.saturating_sub(self.left).max(bytes);
-            self.next = now + self.spacing.1.time_for(u64::from(sent));
+            self.advance(self.spacing.1.time_for(u64::from(sent)));
         }
     }
 
-    /// A frame of `segments` leaves, `bytes` of payload. One that comes late shortens the time to
-    /// the next one, by half at most (Linux `tcp_update_skb_after_send`).
+    /// A frame of `segments` leaves, `bytes` of payload.
     pub fn on_frame_sent(&mut self, now: Time, bytes: u32, segments: u32, rate: Rate) {
         self.unpaced = self.unpaced.saturating_sub(segments);
-        if self.unpaced > 0 {
-            self.next = self.next.max(now);
-            return;
+        self.begin_burst(self.next.max(now), 0);
+        if self.unpaced == 0 {
+            self.advance(rate.time_for(u64::from(bytes)));
         }
-        let gap = rate.time_for(u64::from(bytes));
-        (self.next, self.left) = (self.next.max(now) + after_credit(gap, now.since(self.next)), 0);
+    }
+
+    fn begin_burst(&mut self, now: Time, bytes: u32) {
+        let late = if self.has_credit { now.since(self.next) } else { Duration::ZERO };
+        (self.next, self.burst, self.left, self.credit) = (now, now, bytes, late);
+    }
+
+    /// The next burst leaves by `gap` later, less what the credit allows.
+    fn advance(&mut self, gap: Duration) {
+        let shortened = after_credit(gap, self.credit);
+        self.credit = self.credit.saturating_sub(gap.saturating_sub(shortened));
+        self.next += shortened;
     }
 
     /// When the next segment may leave.
@@ -153,7 +166,7 @@ mod tests {
     /// sent 10 ms late: after 1 ms.
     #[test]
     fn a_late_frame_shortens_the_wait_for_the_next_by_half_at_most() {
-        let mut pacer = Pacer::default();
+        let mut pacer = Pacer::new(0, true);
         let mut next = |us: u64| {
             pacer.on_frame_sent(Time(us * 1000), 2000, 2, Rate(8_000_000));
             pacer.next().0 / 1000
@@ -162,16 +175,34 @@ mod tests {
         assert!(!pacer.ready(Time(16_999_999)) && pacer.ready(Time(17_000_000)));
     }
 
+    /// The same in bursts of two segments: 0.6 ms are less than half of the gap of a burst, and
+    /// the first segment alone, which is sent 10 ms late, may use half of its own.
+    #[test]
+    fn a_late_burst_shortens_the_wait_for_the_next_by_half_at_most() {
+        let mut pacer = Pacer::new(0, true);
+        let mut next = |us: u64, segments: u32| {
+            for _ in 0..segments {
+                pacer.on_sent(Time(us * 1000), 1000, Rate(8_000_000), None);
+            }
+            pacer.next().0 / 1000
+        };
+        assert_eq!((next(0, 2), next(2600, 2), next(4000, 2)), (2000, 4000, 6000));
+        assert_eq!((next(16_000, 1), next(16_000, 1), next(30_000, 1)), (16_500, 17_000, 30_500));
+        let mut without = Pacer::new(0, false);
+        times(&mut without, 0, 2, 8_000_000);
+        assert_eq!(times(&mut without, 16, 4, 8_000_000), [16_000, 16_000, 18_000, 18_000]);
+    }
+
     /// In bursts of two segments, the tenth belongs to the fifth burst: the eleventh waits for two
     /// segments. In frames of four the third one has the tenth, and the fourth waits for all four.
     #[test]
     fn the_first_segments_are_not_paced() {
         let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2000, 2000, 4000];
-        assert_eq!(times(&mut Pacer::new(10), 0, 13, 8_000_000), expected);
-        let mut pacer = Pacer::new(9);
+        assert_eq!(times(&mut Pacer::new(10, false), 0, 13, 8_000_000), expected);
+        let mut pacer = Pacer::new(9, false);
         times(&mut pacer, 0, 9, 8_000_000);
         assert!(pacer.next() == Time(1_000_000) && pacer.ready(Time::ZERO), "half of a burst");
-        let mut pacer = Pacer::new(10);
+        let mut pacer = Pacer::new(10, false);
         let waits = [0; 4].map(|_| {
             pacer.on_frame_sent(Time::ZERO, 4000, 4, Rate(8_000_000));
             pacer.next().0 / 1000

@@ -132,6 +132,9 @@ macro_rules! profile_fields {
             /// Segments of data that a paced sender sends before pacing begins; retransmissions
             /// count (Linux `tcp_update_skb_after_send`: `data_segs_out >= 10`).
             unpaced_segments: u32,
+            /// What a paced sender sends later than pacing allows shortens the wait for the next
+            /// burst, by half at most (Linux `tcp_update_skb_after_send`: `credit`).
+            pacing_credit: bool,
             /// Send buffer of a socket at first; it grows with cwnd up to `wmem_max` (Linux
             /// `tcp_wmem[1]`, `tcp_sndbuf_expand`; SO_SNDBUF sets both).
             wmem_default: Size,

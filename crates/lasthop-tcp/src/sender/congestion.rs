@@ -3,6 +3,7 @@
 
 use crate::offload::{surely_reaches, surely_stays_below};
 use crate::pacing::Pacer;
+use crate::profile::Profile;
 use crate::rate::{RateSample, RateSampler};
 use crate::scoreboard::Sent;
 use crate::window::{Ack, Hooks, Loss, LossClass, Report, Start, Window, WindowRule, grow};
@@ -29,9 +30,9 @@ pub struct Congestion<W> {
 }
 
 impl<W: WindowRule> Congestion<W> {
-    /// The state before the connection is established; `unpaced`: the segments of data that leave
-    /// before pacing begins.
-    pub fn new(rule: W, window: Window, hooks: Hooks, unpaced: u32) -> Self {
+    /// The state before the connection is established.
+    pub fn new(rule: W, window: Window, hooks: Hooks, profile: &Profile) -> Self {
+        let pacer = || Box::new(Pacer::new(profile.unpaced_segments, profile.pacing_credit));
         Congestion {
             window,
             inflation: 0.0,
@@ -39,7 +40,7 @@ impl<W: WindowRule> Congestion<W> {
             rate: None,
             // With a pacer, sending sets the deadline besides the retransmission timer, which a
             // timer of the rule needs as well.
-            pacer: (hooks.pacing || hooks.timer).then(|| Box::new(Pacer::new(unpaced))),
+            pacer: (hooks.pacing || hooks.timer).then(pacer),
             has_timer: hooks.timer,
             dup_delivered: 0,
             ecn_until: 0,
@@ -48,8 +49,8 @@ impl<W: WindowRule> Congestion<W> {
     }
 
     /// Replaces the window rule, before the connection is opened.
-    pub fn replace_rule(&mut self, rule: W, hooks: Hooks, unpaced: u32) {
-        *self = Congestion::new(rule, self.window, hooks, unpaced);
+    pub fn replace_rule(&mut self, rule: W, hooks: Hooks, profile: &Profile) {
+        *self = Congestion::new(rule, self.window, hooks, profile);
     }
 
     /// cwnd and ssthresh.

@@ -58,3 +58,26 @@ fn segments_of_frames_and_retransmissions_count() {
          > 2000 rtx",
     );
 }
+
+/// `tcp_update_skb_after_send`: what leaves late shortens the wait for the next burst, by half at
+/// most. BBR's first rate is 2.885 windows of 20 segments per 0.1 s: two of them take 3.5 ms.
+#[test]
+fn a_late_burst_shortens_the_wait_for_the_next() {
+    for (credit, wait) in [(true, "0.0017"), (false, "0.0035")] {
+        play(&format!(
+            "scheme bbr
+             profile linux
+             set initial_window = \"20 segments\"
+             set unpaced_segments = 0
+             set pacing_credit = {credit}
+             write 2
+             > 0..2000
+             +0.05 write 6
+             > 2000..4000
+             = deadline {wait}
+             timer
+             > 4000..6000
+             = deadline 0.0035"
+        ));
+    }
+}

@@ -95,7 +95,7 @@ impl<W: WindowRule> Stream<W> {
         Stream {
             grows_as_reno,
             timers: Timers::new(&profile, config.clock_phase),
-            congestion: Congestion::new(rule, window, hooks, profile.unpaced_segments),
+            congestion: Congestion::new(rule, window, hooks, &profile),
             rwnd: config.receive_window,
             max_rwnd: config.receive_window,
             marks: MarkReader::new(&profile),
@@ -133,7 +133,7 @@ impl<W: WindowRule> Stream<W> {
         self.hooks = self.hooks.with(Hooks::of(rule.methods()));
         self.special |= is_special(self.hooks);
         self.grows_as_reno = rule.grows_as_reno() && !self.profile.whole_segments;
-        self.congestion.replace_rule(rule, self.hooks, self.profile.unpaced_segments);
+        self.congestion.replace_rule(rule, self.hooks, &self.profile);
     }
 
     // What it consists of.
