@@ -315,7 +315,7 @@ impl Receiver {
         }
         let stamp = if segment.flags.has(Flags::TIMESTAMPS) { segment.ts_echo } else { 0 };
         let grew = self.duplicates == duplicates
-            && self.grow_window(now, segment.len, stamp, start > before);
+            && self.grow_window(now, segment.len, stamp, start > before, self.rcv_nxt - before);
         let arrived = DataArrived { now, end, len: segment.len, stamp, clean, grew, ranges };
         let wait = self.ack_wait(&arrived);
         let quiet = silent || self.withholds(clean);
@@ -439,17 +439,16 @@ impl Receiver {
         }
     }
 
-    /// A segment with `bytes` of payload has been taken in, which echoes `stamp` (0: none). True if
-    /// the window that is offered grew.
+    /// A segment with `bytes` of payload has been taken in, which echoes `stamp` (0: none), and
+    /// `came` bytes are now in order. True if the window that is offered grew.
     #[inline(always)]
-    fn grow_window(&mut self, now: Time, bytes: u32, stamp: u32, ahead: bool) -> bool {
+    fn grow_window(&mut self, now: Time, bytes: u32, stamp: u32, ahead: bool, came: u64) -> bool {
         let Some(growth) = &mut self.growth else { return false };
         let before = growth.offered();
         let echo = (self.timestamps && stamp != 0).then(|| (stamp, since_stamp(now, stamp)));
         let (len, next) = (u64::from(bytes.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
-        // What has just come is charged afterwards, as in `tcp_data_queue_ofo`.
-        let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 }) + self.unread;
+        let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 }) + came;
         let read = next - self.unread;
         let window = self.edge.saturating_sub(self.last_ack);
         let frame = u64::from(bytes);

@@ -168,7 +168,7 @@ impl Receiver {
         let (end, ranges) = (seq + u64::from(len), self.ahead.ranges());
         self.ahead.take(seq, end, self.rcv_nxt);
         self.plain = false;
-        let grew = self.grow_window(now, len, stamp, true);
+        let grew = self.grow_window(now, len, stamp, true, 0);
         let clean = false;
         match self.ack_wait(&DataArrived { now, end, len, stamp, clean, grew, ranges }) {
             Some(wait) => self.delay_ack(now, wait),
