@@ -334,7 +334,7 @@ mod tests {
     /// takes that, which is one more quick ACK; the next one finds none.
     #[test]
     fn the_first_segment_beyond_a_hole_takes_the_room_of_the_last_one_in_order() {
-        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched);
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         let offers = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|i| in_order(&mut g, 10 * i, 1000 * i));
         assert_eq!(offers[6..], [79_535, 80_920, 80_920]);
         for offer in [81_920, 81_920] {
@@ -394,6 +394,28 @@ mod tests {
             echo,
         });
         assert_eq!(g.rtt(), Some(Duration::millis(48)));
+    }
+
+    /// `tcp_rcv_space_adjust` is called when the application reads: ten segments of the first round
+    /// trip and ten that come a round trip later, before and behind one beyond a hole, are twenty.
+    #[test]
+    fn what_lies_beyond_a_hole_ends_no_round_trip() {
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
+        in_order(&mut g, 0, 10_000);
+        g.on_data(&Arrived {
+            now: Time(100_000_000),
+            len: 1000,
+            frame: 1000,
+            next: 10_000,
+            read: 10_000,
+            highest: 20_000,
+            ahead: true,
+            held: 1000,
+            window: 65_535,
+            echo: None,
+        });
+        in_order(&mut g, 120, 20_000);
+        assert_eq!(g.room, 120_000);
     }
 
     /// It is a duplicate ACK that tells of this.

@@ -98,6 +98,33 @@ fn timeouts_of_the_syn_ack_reduce_cwnd() {
     );
 }
 
+/// The first ACK of data opens a cwnd of one segment to two, and to the four of BBR
+/// (`bbr_cwnd_min_target`): so did transfers of a kernel whose default is BBR.
+#[test]
+fn the_first_ack_of_data_opens_a_reduced_cwnd() {
+    for (scheme, sent, cwnd) in [("reno", "1000..3000", 2), ("bbr", "1000..5000", 4)] {
+        play(&format!(
+            "scheme {scheme}
+             profile linux
+             set timestamps = false
+             listening
+             write 20
+             < syn
+             > syn-ack
+             +1 timer
+             > syn-ack rtx
+             +2 timer
+             > syn-ack rtx
+             +0.1 < ack-of-syn-ack 3
+             > 0
+             = cwnd 1
+             +0.1 < ack 1000
+             > {sent}
+             = cwnd {cwnd}"
+        ));
+    }
+}
+
 /// `tcp_try_undo_spurious_syn`: the ACK echoes the first SYN-ACK.
 #[test]
 fn a_spurious_timeout_of_the_syn_ack_is_undone() {
