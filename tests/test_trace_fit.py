@@ -99,6 +99,8 @@ def test_pings_show_jumps_every_15_s_and_no_rates(tmp_path: Path) -> None:
     assert found.capacity.estimate.is_range
     assert found.losses.air.value == 0
     assert not found.losses.air.is_range
+    assert found.base_rtt.value == pytest.approx(bases.min() / 1000, rel=0.02)
+    assert found.base_rtt.low <= bases.min() / 1000 <= found.base_rtt.high
     out = tmp_path / "my.toml"
     assert main(["trace", "fit", name, "--out", str(out), "--quiet"]) == 0
     assert "steps = [" in out.read_text(encoding="utf-8")

@@ -10,6 +10,8 @@ from lasthop.traces.table import CAPTURE
 
 # A segment without payload, with timestamps; a SYN is 8 bytes longer.
 _ACK_BITS = 8 * 52
+# A ping, which has 56 bytes by default.
+_PING_BITS = 8 * 84
 
 
 def floor_s(seen: Observed) -> float:
@@ -38,7 +40,10 @@ def estimate(seen: Observed, capacity: Estimate) -> Estimate:
     has_handshake = CAPTURE in seen.found.format and int(floors.argmin()) == 0 and starts[0] < 1
     # The ACK of a packet crosses the other direction, whose rate is assumed to be the same.
     bits = 2 * _ACK_BITS if has_handshake else PACKET_BITS + _ACK_BITS
-    own, slowest = bits / capacity.value, bits / capacity.low
+    least = 2 * _PING_BITS if seen.is_round_trip else bits
+    # Of an unknown capacity, only the time that its packet takes at least is certain.
+    own = least / (capacity.high if capacity.is_range else capacity.value)
+    slowest = bits / capacity.low
     packet = PACKET_BITS / capacity.low
     spread = float(np.sort(floors)[1] - lowest) if len(floors) > 1 else lowest / 10
     value = max(lowest - own, lowest / 2)
@@ -47,8 +52,9 @@ def estimate(seen: Observed, capacity: Estimate) -> Estimate:
     below += slowest - own
     # Times of captures and programs are no better than this.
     tick = 1e-4 + 0.005 * value
+    low = max(value - below - tick, lowest / 4)
     return Estimate(
-        *("base_rtt", "s", value, max(value - below - tick, value / 2), lowest + tick, len(floors)),
+        *("base_rtt", "s", value, low, lowest + tick, len(floors)),
         *("windows of 1 s", "smallest RTT, less the time of its packet; Robson and Whitlock"),
     )
 
