@@ -31,6 +31,8 @@ _OTHER = {
 KNOWN = (
     (("DL_bitrate", "UL_bitrate", "CellID", "NetworkMode"), "kbit/s", "ms", "%"),
     (("ping_avg", "ping_worst", "packet_loss", "packets_send"), "bit/s", "ms", "%"),
+    (("Sponsor", "Server Name", "Download", "Upload"), "bit/s", "ms", "%"),
+    (("abstractSignalStr", "nr_ssRsrp", "Throughput"), "Mbit/s", "ms", "%"),
     (("pop_ping_latency_ms", "pop_ping_drop_rate"), "bit/s", "ms", "share"),
 )
 
@@ -151,6 +153,8 @@ class _Finder:
         found = []
         for i, w in enumerate(self.words):
             has_unit = units.amount_of_name(self.names[i]) is not None
+            if not has_unit and units.duration_of_name(self.names[i]) is not None:
+                continue  # such as a one-way delay: downlink_ms
             if not w & excluded and (w & own if own else w & _RATE_WORDS or has_unit):
                 found.append(i)
         for preferred in (
@@ -210,7 +214,7 @@ class _Finder:
             )
         if factor is not None:
             return found[0], factor
-        allowed = "ms, s or us" if word == "rtt" else "% or share"
+        allowed = "ms, s, us or ns" if word == "rtt" else "% or share"
         message = (
             f"the unit of column `{name}` is not certain; say it with --{word}-unit: {allowed}"
         )

@@ -38,16 +38,16 @@ class _Values:
 
 def matches(head: str) -> bool:
     """True if the text may be a table: at least two columns."""
-    lines = [line for line in head.splitlines() if line.strip()]
-    if not lines or lines[0].lstrip().startswith(("{", "[{", "<")):
+    if head.lstrip().startswith(("{", "[{", "<")):
         return False
-    return len(_fields(lines[0].lstrip("# "), _separator(lines[0]))) > 1
+    _, line = _head(head)
+    return len(_fields(line.lstrip("# "), _separator(line))) > 1
 
 
 def read(source: Source, options: ReadOptions) -> Measurement:
     """The rows of a table; rows of the same time are averaged."""
-    lines = source.lines()
-    first, head = next((n, line) for n, line in lines if line.strip())
+    first, head = _head(source.head)
+    lines = (line for line in source.lines() if line[0] > first)
     separator = _separator(head)
     names = _fields(head.lstrip("# "), separator)
     has_names = not any(_is_value(name) for name in names if name)
@@ -74,6 +74,19 @@ def read(source: Source, options: ReadOptions) -> Measurement:
     clock = "times of the rows" if found.time is not None else _counted(options)
     zero = 0.0 if example >= 1e9 else None
     return rows.measurement(NAME, source.name, clock, notes=notes, zero_s=zero)
+
+
+def _head(text: str) -> tuple[int, str]:
+    """The line with the names of the columns: the first one, or the last comment before values."""
+    comment = (0, "")
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        if not line.startswith("#"):
+            values = any(map(_is_value, filter(None, _fields(line, _separator(line)))))
+            return comment if comment[0] and values else (number, line)
+        comment = (number, line)
+    return comment
 
 
 def _counted(options: ReadOptions) -> str:

@@ -18,6 +18,7 @@ from lasthop.traces import (
     irtt,
     leoreplayer,
     mahimahi,
+    nuttcp,
     ping,
     saturator,
     series,
@@ -47,6 +48,7 @@ FORMATS: dict[str, Format] = {
     "flent": flent,
     "iperf3": iperf3,
     "iperf": iperf_text,
+    "nuttcp": nuttcp,
     "saturator": saturator,
     "ss": ss,
     "ping": ping,
@@ -58,9 +60,9 @@ FORMATS: dict[str, Format] = {
 }
 #: What the files are called, for error messages.
 READ = (
-    "captures (pcap, pcapng), iperf3 --json, iperf, ping, fping, irtt, Flent, ss -ti, Starlink's"
-    " history, Saturator logs, traces of mahimahi, CellReplay and LeoReplayer, and tables with"
-    " names of columns (CSV)"
+    "captures (pcap, pcapng), iperf3 --json, iperf, nuttcp, ping, fping, irtt, Flent, ss -ti,"
+    " Starlink's history, Saturator logs, traces of mahimahi, CellReplay and LeoReplayer, and"
+    " tables with names of columns (CSV)"
 )
 
 

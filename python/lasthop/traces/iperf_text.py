@@ -1,7 +1,8 @@
 """What iperf (version 2) and iperf3 print without `--json`, and logs of their rates alone.
 
 A line of an interval has its start and end in seconds, the transfer and the rate, and for UDP the
-jitter and lost/total datagrams (iperf's and iperf3's manual pages). With several connections, the
+jitter and lost/total datagrams (iperf's and iperf3's manual pages); `iperf -y C` separates them by
+commas. With several connections, the
 lines of `[SUM]` count; otherwise those of all connections are added up. A log of rates has a number
 and a unit such as `0.57,Mbits/sec` per line.
 """
@@ -12,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 
 from lasthop.errors import InputError
+from lasthop.traces import stamps
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import DOWN, UP, Measurement, Rows
 
@@ -23,6 +25,12 @@ _INTERVAL = re.compile(
     rf"[\d.]+ [KMGT]?Bytes\s+([\d.]+) {_UNIT}(.*)$"
 )
 _RATE = re.compile(rf"^([\d.]+)[ ,;\t]+{_UNIT}\s*$")
+# Time, both ends' addresses and ports, number of the connection, interval, bytes, bit/s; for UDP
+# the jitter, and lost datagrams of all.
+_COMMAS = re.compile(
+    r"^\d{14}(?:\.\d+)?,[^,]*,\d*,[^,]*,\d*,(-?\d+),(\d+\.\d+)-(\d+\.\d+),\d+,(\d+)"
+    r"(?:,[\d.]+,(\d+),(\d+))?"
+)
 _LOST = re.compile(r"(\d+)/ *(\d+) \(")
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 # Lines at the start of a text of which one must be of an interval.
@@ -37,11 +45,47 @@ class _Interval:
     counted: list[tuple[int, int]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A line of an interval; `datagrams` are those sent and lost."""
+
+    name: str
+    role: str
+    start: float
+    end: float
+    bps: float
+    #: A total, or an interval before the test (-O).
+    is_left_out: bool
+    datagrams: tuple[int, int] | None
+
+
+def _line(text: str) -> _Line | None:
+    """The interval of a line; `None` if it has none."""
+    if found := _COMMAS.match(text):
+        name, start, end, bps, lost, sent = found.groups()
+        name = "SUM" if name == "-1" else name
+        counts = None if sent is None else (int(sent), int(lost))
+        return _Line(name, "", float(start), float(end), float(bps), False, counts)
+    if (found := _INTERVAL.match(text)) is None:
+        return None
+    name, role, start, end, rate, prefix, unit, rest = found.groups()
+    lost = _LOST.search(rest)
+    return _Line(
+        name,
+        role or "",
+        float(start),
+        float(end),
+        _bps(rate, prefix, unit),
+        any(word in rest for word in ("sender", "receiver", "omitted")),
+        None if lost is None else (int(lost[2]), int(lost[1])),
+    )
+
+
 def matches(head: str) -> bool:
     """True if a line of the text is an interval of iperf, or its first one a rate with a unit."""
-    lines = head.splitlines()[:_LINES]
+    lines = [stamps.split(line)[1] for line in head.splitlines()[:_LINES]]
     first = next((line for line in lines if line.strip()), "")
-    return bool(_RATE.match(first)) or any(_INTERVAL.match(line) for line in lines)
+    return bool(_RATE.match(first)) or any(_line(line) for line in lines)
 
 
 def read(source: Source, options: ReadOptions) -> Measurement:
@@ -52,7 +96,8 @@ def read(source: Source, options: ReadOptions) -> Measurement:
     length = 1.0 if options.interval_s is None else options.interval_s
     rates = 0
     reverse = client = server = False
-    for number, line in source.lines():
+    for number, whole in source.lines():
+        _, line = stamps.split(whole)
         client |= line.startswith(("Connecting to host", "Client connecting"))
         server |= line.startswith(("Server listening", "Accepted connection"))
         reverse |= line.startswith("Reverse mode")
@@ -60,22 +105,17 @@ def read(source: Source, options: ReadOptions) -> Measurement:
             bits = _bps(rate[1], rate[2], rate[3]) * length
             rows.add(rates * length, length, DOWN, size=bits / 8)
             rates += 1
-        elif (match := _INTERVAL.match(line)) is not None:
-            name, role, start, end = match[1], match[2] or "", float(match[3]), float(match[4])
+        elif (of := _line(line)) is not None:
             # Totals begin at 0 again, and name the end that counted.
-            if (
-                start < ends.get((name, role), 0.0)
-                or "sender" in match[8]
-                or "receiver" in match[8]
-            ):
+            if of.start < ends.get((of.name, of.role), 0.0) or of.is_left_out:
                 continue
-            ends[name, role] = end
-            sends = role == "TX" if role else client and not reverse
-            key = (name == "SUM", UP if sends else DOWN, start, end)
+            ends[of.name, of.role] = of.end
+            sends = of.role == "TX" if of.role else client and not reverse
+            key = (of.name == "SUM", UP if sends else DOWN, of.start, of.end)
             one = found.setdefault(key, _Interval())
-            one.bits += _bps(match[5], match[6], match[7]) * (end - start)
-            if (lost := _LOST.search(match[8])) is not None:
-                one.counted.append((int(lost[2]), int(lost[1])))
+            one.bits += of.bps * (of.end - of.start)
+            if of.datagrams is not None:
+                one.counted.append(of.datagrams)
         elif rates and line.strip():
             rows.skip(number, "no rate with a unit")
     _add(rows, found)

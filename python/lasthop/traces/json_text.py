@@ -11,9 +11,13 @@ from lasthop.traces.source import Source
 
 
 def document(source: Source) -> dict[str, Any]:
-    """The object of a file. Raises `InputError` if the text is no JSON, or no object."""
+    """The object of a file; text after it is ignored.
+
+    Raises `InputError` if the text is no JSON, no object, or has several of them.
+    """
+    text = source.text.lstrip()
     try:
-        found = json.loads(source.text)
+        found, end = json.JSONDecoder().raw_decode(text)
     except (json.JSONDecodeError, RecursionError) as error:
         line = f"line {error.lineno}: " if isinstance(error, json.JSONDecodeError) else ""
         why = getattr(error, "msg", "it is nested too deeply")
@@ -21,6 +25,8 @@ def document(source: Source) -> dict[str, Any]:
     list(source.lines())
     if not isinstance(found, dict):
         raise InputError(f"{source.name}: this JSON is no object")
+    if text[end:].lstrip().startswith("{"):
+        raise InputError(f"{source.name}: the file has several JSON documents; give each its file")
     return found
 
 

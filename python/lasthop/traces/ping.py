@@ -1,4 +1,4 @@
-"""Output of ping (Linux iputils, busybox, macOS, Windows), with and without -D, and of fping."""
+"""Output of ping (Linux iputils, busybox, macOS, Windows), fping, hping3 and irtt, line by line."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from lasthop.errors import InputError
+from lasthop.traces import stamps
 from lasthop.traces.source import ReadOptions, Source
 from lasthop.traces.table import ROUND_TRIP, Measurement, Rows
 
 NAME = "ping"
 
-_STAMP = re.compile(r"^\s*\[(\d{9,11}\.\d+)\]\s*")
 _REPLY = re.compile(
     r"bytes from .*?\b(?:icmp_)?seq=(\d+)\b.*?\btime[=<]\s*([\d.]+)\s*(ms|us|s|usec|msec)\b"
 )
-_FPING = re.compile(r"^(\S+)\s*: \[(\d+)\], (?:(\d+) bytes, ([\d.]+) ms|timed out)")
+# hping3 and irtt: "seq=0 ... rtt=12.1 ms".
+_RTT = re.compile(r"\bseq=(\d+)\b.*?\brtt=([\d.]+) ?(ms|[uµμ]s|ns|s)\b")
+_FPING = re.compile(r"^(\S+(?: \(\S+\))?)\s*: \[(\d+)\], (?:(\d+) bytes, ([\d.]+) ms|timed out)")
 # What `fping -C` prints last: the round-trip times of a host in ms, - for no answer.
 _FPING_ALL = re.compile(r"^(\S+)\s+: ((?:\d+(?:\.\d+)?|-)(?: (?:\d+(?:\.\d+)?|-))*)$")
 _WINDOWS = re.compile(r"^\S+ \S+ \S+: \S+=\d+ \S+?[=<](\d+) ?ms TTL=\d+", re.IGNORECASE)
@@ -26,10 +28,13 @@ _NO_ANSWER = re.compile(
 )
 _SENT = re.compile(r"(\d+) packets transmitted")
 _WHOLE = re.compile(r"packet loss, time (\d+) ?ms")
-_IPUTILS = re.compile(r"^PING .*\(\d+\) (?:data )?bytes", re.MULTILINE)
-_SCALE = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6, "s": 1.0}
+_IPUTILS = re.compile(r"^PING .*\(\d+\) (?:data )?bytes")
+_SCALE = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6, "s": 1.0, "ns": 1e-9}
+_SCALE |= {"µs": 1e-6, "μs": 1e-6}  # micro sign, Greek mu
 # Sequence numbers have 16 bits.
 _WRAP = 1 << 16
+# Lines that tell the program.
+_HEAD_LINES = 200
 #: Without -i, ping sends one packet per second.
 _DEFAULT_INTERVAL_S = 1.0
 
@@ -52,12 +57,13 @@ def matches(head: str) -> bool:
     """True if the text is the output of ping or fping."""
     return any(
         _REPLY.search(line)
-        or _FPING.match(_STAMP.sub("", line))
+        or _RTT.search(line)
+        or _FPING.match(line)
         or _FPING_ALL.match(line)
         or _WINDOWS.match(line)
         or _SENT.search(line)
         or (line.startswith("PING ") and "bytes" in line)
-        for line in head.splitlines()[:200]
+        for _, line in map(stamps.split, head.splitlines()[:_HEAD_LINES])
     )
 
 
@@ -89,8 +95,7 @@ def _log(source: Source, rows: Rows) -> _Log:
     windows = 0
     host, has_lines = None, False
     for line_number, line in source.lines():
-        stamp = _STAMP.match(line)
-        text = line[stamp.end() :] if stamp else line
+        stamp, text = stamps.split(line)
         if found := _FPING_ALL.match(text):
             host = host or found[1]
             if host != found[1]:
@@ -100,7 +105,7 @@ def _log(source: Source, rows: Rows) -> _Log:
             continue
         fping = _FPING.match(text)
         has_lines |= fping is not None
-        reply = _REPLY.search(text)
+        reply = _REPLY.search(text) or _RTT.search(text)
         if fping:
             host = host or fping[1]
             if fping[1] != host:
@@ -131,8 +136,8 @@ def _log(source: Source, rows: Rows) -> _Log:
             rows.skip(line_number, "duplicate of an answer")
         else:
             log.rtt_s[number] = rtt
-            if stamp:
-                log.stamps[number] = float(stamp[1]) - rtt
+            if stamp is not None:
+                log.stamps[number] = stamp - rtt
     return log
 
 
@@ -160,7 +165,8 @@ def _numbers(log: _Log, head: str) -> tuple[int, int]:
     if log.sent is None:
         return least, max(seen)
     # iputils counts from 1, the others from 0.
-    start = 1 if least > 0 and _IPUTILS.search(head) else 0
+    texts = (stamps.split(line)[1] for line in head.splitlines()[:_HEAD_LINES])
+    start = 1 if least > 0 and any(map(_IPUTILS.match, texts)) else 0
     first = start if start <= least < start + log.sent else least
     return first, max(first + log.sent - 1, max(seen, default=0))
 
@@ -172,7 +178,7 @@ def _interval(log: _Log, options: ReadOptions) -> tuple[float, str, list[str]]:
         times = [log.stamps[n] for n in numbers]
         interval = (times[-1] - times[0]) / (numbers[-1] - numbers[0])
         if interval > 0:
-            return interval, "time of day of each answer (-D), less its round-trip time", []
+            return interval, "time of day of each answer, less its round-trip time", []
     if options.interval_s is not None:
         return options.interval_s, "sequence number × interval given by --interval", []
     if log.whole_s and log.sent and log.sent > 1:

@@ -17,6 +17,8 @@ from lasthop.errors import InputError
 HEAD = 65_536
 # Lines after which progress is reported.
 _LINES = 10_000
+# Lines that may precede a JSON document, such as those of a script that started the program.
+_BEFORE_JSON = 20
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,12 @@ class Source:
     @property
     def head(self) -> str:
         """The start of the text. Raises `InputError` if the file is no text."""
-        return _text(self.start, self.name)
+        return _from_json(_text(self.start, self.name))
 
     @cached_property
     def text(self) -> str:
         """The whole text. Raises `InputError` if the file is no text."""
-        return _text(self.start + self._read(-1), self.name)
+        return _from_json(_text(self.start + self._read(-1), self.name))
 
     def blocks(self, size: int) -> Iterator[bytes]:
         """The content in blocks of about `size` bytes; each reports the one before as finished."""
@@ -133,6 +135,13 @@ class _Counted(io.RawIOBase):
         if self._file is not sys.stdin.buffer:
             self._file.close()
         super().close()
+
+
+def _from_json(text: str) -> str:
+    """The text from a JSON document on that a script's own lines precede, or the whole text."""
+    lines = text[:HEAD].splitlines(keepends=True)[:_BEFORE_JSON]
+    first = next((i for i, line in enumerate(lines) if line.rstrip() == "{"), 0)
+    return text[sum(map(len, lines[:first])) :]
 
 
 def _text(content: bytes, name: str) -> str:

@@ -33,6 +33,12 @@ _FIELD = re.compile(
 _TIME = re.compile(
     r"^(?:[Tt]ime:\s*)?\[?(?:(\d{9,11}(?:\.\d+)?(?!\d))|(\d{13}|\d{16}|\d{19}))\]?\s*(.*)$"
 )
+# What `date` prints, by language. The abbreviation of a time zone does not say which one it is.
+_DATES = (
+    *("%a %b %d %H:%M:%S %Y", "%a %d %b %Y %I:%M:%S %p", "%a %d %b %Y %H:%M:%S"),
+    "%a %d %b %H:%M:%S %Y",
+)
+_ZONE = re.compile(r" (?!AM|PM)[A-Z]{2,5}(?= |$)")
 _END = "---"
 
 
@@ -47,7 +53,7 @@ class _Sample:
 
 def matches(head: str) -> bool:
     """True if the text has sockets of ss with their fields."""
-    lines = head.splitlines()[:400]
+    lines = [_TIME.sub(r"\3", line) for line in head.splitlines()[:400]]
     return any(_SOCKET.match(line) or _HEAD.match(line) for line in lines) and any(
         re.search(r"\brtt:[\d.]+/[\d.]+", line) and "cwnd:" in line for line in lines
     )
@@ -138,10 +144,11 @@ def _time_of(text: str, options: ReadOptions) -> tuple[float | None, str]:
         return float(seconds) if whole is None else int(whole) / 10 ** (len(whole) - 10), rest
     if not text or _SOCKET.match(text) or ":" not in text:
         return None, text
-    forms = (options.time_format,) if options.time_format else ("%a %b %d %H:%M:%S %Z %Y",)
+    forms = (options.time_format,) if options.time_format else _DATES
     for form in forms:
         try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp(), ""
+            plain = text if options.time_format else _ZONE.sub("", text)
+            return datetime.strptime(plain, form).replace(tzinfo=UTC).timestamp(), ""
         except ValueError:
             continue
     try:
