@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 _BRACKETED = re.compile(r"^\s*\[\s*([^\]]*\d:\d\d[^\]]*|\d{9,11}\.\d+)\]:?\s*")
 _PLAIN = re.compile(
     r"^\s*(\d{9,11}\.\d+|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-    r"|(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{3,4})?(?: \d{4})?)"
+    r"|(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?)"
     r"(?:: *| +)"
 )
 
