@@ -251,3 +251,12 @@ def test_intervals_hold_over_random_links() -> None:
     # 90 % of 120, less two standard deviations of a binomial count.
     assert total == 120
     assert holds >= 101
+
+
+def test_losses_are_uncertain_where_a_short_queue_fills_within_a_round_trip() -> None:
+    """Of a variable Wi-Fi link with 16 packets of queue, seven of eight losses are overflows."""
+    link = of_kind("trace", 43)
+    found = fit(measured(link, 43, "phone", 30))
+    assert found.losses.air.is_range
+    assert found.losses.air.low <= link.loss <= found.losses.air.high
+    assert "may be overflows" in found.losses.air.how

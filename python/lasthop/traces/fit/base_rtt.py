@@ -43,6 +43,8 @@ def estimate(seen: Observed, capacity: Estimate) -> Estimate:
     least = 2 * _PING_BITS if seen.is_round_trip else bits
     # Of an unknown capacity, only the time that its packet takes at least is certain.
     own = least / (capacity.high if capacity.is_range else capacity.value)
+    if not len(seen.rates.time_s):
+        own = 0.0
     slowest = bits / capacity.low
     packet = PACKET_BITS / capacity.low
     spread = float(np.sort(floors)[1] - lowest) if len(floors) > 1 else lowest / 10

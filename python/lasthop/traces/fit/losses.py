@@ -71,6 +71,7 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     is_short = seen.found.is_sender_side and top < _SHORT * PACKET_BITS / 8
     # Overflows of a queue whose delay varies so much cannot be told from losses of the air.
     is_hidden = jitter > 0 and is_busy and air.value > 0
+    is_hidden |= _fills_unseen(capacity, top, floor_s) and air.value > 0
     if is_unsteady or is_hidden or (has_overflow and (is_short or _varies(seen, capacity))):
         air = _among_overflows(seen, air, q <= least, capacity)
     queue = _queue(seen, q, high, capacity, (top, floor_s), has_overflow)
@@ -78,6 +79,15 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
         queue = _sent_meanwhile(seen, floor_s, queue)
     overflow = _overflow(excess if has_overflow else 0.0, total, known and is_busy)
     return Losses(air, overflow, queue, ~high)
+
+
+def _fills_unseen(capacity: Capacity, queue: float, floor_s: float) -> bool:
+    """Whether a queue of this many bytes may overflow before a delay shows it.
+
+    If the rate of a link falls, what is on its way fills a queue that holds less than the packets
+    of a round trip, and the packet before the loss has met an empty one.
+    """
+    return not capacity.is_constant and queue < capacity.estimate.value / 8 * floor_s
 
 
 def _varies(seen: Observed, capacity: Capacity) -> bool:
