@@ -1,4 +1,4 @@
-"""Texts of measuring programs as scripts keep them: with times, options and lines of their own."""
+"""Texts of measuring programs as scripts keep them: with times before lines, and other lines."""
 
 from __future__ import annotations
 
