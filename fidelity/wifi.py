@@ -2,8 +2,7 @@
 
     python -m fidelity.wifi [--seeds N]
 
-prints the table of the page. Nearly all cells have one run of ns-3, so its spread is taken from the
-runs here: d is the difference in standard errors if both programs have the same distribution.
+prints the table of the page, and what the rule of agreement says (`fidelity/agreement.py`).
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ import argparse
 import math
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from fidelity.agreement import Cell, Table
 from fidelity.measuring import simulate
 from fidelity.references import NS3, Row, read
+from lasthop.analysis.statistics import t_quantile
 
 CELL = """
 duration = "{end} s"
@@ -54,6 +54,8 @@ headers = "40 B"
 KEYS = ("stations", "mcs", "aggregation", "frame_error_rate", "direction")
 #: The start of the first flow, and the time to the next, ms.
 START, STAGGER = 3_000, 10
+#: What is compared of the stations' goodputs: their sum, and the smallest.
+KINDS = (sum, min)
 
 
 def scenario(row: Row) -> str:
@@ -69,31 +71,6 @@ def scenario(row: Row) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A quantity in both programs, kbit/s."""
-
-    theirs: list[float]
-    ours: list[float]
-
-    @property
-    def relative(self) -> float:
-        """Difference over the value of ns-3."""
-        return statistics.fmean(self.ours) / statistics.fmean(self.theirs) - 1
-
-    @property
-    def d(self) -> float:
-        """Difference in standard errors, with the standard deviation of the runs here."""
-        apart = statistics.fmean(self.ours) - statistics.fmean(self.theirs)
-        scale = math.sqrt(1 / len(self.ours) + 1 / len(self.theirs))
-        return apart / (statistics.stdev(self.ours) * scale)
-
-    def markdown(self) -> str:
-        """Four columns of a table."""
-        means = (statistics.fmean(self.theirs) / 1e3, statistics.fmean(self.ours) / 1e3)
-        return f"{means[0]:.2f} | {means[1]:.2f} | {self.relative:+.1%} | {self.d:+.1f}"
-
-
 def cells() -> list[list[Row]]:
     """The runs of ns-3, by cell."""
     found: dict[tuple[str, ...], list[Row]] = {}
@@ -102,31 +79,64 @@ def cells() -> list[list[Row]]:
     return list(found.values())
 
 
-def beside(rows: list[Row], seeds: int) -> tuple[Beside, Beside]:
-    """The sum over the stations, and the slowest station."""
+def beside(rows: list[Row], seeds: int) -> tuple[Cell, Cell]:
+    """The sum over the stations, and the slowest station, kbit/s."""
     theirs = [[float(x) for x in row["goodputs_kbps"].split()] for row in rows]
     runs = simulate(scenario(rows[0]), seeds)
     ours = [[f["goodput_bps"] / 1e3 for f in run["flows"]] for run in runs]
-    both = [Beside([of(run) for run in theirs], [of(run) for run in ours]) for of in (sum, min)]
+    both = [_cell(rows[0], [of(run) for run in theirs], [of(run) for run in ours]) for of in KINDS]
     return both[0], both[1]
 
 
+def _cell(row: Row, theirs: list[float], ours: list[float]) -> Cell:
+    n = len(theirs)
+    half = t_quantile(n) * statistics.stdev(theirs) / math.sqrt(n) if n > 1 else 0.0
+    aggregates = "A-MPDU" if row["aggregation"] == "1" else "single"
+    return Cell(
+        name=(
+            f"{row['stations']} stations, MCS {row['mcs']}, {aggregates},"
+            f" {float(row['frame_error_rate']):.0%}, {row['direction']}"
+        ),
+        scheme="",
+        runs=n,
+        theirs=statistics.fmean(theirs),
+        their_half=half,
+        ours=statistics.fmean(ours),
+        our_se=statistics.stdev(ours) / math.sqrt(len(ours)),
+        counts={},
+    )
+
+
+def _columns(cell: Cell) -> str:
+    d = "–" if cell.d is None else f"{cell.d:+.1f}"
+    return f"{cell.theirs / 1e3:.2f} | {cell.ours / 1e3:.2f} | {cell.relative:+.1%} | {d}"
+
+
 def markdown(seeds: int) -> Iterator[str]:
-    """The table, line by line."""
+    """The table, line by line, and what the rule of agreement says."""
     yield (
         "| stations | MCS | A-MPDU | FER | TCP | runs | ns-3 | here | difference | d | slowest,"
         " ns-3 | here | difference | d |"
     )
     yield "| ---: | ---: | --- | ---: | --- |" + " ---: |" * 9
+    found: tuple[list[Cell], list[Cell]] = ([], [])
     for rows in cells():
         row = rows[0]
         aggregates = "yes" if row["aggregation"] == "1" else "no"
         total, slowest = beside(rows, seeds)
+        found[0].append(total)
+        # Of one station, it is the same.
+        found[1].extend([slowest] if row["stations"] != "1" else [])
         yield (
             f"| {row['stations']} | {row['mcs']} | {aggregates} |"
             f" {float(row['frame_error_rate']):.0%} | {row['direction']} | {len(rows)} |"
-            f" {total.markdown()} | {slowest.markdown()} |"
+            f" {_columns(total)} | {_columns(slowest)} |"
         )
+    yield ""
+    for title, of_kind in zip(("sum", "slowest station"), found, strict=True):
+        table = Table(title, "", of_kind, counted=False)
+        for text, holds in table.verdicts():
+            yield f"* {title}: {text}: {'holds' if holds else 'does not hold'}"
 
 
 if __name__ == "__main__":

@@ -158,6 +158,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         )
     (tmp_path / "figure.toml").write_text(of("docs/figures.md", "toml").text, encoding="utf-8")
     (tmp_path / "deep-buffer.toml").write_text(of("docs/inspect.md", "toml").text, encoding="utf-8")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "scenario.toml").write_text(
         of("docs/scenario.md", "toml", 'name    = "radio"').text, encoding="utf-8"

@@ -4,7 +4,8 @@ each station to tests/reference/ns3/cell.csv.
     PYTHONPATH=. python tools/ns3_cell.py PROGRAM [--runs N]
 
 PROGRAM is the compiled tools/ns3_cell.cc. Each run takes the CPU 0.3 to 15 s; the cells are
-chosen so that each value of each quantity meets most values of the others.
+chosen so that each value of each quantity meets most values of the others. Runs that the file has
+are kept, and it is written after each run.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import argparse
 import csv
 import io
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from fidelity.measuring import CORES
-from fidelity.references import NS3, Row
+from fidelity.references import NS3, Row, read
 from lasthop.experiments.store import write_whole
 
 CELLS = NS3 / "cell.csv"
@@ -87,6 +88,22 @@ def row(case: tuple[int, int, bool, float, str], number: int, found: list[float]
     }
 
 
+def key(run: Row) -> tuple[str, ...]:
+    """What a run is, without its result."""
+    return tuple(value for name, value in run.items() if name != "goodputs_kbps")
+
+
+def write(found: dict[tuple[str, ...], Row]) -> None:
+    """Writes the runs, cell by cell in the order of CASES."""
+    order = [key(row(case, 1, []))[:-1] for case in CASES]
+    rows = sorted(found.values(), key=lambda r: (order.index(key(r)[:-1]), int(r["run"])))
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    write_whole(CELLS, text.getvalue())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -94,15 +111,15 @@ def main() -> None:
     parser.add_argument("program")
     parser.add_argument("--runs", type=int, default=1)
     o = parser.parse_args()
-    work = [(case, number) for case in CASES for number in range(1, o.runs + 1)]
+    found = {key(r): r for r in (read(CELLS) if CELLS.exists() else [])}
+    everything = [(case, number) for number in range(1, o.runs + 1) for case in CASES]
+    missing = [w for w in everything if key(row(*w, [])) not in found]
     with ThreadPoolExecutor(CORES) as pool:
-        found = pool.map(lambda w: goodputs(o.program, *w), work)
-        rows = [row(*w, run) for w, run in zip(work, found, strict=True)]
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    write_whole(CELLS, text.getvalue())
+        runs = {pool.submit(goodputs, o.program, *w): w for w in missing}
+        for run in as_completed(runs):
+            made = row(*runs[run], run.result())
+            found[key(made)] = made
+            write(found)
 
 
 if __name__ == "__main__":
