@@ -5,6 +5,7 @@
 pub mod probe;
 
 use lasthop::agent::NodeView;
+use lasthop::link::cell::MediumUse;
 use lasthop::segment::{Options, Segment};
 use lasthop::tcp::sender::Limit;
 use lasthop::tcp::window::Window;
@@ -237,6 +238,10 @@ pub trait Observer {
 
     /// Called before each `AgentIn` event with the view of the node that the agent is about to get.
     fn on_node_view(&mut self, _node_view: &dyn NodeView) {}
+
+    /// Called after the data of each transmission in a cell with aggregation, which is given by its
+    /// index. The end of the transmission, with the answer, may be in the future.
+    fn on_medium(&mut self, _cell: usize, _used: &MediumUse) {}
 }
 
 impl Observer for () {
@@ -259,6 +264,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.on_sender(state);
         self.1.on_sender(state);
     }
+    fn on_medium(&mut self, cell: usize, used: &MediumUse) {
+        self.0.on_medium(cell, used);
+        self.1.on_medium(cell, used);
+    }
 }
 
 /// An optional observer.
@@ -278,6 +287,11 @@ impl<R: Observer> Observer for Option<R> {
             r.on_sender(state);
         }
     }
+    fn on_medium(&mut self, cell: usize, used: &MediumUse) {
+        if let Some(r) = self {
+            r.on_medium(cell, used);
+        }
+    }
 }
 
 impl<R: Observer> Observer for &mut R {
@@ -290,6 +304,9 @@ impl<R: Observer> Observer for &mut R {
     }
     fn on_sender(&mut self, state: &SenderState) {
         (**self).on_sender(state);
+    }
+    fn on_medium(&mut self, cell: usize, used: &MediumUse) {
+        (**self).on_medium(cell, used);
     }
 }
 
@@ -314,6 +331,9 @@ impl Observer for AnyObserver<'_> {
     fn on_sender(&mut self, state: &SenderState) {
         self.0.sender(state);
     }
+    fn on_medium(&mut self, cell: usize, used: &MediumUse) {
+        self.0.medium(cell, used);
+    }
 }
 
 /// [`Observer`] without its constant, which no trait object may have.
@@ -321,6 +341,7 @@ trait Listener {
     fn event(&mut self, event: &Event<'_>);
     fn node_view(&mut self, node_view: &dyn NodeView);
     fn sender(&mut self, state: &SenderState);
+    fn medium(&mut self, cell: usize, used: &MediumUse);
 }
 
 impl<R: Observer> Listener for R {
@@ -332,5 +353,8 @@ impl<R: Observer> Listener for R {
     }
     fn sender(&mut self, state: &SenderState) {
         self.on_sender(state);
+    }
+    fn medium(&mut self, cell: usize, used: &MediumUse) {
+        self.on_medium(cell, used);
     }
 }

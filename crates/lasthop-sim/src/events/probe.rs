@@ -4,6 +4,7 @@
 //! not implement is empty, so an event without subscribers costs nothing.
 
 use lasthop::agent::NodeView;
+use lasthop::link::cell::MediumUse;
 use lasthop::segment::{Flags, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{Limit, SendReason};
@@ -171,6 +172,10 @@ pub trait Probe {
     /// A sender has processed an input; called only if `READS`.
     #[inline(always)]
     fn sender_state(&mut self, state: &SenderState) {}
+
+    /// The medium of a cell is used; called only if `READS`.
+    #[inline(always)]
+    fn medium_used(&mut self, cell: usize, used: &MediumUse) {}
 
     /// A copy of a segment is lost or dropped at `at`, which may be in the future.
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! Which measurement gets which event.
 
 use lasthop::agent::NodeView;
+use lasthop::link::cell::MediumUse;
 use lasthop::segment::{Flags, NodeId, Options, Payload, Segment};
 use lasthop::tcp::receiver::Discard;
 use lasthop::tcp::sender::{Limit, SendReason};
@@ -44,6 +45,10 @@ impl<R: Observer> Probe for Probes<R> {
     #[inline]
     fn sender_state(&mut self, state: &SenderState) {
         self.reader.on_sender(state);
+    }
+
+    fn medium_used(&mut self, cell: usize, used: &MediumUse) {
+        self.reader.on_medium(cell, used);
     }
 
     #[inline]

@@ -47,6 +47,13 @@ impl AnyCell {
         either!(self, cell => cell.announce(first));
     }
 
+    /// See [`AggregatingCell::watch`].
+    pub fn watch(&mut self) {
+        if let AnyCell::Aggregating(cell) = self {
+            cell.watch();
+        }
+    }
+
     /// See [`Cell::next_event`].
     #[inline]
     pub fn next_event(&self) -> (Time, Time) {

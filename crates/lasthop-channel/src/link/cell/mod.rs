@@ -27,6 +27,7 @@ pub mod error_rate;
 mod exchange;
 mod head;
 pub mod mac;
+mod medium_use;
 pub mod phy;
 mod report;
 pub mod wifi;
@@ -42,6 +43,7 @@ use head::Head;
 use mac::{AfterCollision, Timing};
 use report::Exchanged;
 
+pub use medium_use::{MediumUse, UseKind};
 pub use report::{Attempt, Delivery, End, Freight, Report};
 
 struct Station {

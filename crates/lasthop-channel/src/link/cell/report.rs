@@ -1,5 +1,6 @@
 //! What a cell and its host tell each other about frames.
 
+use super::medium_use::MediumUse;
 use crate::queue::{Frame, Headers};
 use lasthop_core::agent::LinkEvent;
 use lasthop_core::framing::{AnyFraming, Step};
@@ -84,6 +85,8 @@ pub enum Report {
         /// The sender still has it, since no acknowledgement has arrived.
         retained: bool,
     },
+    /// The medium was or is used (only if the host watches it, and only with aggregation).
+    Used(MediumUse),
 }
 
 /// The usual end of an attempt: a frame that is not fragmented arrives, and its sender knows.

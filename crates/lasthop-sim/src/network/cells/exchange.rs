@@ -38,6 +38,9 @@ impl<P: Probe> Net<P> {
     /// Schedules the events of cells that do not wait for a frame, at the start of a run: beacons.
     pub(crate) fn schedule_cells(&mut self) {
         for c in 0..self.cells.len() {
+            if P::READS {
+                self.cells[c].cell.watch();
+            }
             if self.cells[c].cell.next_event().0 != Time::NEVER {
                 self.schedule_cell(c);
             }
@@ -213,6 +216,10 @@ impl<P: Probe> Net<P> {
                 let l = self.hops[handle as usize] as usize;
                 let handle = if retained { self.copy_from_station(handle) } else { handle };
                 self.frame_ended(c, l, handle)
+            }
+            Report::Used(used) => {
+                self.probes.medium_used(c, used);
+                None
             }
         }
     }

@@ -1,16 +1,12 @@
 //! Checks of a cell with aggregation: packets leave the reorder buffer in the order in which they
-//! entered the queue, none is lost before the last attempt, and the shares of air time add up.
+//! entered the queue, and none is lost before the last attempt.
 
+use lasthop::link::cell::config::Place;
 use lasthop::units::{Duration, Time};
 
 use super::cells::{CellModel, Checked, ensure};
 use crate::events::Kind;
 use crate::network::cells::drop_reason;
-use crate::probes::result::CellResult;
-
-/// Longest transmission that may go on at the end of a run, seconds: an exchange with RTS, CTS,
-/// data and answer; a TXOP adds its own limit, and spans of other networks their lengths.
-const LONGEST_EXCHANGE: f64 = 6.5e-3;
 
 /// How long the receiver waits for a packet that is missing.
 const REORDER_TIMEOUT: Duration = Duration(100_000_000);
@@ -20,6 +16,15 @@ impl CellModel {
     /// True if the cell aggregates packets.
     pub(super) fn aggregates(&self) -> bool {
         self.config.wifi.is_some()
+    }
+
+    /// Compares the attempts of link `l` in the result with those on the medium.
+    pub(super) fn compare_attempts(&self, l: usize, place: Place, attempts: u64) -> Checked {
+        if !self.aggregates() {
+            return Ok(());
+        }
+        let compared = self.air_time.compare_attempts(place.from, place.to, attempts);
+        compared.map_err(|text| format!("link {l}: {text}"))
     }
 
     /// Like [`CellModel::ended`], for frame `i` of the station in a cell with aggregation.
@@ -92,21 +97,5 @@ impl CellModel {
                 })
             }
         }
-    }
-
-    /// Checks the shares of air time of a run of `duration` seconds.
-    pub(super) fn check_air_time(&self, result: &CellResult, duration: f64) -> Checked {
-        let Some(wifi) = &self.config.wifi else { return Ok(()) };
-        let stations: f64 = result.stations.iter().map(|s| s.air_time_s).sum();
-        let sum =
-            stations + result.collisions_s + result.beacons_s + result.others_s + result.idle_s;
-        let spans = self.config.busy.iter().map(|o| o.length.as_secs());
-        let most = duration + LONGEST_EXCHANGE + wifi.txop_limit.as_secs() + spans.sum::<f64>();
-        ensure(sum > duration - 1e-9 && sum < most, || {
-            format!(
-                "the shares of air time in {} add up to {sum} s, but the run takes {duration} s",
-                result.name
-            )
-        })
     }
 }

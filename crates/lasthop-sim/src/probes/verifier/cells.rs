@@ -5,6 +5,7 @@ use lasthop::scenario::network::{Cell, Link};
 use lasthop::segment::Segment;
 use lasthop::units::{Duration, QueueLimit, Time};
 
+use super::air_time::AirTimeModel;
 use crate::events::Kind;
 use crate::network::cells::drop_reason;
 
@@ -12,6 +13,8 @@ use crate::network::cells::drop_reason;
 pub(super) struct CellModel {
     pub config: Cell,
     pub stations: Vec<Station>,
+    /// How the medium is used, of a cell with aggregation.
+    pub air_time: AirTimeModel,
     /// Attempts that have ended at the instant `at`.
     pub ended: Vec<Ended>,
     pub at: Time,
@@ -77,6 +80,7 @@ impl CellModel {
         CellModel {
             config: config.clone(),
             stations,
+            air_time: AirTimeModel::new(config),
             ended: Vec::new(),
             at: Time::ZERO,
             free: Time::ZERO,

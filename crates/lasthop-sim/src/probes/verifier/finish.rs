@@ -94,6 +94,7 @@ impl Verifier {
     /// The violations of the whole run, and the differences between events and result.
     pub fn finish_with(&self, result: &RunResult) -> Result<(), Vec<String>> {
         let mut violations = self.finish().err().unwrap_or_default();
+        let mut in_cells = Vec::new();
         let mut same = |what: String, events: u64, result: u64| {
             if events != result {
                 violations.push(format!("{what}: {events} in the events, {result} in the result"));
@@ -153,12 +154,17 @@ impl Verifier {
                     .map_or(0, |o| model.fragments_and_slots(&o.1).0);
                 let most = most + u64::from(offered) + self.in_propagation(l);
                 same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
+                if let Some(place) = model.config.cell {
+                    let cell = &self.cells[place.cell as usize];
+                    in_cells.extend(cell.compare_attempts(l, place, attempts).err());
+                }
             }
             same(format!("link {l}: frames marked"), model.marked, link.marked_frames);
         }
+        violations.append(&mut in_cells);
         let aggregating = self.cells.iter().filter(|c| c.aggregates());
         for (cell, air_time) in aggregating.zip(&result.cells) {
-            violations.extend(cell.check_air_time(air_time, result.duration_s).err());
+            violations.extend(cell.air_time.compare(air_time, result.duration_s).err());
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }

@@ -11,6 +11,7 @@
 //! frames on such a link are checked for order and place.
 
 mod aggregation;
+mod air_time;
 mod capacity;
 mod cells;
 mod connections;
@@ -23,6 +24,7 @@ mod timing;
 
 use std::collections::BTreeMap;
 
+use lasthop::link::cell::MediumUse;
 use lasthop::link::cell::config::Place as InCell;
 use lasthop::queue::drop_reason;
 use lasthop::scenario::network::{Network, Opener};
@@ -581,6 +583,13 @@ impl Observer for Verifier {
                 if t >= self.measure_from { u64::from(segment.len) } else { 0 };
         } else if e.kind == Kind::DataSent {
             self.flows[segment.flow as usize].datagrams += u64::from(t >= self.measure_from);
+        }
+    }
+
+    fn on_medium(&mut self, cell: usize, used: &MediumUse) {
+        let model = &mut self.cells[cell];
+        if let Err(text) = model.air_time.used(&model.config, used) {
+            self.violation(|| format!("cell {cell}: {text}"));
         }
     }
 }

@@ -6,6 +6,7 @@ use super::transmission::{Content, Exchange};
 use super::{AggregatingCell, Phase};
 use crate::link::cell::air::OnAir;
 use crate::link::cell::contention::Wait;
+use crate::link::cell::medium_use::{MediumUse, UseKind};
 use crate::link::cell::report::{Attempt, End, Freight, Report};
 use crate::queue::Outcome;
 use lasthop_core::agent::LinkEvent;
@@ -40,6 +41,15 @@ impl AggregatingCell {
         let air_time = self.use_medium(i, if received { free } else { now });
         let ending = Ending { answered, collided: false, air_time };
         let (acknowledged, gave_up) = self.end_mpdus(now, (i, s), ending, reports);
+        let kind = match content {
+            Content::Request => UseKind::Request,
+            Content::Single => UseKind::Single,
+            _ => UseKind::Aggregate,
+        };
+        let has_rts = self.stations[i].exchange.rts.is_some();
+        let start = if has_rts { self.begun } else { self.start };
+        let used = (start, if received { free } else { now });
+        self.report_use(kind, i, used, (received, acknowledged), reports);
         let limit = self.attempts;
         let session = &mut self.stations[i].sessions[s];
         session.rts_failures = 0;
@@ -108,6 +118,46 @@ impl AggregatingCell {
         self.air_time.stations[i] = self.air_time.stations[i] + used;
         self.stations[i].charge(used);
         used
+    }
+
+    /// Reports what station `i` has used the medium for, in the time of `used`. `answer`: whether
+    /// there is one, and how many MPDUs it acknowledges.
+    #[inline]
+    fn report_use(
+        &self,
+        kind: UseKind,
+        i: usize,
+        (start, end): (Time, Time),
+        (answered, acknowledged): (bool, Option<u32>),
+        reports: &mut Vec<Report>,
+    ) {
+        if !self.watched {
+            return;
+        }
+        let exchange = &self.stations[i].exchange;
+        let session = &self.stations[i].sessions[exchange.session];
+        let has_data = !matches!(kind, UseKind::Rts | UseKind::CfEnd)
+            && (kind != UseKind::Collision || exchange.rts.is_none());
+        let places = if has_data { exchange.places.as_slice() } else { &[] };
+        let mut used = MediumUse {
+            kind,
+            start,
+            end,
+            from: i,
+            to: session.to,
+            rts: kind != UseKind::CfEnd && exchange.rts.is_some(),
+            answered,
+            mcs: session.mcs as u32,
+            acknowledged: acknowledged.unwrap_or(0),
+            ..MediumUse::default()
+        };
+        used.bytes = if has_data { exchange.psdu } else { 0 };
+        for mpdu in places.iter().map(|&k| &session.window[k]) {
+            used.mpdus += 1;
+            used.packets += 1 + mpdu.others.len() as u32;
+            used.retries += u32::from(mpdu.attempts > 1);
+        }
+        reports.push(Report::Used(used));
     }
 
     /// Ends the attempts of the MPDUs that station `i` has sent. Returns how many are acknowledged,
@@ -262,6 +312,7 @@ impl AggregatingCell {
         let cf_end = self.durations.cf_end;
         let free = if cf_end <= left {
             self.use_medium(i, now + cf_end);
+            self.report_use(UseKind::CfEnd, i, (now, now + cf_end), (false, None), reports);
             now + cf_end
         } else {
             self.air_time.until
@@ -284,7 +335,9 @@ impl AggregatingCell {
             self.announce_starts(i, reports);
             return;
         }
-        self.use_medium(i, if received { free } else { now });
+        let end = if received { free } else { now };
+        self.use_medium(i, end);
+        self.report_use(UseKind::Rts, i, (self.start, end), (received, None), reports);
         self.fail_rts(now, (i, s), false, reports);
         let since = free + self.durations.aifs;
         self.contention.all_wait(Wait { busy_until: free, since });
@@ -351,6 +404,7 @@ impl AggregatingCell {
                 Duration::ZERO
             };
             charged = charged + air_time;
+            self.report_use(UseKind::Collision, i, (self.start, end), (false, None), reports);
             if rts {
                 self.fail_rts(now, (i, s), true, reports);
                 continue;

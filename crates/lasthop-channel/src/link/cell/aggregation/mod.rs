@@ -33,6 +33,7 @@ use super::air::Air;
 use super::config::CellConfig;
 use super::contention::{Contention, Wait};
 use super::mac::{Access, Mac};
+use super::medium_use::{MediumUse, UseKind};
 use super::report::{Attempt, Freight, Report};
 use super::wifi::Scheduling;
 use crate::queue::{Frame, Outcome};
@@ -118,6 +119,8 @@ pub struct AggregatingCell {
     /// Time when the next start was decided.
     settled: Time,
     announces: u32,
+    /// Each use of the medium is reported.
+    watched: bool,
     /// Time when packets have waited in a reorder buffer for too long.
     expiry: Time,
     occupations: Occupations,
@@ -171,6 +174,7 @@ impl AggregatingCell {
             begun: Time::ZERO,
             settled: Time::ZERO,
             announces: u32::MAX,
+            watched: false,
             expiry: Time::NEVER,
             occupations: Occupations::new(config, wifi.beacon_interval, pifs),
             air_time: AirTime { stations: vec![Duration::ZERO; names.len()], ..AirTime::default() },
@@ -183,6 +187,11 @@ impl AggregatingCell {
     /// Requests a report at the start of each attempt from number `first` on.
     pub fn announce(&mut self, first: u32) {
         self.announces = self.announces.min(first);
+    }
+
+    /// Requests a report of each use of the medium.
+    pub fn watch(&mut self) {
+        self.watched = true;
     }
 
     /// Time of the next event (`NEVER` if there is none), and its trigger time.
@@ -286,7 +295,7 @@ impl AggregatingCell {
             return self.expire(now, reports);
         }
         match self.phase {
-            Phase::Idle if self.occupations.next() < self.start => self.take_medium(now),
+            Phase::Idle if self.occupations.next() < self.start => self.take_medium(now, reports),
             Phase::Idle => self.begin(now, reports, outcomes),
             Phase::Rts => self.end_rts(now, reports),
             Phase::Data if self.senders.len() > 1 => self.collide(now, freight, reports),
@@ -349,17 +358,21 @@ impl AggregatingCell {
     }
 
     /// A beacon, or other networks, take the medium.
-    fn take_medium(&mut self, now: Time) {
+    fn take_medium(&mut self, now: Time, reports: &mut Vec<Report>) {
         self.senders.clear();
         self.contention.occupy(now);
         let (what, end) = self.occupations.begin(self.durations.beacon);
         (self.phase, self.start, self.end) = (Phase::Taken, now, end);
         let length = self.air_time.busy(now, end);
-        let share = match what {
-            Occupation::Beacon => &mut self.air_time.beacons,
-            Occupation::Others(_) => &mut self.air_time.others,
+        let (share, kind) = match what {
+            Occupation::Beacon => (&mut self.air_time.beacons, UseKind::Beacon),
+            Occupation::Others(_) => (&mut self.air_time.others, UseKind::Others),
         };
         *share = *share + length;
+        if self.watched {
+            let used = MediumUse { kind, start: now, end, ..MediumUse::default() };
+            reports.push(Report::Used(used));
+        }
     }
 
     /// The medium becomes free. `failed`: the senders have not been answered.

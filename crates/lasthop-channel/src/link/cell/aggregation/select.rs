@@ -56,7 +56,7 @@ impl AggregatingCell {
         exchange.protect = choice.protect;
         let times = *self.durations.of(choice.mcs);
         exchange.places.clear();
-        (exchange.session, exchange.rts) = (s, None);
+        (exchange.session, exchange.rts, exchange.psdu) = (s, None, 0);
         if must_request {
             (exchange.content, exchange.data) = (Content::Request, times.request);
             exchange.answer = times.block_ack;
@@ -173,7 +173,7 @@ impl AggregatingCell {
                 bytes
             }
         };
-        exchange.data = times.phy.ppdu(psdu);
+        (exchange.psdu, exchange.data) = (psdu, times.phy.ppdu(psdu));
         exchange.rts = (psdu > self.rts_threshold || exchange.protect).then_some(times.rts);
         for &k in &exchange.places {
             session.window[k].attempts += 1;

@@ -24,6 +24,8 @@ pub(super) struct Exchange {
     pub content: Content,
     /// Places of the MPDUs in the window of the session.
     pub places: Vec<usize>,
+    /// Bytes of the PSDU with data.
+    pub psdu: u64,
     /// Duration of the data, of the answer, and of the RTS before, if there is one.
     pub data: Duration,
     pub answer: Duration,
