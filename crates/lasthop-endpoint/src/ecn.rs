@@ -66,6 +66,12 @@ fn count(flags: Flags) -> u8 {
     bit(Flags::AE, 4) + bit(Flags::CWR, 2) + bit(Flags::ECE, 1)
 }
 
+/// True of the ACK of a SYN-ACK, from whose header a middlebox has removed the bits: of all values,
+/// a client with AccECN never sends 0 (RFC 9768, section 3.2.2.1, table 4).
+pub(crate) fn is_cleared(flags: Flags) -> bool {
+    count(flags) == 0 && !flags.any(Flags::SYN.with(Flags::FIN).with(Flags::SACK))
+}
+
 /// Sets the three bits.
 pub(crate) fn set_count(tcp: &mut TcpHeader, count: u8) {
     (tcp.ns, tcp.cwr, tcp.ece) = (count & 4 != 0, count & 2 != 0, count & 1 != 0);

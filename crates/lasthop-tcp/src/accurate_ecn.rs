@@ -108,18 +108,29 @@ pub(crate) struct MarkReader {
     last: u32,
     /// Marks that the ACK being processed reports, modulo 8.
     reported: u32,
+    /// The counts are not believed.
+    ignored: bool,
 }
 
 impl MarkReader {
     pub fn new(profile: &Profile) -> Option<MarkReader> {
-        (profile.ecn && profile.accurate_ecn).then_some(MarkReader { last: INITIAL, reported: 0 })
+        (profile.ecn && profile.accurate_ecn).then_some(MarkReader {
+            last: INITIAL,
+            reported: 0,
+            ignored: false,
+        })
+    }
+
+    /// From now on ACKs report no marks.
+    pub fn ignore(&mut self) {
+        self.ignored = true;
     }
 
     /// Reads an ACK; `is_old`: it was overtaken by another one. Returns the ACK with an ECN echo in
     /// place of the count, if it reports marks.
     pub fn read(&mut self, segment: &Segment, is_old: bool) -> Segment {
         self.reported = 0;
-        if !is_old {
+        if !is_old && !self.ignored {
             let count = decode(segment.flags);
             self.reported = (count + VALUES - self.last) % VALUES;
             self.last = count;
@@ -132,7 +143,7 @@ impl MarkReader {
     /// Marks that the ACK reports, if it newly delivers this number of segments: as many as the
     /// count can stand for (RFC 9768, appendix A.2.1).
     pub fn marked(&self, segments: u32) -> u32 {
-        if segments < VALUES {
+        if segments < VALUES || self.ignored {
             return self.reported;
         }
         segments - (segments - self.reported) % VALUES

@@ -97,7 +97,14 @@ impl Endpoint {
         }
         self.receive(now, &segment, discard);
         match self.phase {
-            Phase::SynReceived { passive } => self.on_syn_acknowledged(now, &segment, passive),
+            Phase::SynReceived { passive } => {
+                let accurate = self.wire.agreed.is_some_and(|a| a.ecn == Ecn::Accurate);
+                let is_pure = passive && tcp.payload_len == 0;
+                if accurate && is_pure && ecn::is_cleared(tcp.flags()) {
+                    self.sender.disable_ecn();
+                }
+                self.on_syn_acknowledged(now, &segment, passive)
+            }
             Phase::TimeWait if segment.flags.has(Flags::FIN) => self.wait(now),
             Phase::TimeWait | Phase::Closed => {}
             _ => self.acknowledge(now, &segment, &arrival.options),

@@ -78,3 +78,48 @@ fn the_third_syn_does_without() {
     link.run_for(Duration::secs(1));
     assert!(link.sent_by(SERVER).iter().all(|p| marks(p) == (0, 0)));
 }
+
+/// Sets the three bits of an IPv4 packet to 0, as some middleboxes do, and corrects the checksum
+/// (RFC 1624).
+fn clear_count(packet: &mut [u8]) {
+    let at = usize::from(packet[0] & 15) * 4 + 12;
+    let word = |p: &[u8], i: usize| u32::from(u16::from_be_bytes([p[i], p[i + 1]]));
+    let before = word(packet, at);
+    packet[at] &= !1;
+    packet[at + 1] &= !0xc0;
+    let sum = (!word(packet, at + 4) & 0xffff) + (!before & 0xffff) + word(packet, at);
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    packet[at + 4..at + 6].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Section 3.2.2.1, notes 1 and 2 of table 4: after an ACK of the SYN-ACK without any of the bits,
+/// the server sends no ECN-capable packets and ignores the counts, but goes on to count itself.
+#[test]
+fn a_server_whose_syn_ack_is_acknowledged_without_bits_does_without_ecn() {
+    let prague = || settings("prague", ProfileName::Linux);
+    let mut link = Link::new(prague(), prague(), false);
+    link.marks = true;
+    link.alters = |from, sent, packet| {
+        if from == CLIENT && sent == 2 {
+            clear_count(packet);
+        }
+    };
+    link.run_for(Duration::secs(1));
+    link.write(SERVER, &[1; 30_000]);
+    link.run_for(Duration::secs(1));
+    link.write(CLIENT, &[1; 30_000]);
+    link.run_for(Duration::secs(1));
+    let with_data = |link: &Link, end: usize| -> Vec<(u16, u8)> {
+        let sent = link.sent_by(end);
+        sent.iter().filter(|p| parse(p).unwrap().payload_len > 0).map(|p| marks(p)).collect()
+    };
+    let data = with_data(&link, SERVER);
+    assert!(data.len() >= 20 && data.iter().all(|m| m.1 == 0), "{data:?}");
+    assert_eq!(link.end(SERVER).sender_counters().reductions, 0);
+    // The client has not seen the middlebox: its data are marked, and counted by the server.
+    let data = with_data(&link, CLIENT);
+    assert!(data.len() >= 20 && data.iter().all(|m| m.1 == 1), "{data:?}");
+    let count = link.sent_by(SERVER).last().map(|p| marks(p).0).unwrap();
+    assert_eq!(usize::from(count), (5 + data.len()) % 8);
+}

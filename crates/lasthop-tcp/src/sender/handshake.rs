@@ -72,6 +72,12 @@ impl<W: WindowRule> Sender<W> {
         *self = next;
     }
 
+    /// The path does not carry the feedback of ECN: no segment is ECN-capable, and counts of marks
+    /// are ignored (RFC 9768, section 3.2.2.1).
+    pub fn disable_ecn(&mut self) {
+        self.stream.disable_ecn();
+    }
+
     /// The connection is established: its first windows, and the round-trip time of the handshake.
     /// `timed_out`: what the segment answers was retransmitted by its timer; a SYN-ACK that only
     /// answered a repeated SYN does not reduce cwnd in Linux (`tcp_init_transfer`, `undo_marker`).

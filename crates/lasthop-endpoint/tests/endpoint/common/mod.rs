@@ -72,6 +72,8 @@ pub struct Link {
     pub drops: fn(usize, u64) -> bool,
     /// ECN-capable packets are marked.
     pub marks: bool,
+    /// Changes packets on their way, with the same arguments as `drops`.
+    pub alters: fn(usize, u64, &mut [u8]),
     settings: Arc<Settings>,
     travelling: BinaryHeap<Reverse<Travelling>>,
     sent: [u64; 2],
@@ -91,6 +93,7 @@ impl Link {
             passed: Vec::new(),
             drops: |_, _| false,
             marks: false,
+            alters: |_, _, _| {},
             settings: server.into(),
             travelling: BinaryHeap::new(),
             sent: [0; 2],
@@ -178,6 +181,7 @@ impl Link {
         if self.marks && packet[0] >> 4 == 4 && packet[1] & 3 != 0 {
             mark_congestion_experienced(&mut packet);
         }
+        (self.alters)(from, self.sent[from], &mut packet);
         let copies = 1 + u32::from(self.draw() < self.faults.duplicate);
         if self.draw() < self.faults.loss || (self.drops)(from, self.sent[from]) {
             return;

@@ -235,6 +235,14 @@ impl<W: WindowRule> Stream<W> {
         self.marks.as_mut().map(|marks| marks.read(segment, is_old))
     }
 
+    /// From now on no segment is ECN-capable, and marks are ignored.
+    pub fn disable_ecn(&mut self) {
+        self.profile.ecn = false;
+        if let Some(marks) = &mut self.marks {
+            marks.ignore();
+        }
+    }
+
     /// ACKs count marks (AccECN).
     pub fn counts_marks(&self) -> bool {
         self.marks.is_some()
