@@ -9,6 +9,7 @@ use crate::timestamps::timestamp;
 use crate::window::{Ack, Loss, LossClass, LossKind, Stamps, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
+use std::sync::Arc;
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
@@ -237,7 +238,7 @@ impl<W: WindowRule> Stream<W> {
 
     /// From now on no segment is ECN-capable, and marks are ignored.
     pub fn disable_ecn(&mut self) {
-        self.profile.ecn = false;
+        Arc::make_mut(&mut self.profile).ecn = false;
         if let Some(marks) = &mut self.marks {
             marks.ignore();
         }

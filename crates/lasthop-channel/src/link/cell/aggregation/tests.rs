@@ -109,7 +109,7 @@ impl Bench {
         self.cell.fire(at, &self.freight, &mut reports, &mut self.outcomes);
         for report in reports {
             match report {
-                Report::Started(_) => {}
+                Report::Started(_) | Report::Used(_) => {}
                 Report::Ended(attempt, end) => {
                     if end.arrives {
                         self.delivered.push((attempt.station, attempt.frame.handle));
