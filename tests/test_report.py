@@ -237,7 +237,8 @@ def test_chart_data_have_every_case(swept: Path) -> None:
     assert found["keys"][0]["places"] == [20, 40, 60]
     assert len(found["cells"]["goodput_bps"]) == 9 * 2
     goodput, low, high, ratio, _, _, p, runs = found["cells"]["goodput_bps"][-1]
-    assert low < goodput < high < 2000
+    # The interval of three runs may end above the rate of the link.
+    assert low < goodput < min(high, 2000)
     assert 0.1 < ratio < 100
     assert 0 <= p <= 1
     assert runs == 3

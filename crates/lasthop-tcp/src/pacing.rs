@@ -176,7 +176,7 @@ mod tests {
     }
 
     /// The same in bursts of two segments: 0.6 ms are less than half of the gap of a burst, and
-    /// the first segment alone, which is sent 10 ms late, may use half of its own.
+    /// the first segment alone, which is sent 10 ms late, may use half of the gap after it.
     #[test]
     fn a_late_burst_shortens_the_wait_for_the_next_by_half_at_most() {
         let mut pacer = Pacer::new(0, true);

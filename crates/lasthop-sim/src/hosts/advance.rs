@@ -95,7 +95,8 @@ impl FastConnection {
     }
 }
 
-/// The arrivals of one connection that were computed in advance and may still be in the future. The ground truth about retransmissions needs to know which ones are.
+/// The arrivals of one connection that were computed in advance and may still be in the future. The
+/// ground truth about retransmissions needs to know which ones are.
 #[derive(Clone, Debug)]
 pub(crate) struct FutureArrivals {
     /// The last link on the way to the receiver, and the event source of its arrivals.

@@ -207,9 +207,9 @@ impl<P: Probe> Net<P> {
         self.receiver_timers[l as usize].push(Reverse(timer));
     }
 
-    /// The timer that is due first of the receivers behind the link `l`. `update` compares the first
-    /// entry with its timer and returns the entry to be kept, or `None` to remove it: entries before
-    /// that timer may be outdated.
+    /// The timer that is due first of the receivers behind the link `l`. `update` compares the
+    /// first entry with its timer and returns the entry to be kept, or `None` to remove it: entries
+    /// before that timer may be outdated.
     pub(crate) fn first_receiver_timer(
         &mut self,
         l: usize,

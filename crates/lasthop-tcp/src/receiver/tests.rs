@@ -352,8 +352,8 @@ fn quick_acks_last_for_22_segments_on_linux() {
 
 proptest! {
     /// A receiver that takes segments by `take_plain`, `take_beyond` and `take_beyond_as_linux`
-    /// where it expects them answers as one that takes all of them as segments: with and without delayed ACKs, with those
-    /// of Linux, with segments in any order, and with the timer.
+    /// where it expects them answers as one that takes all of them as segments: with and without
+    /// delayed ACKs, with those of Linux, with segments in any order, and with the timer.
     #[test]
     fn expected_segments_are_answered_as_others(
         (delayed, sack, linux, stamped) in any::<(bool, bool, bool, bool)>(),
