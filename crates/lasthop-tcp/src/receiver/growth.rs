@@ -41,14 +41,19 @@ pub(super) struct Arrived {
     pub held: u64,
     /// The window last advertised.
     pub window: u64,
-    /// The timestamp that the sender echoes, and the time since the ACK with it left.
+    /// The tick of the timestamp that the sender echoes, and the time since then.
     pub echo: Option<(u32, Duration)>,
 }
 
-/// The time since the clock of timestamps showed `stamp`.
+/// Microseconds of a tick of Linux' timestamps (`TCP_TS_HZ`).
+const TICK: u32 = 1000;
+
+/// The tick of the timestamp `stamp`, and the whole ticks that have begun since
+/// (`tcp_rtt_tsopt_us`).
 #[inline]
-pub(super) fn since_stamp(now: Time, stamp: u32) -> Duration {
-    Duration::micros(u64::from(timestamp(now).wrapping_sub(stamp)))
+pub(super) fn since_stamp(now: Time, stamp: u32) -> (u32, Duration) {
+    let since = timestamp(now).wrapping_sub(stamp) + stamp % TICK;
+    (stamp / TICK, Duration::millis(u64::from(since / TICK)))
 }
 
 /// How far the window of a connection has grown.
@@ -122,8 +127,8 @@ impl WindowGrowth {
             self.room = self.room.max(FIRST_ROOM.min(self.most));
             (self.read, self.since) = ((FIRST_SEGMENTS * self.mss).min(self.room), arrived.now);
         }
-        if let Some((echo, rtt)) = arrived.echo {
-            self.sample(echo, rtt, arrived.len);
+        if let Some(echo) = arrived.echo {
+            self.sample(echo, arrived.len);
         }
         if !arrived.ahead && self.has_arrived(arrived.next) {
             self.time_window(arrived.now, arrived.next, arrived.window);
@@ -154,8 +159,8 @@ impl WindowGrowth {
         if self.read == 0 || len > self.mss {
             return self.on_first(now, (len, frame), (next, window), echo);
         }
-        if echo != 0 && echo != self.echo {
-            self.sample(echo, since_stamp(now, echo), len);
+        if echo != 0 && echo / TICK != self.echo {
+            self.sample(since_stamp(now, echo), len);
         }
         if self.has_arrived(next) {
             self.time_window(now, next, window);
@@ -175,7 +180,7 @@ impl WindowGrowth {
         (next, window): (u64, u64),
         echo: u32,
     ) {
-        let echo = (echo != 0).then(|| (echo, since_stamp(now, echo)));
+        let echo = (echo != 0).then(|| since_stamp(now, echo));
         let (read, highest) = (next, next);
         let (ahead, held) = (false, frame);
         let first = Arrived { now, len, frame, next, highest, read, ahead, held, window, echo };
@@ -225,8 +230,9 @@ impl WindowGrowth {
     }
 
     /// One sample for each timestamp, of full segments (`tcp_rcv_rtt_measure_ts`).
-    fn sample(&mut self, echo: u32, rtt: Duration, len: u64) {
-        if std::mem::replace(&mut self.echo, echo) != echo && len >= self.mss {
+    fn sample(&mut self, (tick, rtt): (u32, Duration), len: u64) {
+        let is_new = std::mem::replace(&mut self.echo, tick) != tick;
+        if is_new && len >= self.mss && rtt > Duration::ZERO {
             let smoothed = self.rtt.map_or(rtt, |r| Duration((7 * r.0 + rtt.0) / 8));
             self.rtt = Some(match self.rule {
                 ReceiveRtt::Smoothed => smoothed,
@@ -287,7 +293,7 @@ mod tests {
                 let frame = len * frames;
                 next += frame;
                 let stamp = if ago == 0 { 0 } else { timestamp(now) - 20_000 * ago };
-                let echo = (stamp != 0).then(|| (stamp, since_stamp(now, stamp)));
+                let echo = (stamp != 0).then(|| since_stamp(now, stamp));
                 let (window, held, ahead) = (slow.offered(), frame, false);
                 let (read, highest) = (next, next);
                 slow.on_data(&Arrived {

@@ -445,7 +445,7 @@ impl Receiver {
     fn grow_window(&mut self, now: Time, bytes: u32, stamp: u32, ahead: bool, came: u64) -> bool {
         let Some(growth) = &mut self.growth else { return false };
         let before = growth.offered();
-        let echo = (self.timestamps && stamp != 0).then(|| (stamp, since_stamp(now, stamp)));
+        let echo = (self.timestamps && stamp != 0).then(|| since_stamp(now, stamp));
         let (len, next) = (u64::from(bytes.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
         let held = self.ahead.bytes().saturating_sub(if ahead { len } else { 0 }) + came;
