@@ -326,10 +326,13 @@ fn wait_for_listener(
         if let Some(status) = child.try_wait()? {
             return Err(io::Error::other(format!("the server ended with status {status}")));
         }
+        let looked = Instant::now();
         if sockets.are_serving() {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(5));
+        // The kernel goes through tables of all connections, in a millisecond or more: a tenth of
+        // the processor is left for that.
+        std::thread::sleep(Duration::from_millis(5).max(10 * looked.elapsed()));
     }
     // Whatever it does, it has had its time.
     Ok(())
