@@ -36,7 +36,7 @@ NS3_RULES = (
     "--fractions",
 )
 
-#: Options of other programs -> the file that defines them.
+#: Options of other programs -> the file that defines or reads them.
 OTHER_OPTIONS = {
     "--cards": "tools/evaluation_tables.py",
     "--missing": "tools/evaluation_tables.py",
@@ -45,6 +45,7 @@ OTHER_OPTIONS = {
     "--default": "bench/speed.py",
     "--schemes": "bench/speed.py",
     "--silent": "tools/ns3_wifi.cc",
+    "--timestamps": "python/lasthop/traces/stamps.py",
 } | dict.fromkeys(NS3_RULES, "tools/ns3_rules.cc")
 
 

@@ -47,7 +47,7 @@ def matches(head: str) -> bool:
 def read(source: Source, options: ReadOptions) -> Measurement:
     """The rows of a table; rows of the same time are averaged."""
     first, head = _head(source.head)
-    lines = (line for line in source.lines() if line[0] > first)
+    lines: Iterator[tuple[int, str]] = (line for line in source.lines() if line[0] > first)
     separator = _separator(head)
     names = _fields(head.lstrip("# "), separator)
     has_names = not any(_is_value(name) for name in names if name)

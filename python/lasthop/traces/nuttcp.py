@@ -32,7 +32,7 @@ def read(source: Source, _: ReadOptions) -> Measurement:
     direction: int | None = None
     at = 0.0
     for number, whole in source.lines():
-        _, line = stamps.split(whole)
+        line = stamps.split(whole)[1]
         if direction is None and (found := _CONNECTED.match(line)) is not None:
             direction = UP if found[1] == "t" else DOWN
         if (found := _INTERVAL.match(line)) is None:
