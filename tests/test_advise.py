@@ -12,7 +12,7 @@ from documents import validate
 from fitted_links import Link, drawn, measured
 
 import lasthop
-from lasthop.advice import advise, draws
+from lasthop.advice import advise, draws, repeat
 from lasthop.cli.main import main
 from lasthop.traces.fit import scenario
 from lasthop.traces.fit.fit import Fit, fit
@@ -105,6 +105,15 @@ def test_losses_explain_the_rate_on_a_link_of_unknown_capacity() -> None:
     assert "the losses explain the measured rate" in answer.text
 
 
+def test_a_measurement_longer_than_a_run_is_compared_over_the_same_time(tmp_path: Path) -> None:
+    file = tmp_path / "drive.csv"
+    rates = "".join(f"{i},{8 if i < 60 else 24},40\n" for i in range(120))
+    file.write_text(f"time_s,download_mbps,rtt_ms\n{rates}", encoding="utf-8")
+    rows, _ = repeat.repeat(lasthop.fit(file), runs=1)
+    assert rows[0].name == "rate"
+    assert rows[0].measured == pytest.approx(8e6)
+
+
 def cannot_tell(kind: str, folder: Path) -> Fit:
     """A measurement that does not tell what would help."""
     rng = np.random.default_rng(1)
@@ -121,6 +130,10 @@ def cannot_tell(kind: str, folder: Path) -> Fit:
             for i in range(100)
         ),
         "rates": ("time_s,download_mbps", *(f"{i},{8 + rng.normal():.2f}" for i in range(60))),
+        "faster than its losses allow": (
+            "time_s,download_mbps,rtt_ms,loss_percent",
+            *(f"{i},{18 + rng.normal():.2f},{42 + rng.exponential(9):.1f},1" for i in range(100)),
+        ),
     }[kind]
     path = folder / "file.txt"
     path.write_text("\n".join(lines) + "\n")
@@ -132,6 +145,7 @@ def cannot_tell(kind: str, folder: Path) -> Fit:
     [
         *("small window", "small window at the sender", "ping", "rates"),
         "datagrams at a constant rate",
+        "faster than its losses allow",
     ],
 )
 def test_a_measurement_that_cannot_tell_says_so(kind: str, tmp_path: Path) -> None:
@@ -141,6 +155,12 @@ def test_a_measurement_that_cannot_tell_says_so(kind: str, tmp_path: Path) -> No
     assert answer.scheme is None
     assert "cubic" in answer.candidates
     assert answer.measurement
+
+
+def test_losses_that_no_transfer_of_the_measured_rate_can_have_are_named(tmp_path: Path) -> None:
+    answer = advise.advise(cannot_tell("faster than its losses allow", tmp_path), "ap", 5)
+    assert "far above" in answer.text
+    assert answer.narrows == "air_loss"
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.2])

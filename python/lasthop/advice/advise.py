@@ -32,7 +32,8 @@ CAN: dict[str, frozenset[str]] = {
 HELPS = 0.05
 # Schemes whose effect on a competing flow is simulated: those with the largest gains.
 _WITH_COMPETITOR = 3
-# Measured rate, as a share of the baseline's median in the draws, from which losses explain it.
+# Smaller one of the measured rate and the baseline's median in the draws, as a share of the larger
+# one, from which losses explain the rate.
 _EXPLAINED = 0.5
 # Share of the draws in which another scheme is better by `HELPS` from which it may be the best.
 _RIVAL = 0.25
@@ -265,7 +266,8 @@ def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice
     """The answer if the capacity is a range.
 
     If the sender was far slower than the baseline in the draws, losses do not explain its rate: it
-    was limited by the link, or by what the scenarios do not have, its application or a window.
+    was limited by the link, or by what the scenarios do not have, its application or a window. If
+    it was far faster, the draws have losses that its transfer did not meet.
     """
     if not fit.capacity.estimate.is_range:
         return answer
@@ -289,6 +291,13 @@ def _with_unknown_capacity(answer: Advice, fit: Fit, base: np.ndarray) -> Advice
             f" {beside}: the link, the application or a window may have limited the sender"
         )
         how = _MEASURE["capacity"]
+    elif answer.verdict == "helps" and middle < _EXPLAINED * rate:
+        text = (
+            f"cannot tell, because {beside}, is far above what one transfer reaches with such"
+            " losses: it was measured with several connections or without TCP, or the lost packets"
+            " were not those of the transfer"
+        )
+        return _open(answer, text, "air_loss", "capture one bulk transfer at the receiver")
     else:
         if answer.verdict == "helps":
             answer.text += "; the capacity is unknown and assumed, but this traffic and the losses"

@@ -15,7 +15,7 @@ import numpy as np
 
 from lasthop import single_run
 from lasthop.experiments import plan
-from lasthop.traces import formats, summary
+from lasthop.traces import edit, formats, summary
 from lasthop.traces.fit import scenario
 from lasthop.traces.fit.fit import Fit, fit
 from lasthop.traces.source import ReadOptions
@@ -78,7 +78,8 @@ def captured(text: str, seed: int, interface: str = MOBILE) -> Measurement:
 def repeat(
     found: Fit, runs: int = RUNS, step: Callable[[], None] = lambda: None
 ) -> tuple[list[Compared], Fit]:
-    """Numbers of the measurement beside those of `runs` runs of the fit; and the fit of run 1.
+    """Numbers of the measurement, as far as a run is long, beside those of `runs` runs of the fit;
+    and the fit of run 1.
 
     `step` is called after each run.
     """
@@ -87,14 +88,15 @@ def repeat(
     for seed in range(1, runs + 1):
         simulated.append(captured(text, seed))
         step()
-    sides = [_numbers(found.seen.found, found.seen.direction, found.seen.scale)]
+    measured = edit.cut(found.seen.found, end_s=scenario.duration_s(found))
+    sides = [_numbers(measured, found.seen.direction, found.seen.scale)]
     sides += [_numbers(m, found.seen.direction, 1.0) for m in simulated]
     rows = []
-    for name, (unit, measured) in sides[0].items():
+    for name, (unit, value) in sides[0].items():
         values = [v for s in sides[1:] if (v := s[name][1]) is not None]
-        if measured is not None and values:
+        if value is not None and values:
             numbers = (float(np.mean(values)), min(values), max(values), len(values))
-            rows.append(Compared(name, unit, measured, *numbers))
+            rows.append(Compared(name, unit, value, *numbers))
     return rows, fit(simulated[0])
 
 
