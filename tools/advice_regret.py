@@ -107,6 +107,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--links", type=int, default=20)
+    parser.add_argument("--first", type=int, default=1, help="seed of the first link")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--can", choices=PLACES, action="append")
     parser.add_argument("--unknown", action="store_true", help="captures without a capacity")
@@ -118,7 +119,7 @@ def main() -> None:
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for can in options.can or PLACES:
         found = []
-        for seed in range(1, options.links + 1):
+        for seed in range(options.first, options.first + options.links):
             one = regret(drawn(seed), seed, can, options.draws)
             found.append(one)
             print(can, seed, one, file=sys.stderr, flush=True)
