@@ -59,10 +59,9 @@ impl Histogram {
         let place = log_bucket(d.0).wrapping_sub(self.first);
         match self.counts.get_mut(place) {
             Some(count) => {
-                let sum = u64::from(*count) + weight;
-                *count = sum as u32;
-                if sum >> 32 > 0 {
-                    self.carry(place, (sum >> 32) as u32);
+                let upper = add_low(count, weight);
+                if upper > 0 {
+                    self.carry(place, upper);
                 }
             }
             None => self.record_outside(d.0, weight),
@@ -88,10 +87,9 @@ impl Histogram {
             self.add_blocks(bucket);
         }
         let place = bucket - self.first;
-        let sum = u64::from(self.counts[place]) + weight;
-        self.counts[place] = sum as u32;
-        if sum >> 32 > 0 {
-            self.carry(place, (sum >> 32) as u32);
+        let upper = add_low(&mut self.counts[place], weight);
+        if upper > 0 {
+            self.carry(place, upper);
         }
     }
 
@@ -170,6 +168,15 @@ impl Histogram {
         let mean = (total > 0).then(|| self.sum as f64 / total as f64 / 1e9);
         Summary { mean, p50: q(0.5), p95: q(0.95), p99: q(0.99) }
     }
+}
+
+/// Adds a weight to the lower 32 bits of a sum; returns what is left for the upper ones. The carry
+/// is read from the addition: a weight known to be short costs an addition and a branch.
+#[inline(always)]
+fn add_low(low: &mut u32, weight: u64) -> u32 {
+    let (sum, carried) = low.overflowing_add(weight as u32);
+    *low = sum;
+    (weight >> 32) as u32 + u32::from(carried)
 }
 
 /// Index of the bucket. The linear part is one octave; above, each octave has SUB buckets.
