@@ -22,6 +22,7 @@ use crate::window::{Hooks, Window, WindowRule};
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Time};
+use rule::GrowthRules;
 use std::sync::Arc;
 
 /// The stream of one connection. `W` is the window rule.
@@ -62,6 +63,7 @@ pub struct Stream<W> {
     recent: Ring<Time>,
     /// The window rule opens the window as Reno does, and not in whole segments.
     grows_as_reno: bool,
+    growth: GrowthRules,
     /// New data need the steps of `extras`.
     special: bool,
     hooks: Hooks,
@@ -94,6 +96,7 @@ impl<W: WindowRule> Stream<W> {
         let buffer = SendBuffer::new(&profile, config.mss);
         Stream {
             grows_as_reno,
+            growth: GrowthRules::of(&profile),
             timers: Timers::new(&profile, config.clock_phase),
             congestion: Congestion::new(rule, window, hooks, &profile),
             rwnd: config.receive_window,
@@ -132,7 +135,7 @@ impl<W: WindowRule> Stream<W> {
     pub fn replace_rule(&mut self, rule: W) {
         self.hooks = self.hooks.with(Hooks::of(rule.methods()));
         self.special |= is_special(self.hooks);
-        self.grows_as_reno = rule.grows_as_reno() && !self.profile.whole_segments;
+        self.grows_as_reno = rule.grows_as_reno() && !self.growth.whole_segments;
         self.congestion.replace_rule(rule, self.hooks, &self.profile);
     }
 

@@ -137,8 +137,8 @@ impl<W: WindowRule> Stream<W> {
             snd_max: self.snd_max,
             mss: self.config.mss,
             recovering: false,
-            by_bytes: self.profile.byte_counting,
-            whole_segments: self.profile.whole_segments,
+            by_bytes: self.growth.by_bytes,
+            whole_segments: self.growth.whole_segments,
             ece: false,
             marked: 0,
             stamps: None,
@@ -181,7 +181,7 @@ impl<W: WindowRule> Stream<W> {
     /// As `note_cwnd_usage`, after sending from `first` on, if there was anything to be sent.
     #[inline(always)]
     fn note_plain_usage(&mut self, first: u64) {
-        if self.profile.cwnd_limited_by == CwndLimitedBy::PacketsOut && self.written > first {
+        if self.growth.limited_by == CwndLimitedBy::PacketsOut && self.written > first {
             self.note_cwnd_usage(self.snd_max > first, self.flight());
         }
     }

@@ -2,7 +2,7 @@
 //! uses.
 
 use super::Stream;
-use crate::profile::{CwndLimitedBy, GrowthBase, HalvingBase};
+use crate::profile::{CwndLimitedBy, GrowthBase, HalvingBase, Profile};
 use crate::rto::Bytes;
 use crate::sender::config::Output;
 use crate::timestamps::timestamp;
@@ -10,6 +10,26 @@ use crate::window::{Ack, Loss, LossClass, LossKind, Stamps, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
 use std::sync::Arc;
+
+/// What each ACK asks of the profile, beside the stream: no pointer has to be followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GrowthRules {
+    when_window_limited: bool,
+    pub(super) limited_by: CwndLimitedBy,
+    pub(super) by_bytes: bool,
+    pub(super) whole_segments: bool,
+}
+
+impl GrowthRules {
+    pub(super) fn of(profile: &Profile) -> Self {
+        GrowthRules {
+            when_window_limited: profile.grow_when_window_limited,
+            limited_by: profile.cwnd_limited_by,
+            by_bytes: profile.byte_counting,
+            whole_segments: profile.whole_segments,
+        }
+    }
+}
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
@@ -36,8 +56,8 @@ impl<W: WindowRule> Stream<W> {
             snd_max: self.snd_max,
             mss: self.config.mss,
             recovering,
-            by_bytes: self.profile.byte_counting,
-            whole_segments: self.profile.whole_segments,
+            by_bytes: self.growth.by_bytes,
+            whole_segments: self.growth.whole_segments,
             ece: segment.flags.has(Flags::ECE),
             marked: self.marked(bytes),
             stamps: stamped.then_some(Stamps { sent: segment.ts_echo, received: segment.ts_value }),
@@ -154,7 +174,7 @@ impl<W: WindowRule> Stream<W> {
         // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
         let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
         let window = match self.profile.halving {
-            HalvingBase::Cwnd if self.profile.whole_segments => {
+            HalvingBase::Cwnd if self.growth.whole_segments => {
                 let mss = f64::from(mss);
                 libm::floor(self.window().cwnd / mss) * mss
             }
@@ -180,7 +200,7 @@ impl<W: WindowRule> Stream<W> {
             halving: self.profile.halving,
             integer_ssthresh: self.profile.integer_ssthresh,
             integer_window: self.profile.integer_window,
-            whole_segments: self.profile.whole_segments,
+            whole_segments: self.growth.whole_segments,
             loss_window: self.profile.loss_window.bytes(mss) as f64,
         }
     }
@@ -267,7 +287,7 @@ impl<W: WindowRule> Stream<W> {
     /// (Linux `tcp_write_xmit`).
     #[inline]
     pub fn note_cwnd_usage(&mut self, sent: bool, pipe: u64) {
-        if self.profile.cwnd_limited_by != CwndLimitedBy::PacketsOut {
+        if self.growth.limited_by != CwndLimitedBy::PacketsOut {
             return;
         }
         let full = pipe + u64::from(self.config.mss) > self.congestion.inflated();
@@ -286,10 +306,10 @@ impl<W: WindowRule> Stream<W> {
     /// before the ACK.
     #[inline]
     pub fn is_cwnd_limited(&self, pipe_before: u64) -> bool {
-        if self.profile.grow_when_window_limited {
+        if self.growth.when_window_limited {
             return true;
         }
-        match self.profile.cwnd_limited_by {
+        match self.growth.limited_by {
             CwndLimitedBy::Pipe => {
                 pipe_before + u64::from(self.config.mss) > self.window().bytes(0.0)
             }
