@@ -67,7 +67,9 @@ pub enum ReplayError {
     /// The agent needs the link layer's reports, which no capture has.
     #[error(
         "scheme `{0}` needs the link layer to report when packets leave the queue or have arrived, \
-         which a capture does not contain; `lasthop link` and simulations report it"
+         which a capture does not contain: it has packets on their way into the queue, and one of \
+         the mobile's side those that arrived, by another clock and without the time in the \
+         queue; `lasthop link` and simulations report it"
     )]
     NeedsReports(String),
     /// The capture contains packets merged by segmentation offload.

@@ -105,6 +105,9 @@ impl SchemeConfig for BalakrishnanEln {
         Some(RecoverySlot::Fixed(self.recovery.0))
     }
 
+    /// Without them it would take drops of the queue for losses of the radio link.
+    const NEEDS_LINK_REPORTS: bool = true;
+
     fn agent(&self) -> Option<AnyAgent> {
         Some(AnyAgent::from(BalakrishnanElnAgent::new(self)))
     }

@@ -246,7 +246,7 @@ fn wrapped(wrapper: &Wrapper, packets: &[(Direction, Vec<u8>)]) -> Vec<u8> {
 #[test]
 fn agents_see_inside_tunnels_and_their_packets_are_in_the_same_tunnels() {
     let mut injected = 0;
-    for scheme in ["packet-control", "snoop", "ack-pacing", "balakrishnan-eln"] {
+    for scheme in ["packet-control", "snoop", "ack-pacing"] {
         let (plain_summary, plain) =
             run(&wrapped(&ALL[0], &traffic()), scheme, "10.9.0.2").unwrap();
         for wrapper in &ALL {

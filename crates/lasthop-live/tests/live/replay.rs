@@ -336,7 +336,7 @@ fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> 
 /// A capture does not say when packets left the queue, and which of them arrived.
 #[test]
 fn a_scheme_that_needs_reports_of_the_link_layer_is_refused() {
-    for name in ["fastack", "zhuge"] {
+    for name in ["balakrishnan-eln", "fastack", "zhuge"] {
         let scheme = SchemeChoice::parse(name).unwrap();
         let error = replay(&[][..], Vec::new(), &options(scheme)).unwrap_err().to_string();
         assert!(error.contains("which a capture does not contain"), "{error}");
@@ -355,7 +355,6 @@ proptest! {
             "packet-control:dupack_threshold=3:strict=true",
             "snoop:tick=2ms:initial_srtt=1ms:initial_rttvar=1ms",
             "snoop",
-            "balakrishnan-eln",
             "ack-pacing:rate=measured:detect=false",
             "rate-control:rate=1Mbps",
         ];
