@@ -2,9 +2,10 @@
 //! entered the queue, and none is lost before the last attempt.
 
 use lasthop::link::cell::config::Place;
+use lasthop::link::cell::mac::Access;
 use lasthop::units::{Duration, Time};
 
-use super::cells::{CellModel, Checked, ensure};
+use super::cells::{CellModel, Checked, Frame, ensure};
 use crate::events::Kind;
 use crate::network::cells::drop_reason;
 
@@ -16,6 +17,14 @@ impl CellModel {
     /// True if the cell aggregates packets.
     pub(super) fn aggregates(&self) -> bool {
         self.config.wifi.is_some()
+    }
+
+    /// A transmission has ended: what has arrived and has never failed is acknowledged.
+    pub(super) fn forget_acknowledged(&mut self, from: usize, to: usize) {
+        if self.config.mac.access == Access::Ns3 {
+            let done = |f: &Frame| f.to == to as u32 && f.arrived && f.first_failed.is_none();
+            self.stations[from].frames.retain(|f| !done(f));
+        }
     }
 
     /// Compares the attempts of link `l` in the result with those on the medium.
@@ -43,7 +52,7 @@ impl CellModel {
         let failed = frame.failed.take_if(|t| *t == now).is_some();
         match kind {
             Kind::AttemptFailed => {
-                self.attempts += 1;
+                self.attempts += u64::from(!std::mem::take(&mut frame.counted));
                 frame.attempts = number as u32;
                 frame.failed = Some(now);
                 frame.first_failed.get_or_insert(now);
@@ -59,6 +68,8 @@ impl CellModel {
             }
             Kind::Arrived => {
                 // The attempt that the block acknowledgement confirms has no event.
+                let early = self.config.mac.access == Access::Ns3;
+                frame.counted = early && !frame.received;
                 self.attempts += u64::from(!frame.received);
                 let (twice, late) = (frame.arrived, frame.skipped);
                 frame.arrived = true;
@@ -70,7 +81,8 @@ impl CellModel {
                     overtaken = overtaken.or((!f.skipped).then_some(f.id));
                 }
                 let overtaken = overtaken.filter(|_| station.is_drop_tail);
-                if !received {
+                // Within an aggregate, it is not known yet whether an acknowledgement follows.
+                if !received && !early {
                     station.frames.remove(i);
                 }
                 ensure(!twice, || "arrives twice".into())?;

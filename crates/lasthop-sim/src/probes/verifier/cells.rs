@@ -53,6 +53,8 @@ pub(super) struct Frame {
     pub first_failed: Option<Time>,
     /// The receiver has stopped waiting for it.
     pub skipped: bool,
+    /// It has arrived within an aggregate that is on the air; that attempt is counted.
+    pub counted: bool,
 }
 
 /// An attempt that has ended.
@@ -131,6 +133,7 @@ impl CellModel {
             failed: None,
             first_failed: None,
             skipped: false,
+            counted: false,
         });
         let managed = !station.is_drop_tail;
         // Packets that are in the window of a session have left the queue.

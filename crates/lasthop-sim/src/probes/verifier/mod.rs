@@ -591,6 +591,7 @@ impl Observer for Verifier {
         if let Err(text) = model.air_time.used(&model.config, used) {
             self.violation(|| format!("cell {cell}: {text}"));
         }
+        self.cells[cell].forget_acknowledged(used.from, used.to);
     }
 }
 

@@ -36,7 +36,10 @@ impl AggregatingCell {
         let (s, content, answer) = (exchange.session, exchange.content, exchange.answer);
         let to = self.stations[i].sessions[s].to;
         let free = now + self.durations.sifs + answer;
-        let received = self.receive(now, (i, s, to), freight);
+        let received = match self.passing.take_drawn() {
+            true => self.received.contains(&true),
+            false => self.receive(now, (i, s, to), freight),
+        };
         let answered = received && !self.loses_control((to, i), now + self.durations.sifs, free);
         let air_time = self.use_medium(i, if received { free } else { now });
         let ending = Ending { answered, collided: false, air_time };
@@ -68,7 +71,7 @@ impl AggregatingCell {
 
     /// Decides what the recipient receives: `received` says so of each MPDU. False if it receives
     /// nothing.
-    fn receive(
+    pub(super) fn receive(
         &mut self,
         now: Time,
         (i, s, to): (usize, usize, usize),
@@ -227,7 +230,7 @@ impl AggregatingCell {
 
     /// The reorder buffer of a session has changed.
     #[inline]
-    fn schedule_expiry(&mut self, (i, s): (usize, usize)) {
+    pub(super) fn schedule_expiry(&mut self, (i, s): (usize, usize)) {
         let session = &mut self.stations[i].sessions[s];
         let before = session.expires;
         session.set_expiry();
@@ -332,6 +335,7 @@ impl AggregatingCell {
         let received = !self.loses_control((i, to), self.start, now);
         if received && !self.loses_control((to, i), now + sifs, free) {
             (self.phase, self.start, self.end) = (Phase::Data, free + sifs, free + sifs + data);
+            self.begin_data();
             self.announce_starts(i, reports);
             return;
         }
@@ -437,7 +441,7 @@ impl AggregatingCell {
 impl Session {
     /// The recipient delivers what is at its head.
     #[inline]
-    fn release(&mut self, station: usize, reports: &mut Vec<Report>) {
+    pub(super) fn release(&mut self, station: usize, reports: &mut Vec<Report>) {
         while let Some(mpdu) = self.deliverable() {
             let released = |frame| Report::Released {
                 attempt: Attempt::of_packet(station, self.to, frame, mpdu.attempts, Time::ZERO),

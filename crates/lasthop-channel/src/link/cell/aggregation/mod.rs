@@ -21,6 +21,7 @@ mod durations;
 mod exchange;
 mod minstrel;
 mod occupation;
+mod passing;
 mod rate;
 mod select;
 mod session;
@@ -43,6 +44,7 @@ use lasthop_core::units::{Duration, Rate, Time};
 use airtime::AirtimeLimit;
 use durations::Durations;
 use occupation::{Occupation, Occupations};
+use passing::Passing;
 use stations::Station;
 
 /// What is being transmitted.
@@ -129,6 +131,8 @@ pub struct AggregatingCell {
     control: Segment,
     /// Which of the MPDUs that end now are received.
     received: Vec<bool>,
+    /// The MPDUs of the aggregate on the air that go up the stack before its end.
+    passing: Passing,
 }
 
 impl AggregatingCell {
@@ -180,6 +184,7 @@ impl AggregatingCell {
             air_time: AirTime { stations: vec![Duration::ZERO; names.len()], ..AirTime::default() },
             control: Segment::default(),
             received: Vec::new(),
+            passing: Passing::NONE,
             durations,
         }))
     }
@@ -209,7 +214,7 @@ impl AggregatingCell {
                 (self.occupations.next(), self.settled)
             }
             Phase::Idle => (self.start, self.settled),
-            _ => (self.end, self.start),
+            _ => (self.end.min(self.passing.at()), self.start),
         }
     }
 
@@ -298,6 +303,7 @@ impl AggregatingCell {
             Phase::Idle if self.occupations.next() < self.start => self.take_medium(now, reports),
             Phase::Idle => self.begin(now, reports, outcomes),
             Phase::Rts => self.end_rts(now, reports),
+            Phase::Data if self.passing.at() < self.end => self.pass_mpdu(now, freight, reports),
             Phase::Data if self.senders.len() > 1 => self.collide(now, freight, reports),
             Phase::Data => self.end_data(now, freight, reports),
             Phase::Answer => self.continue_txop(now, reports, outcomes),
@@ -332,6 +338,7 @@ impl AggregatingCell {
         let alone = self.senders.len() == 1;
         self.phase =
             if alone && self.senders.iter().all(reserves) { Phase::Rts } else { Phase::Data };
+        self.begin_data();
     }
 
     fn announce_starts(&self, i: usize, reports: &mut Vec<Report>) {
