@@ -86,9 +86,9 @@ def _overflow(rate: int) -> Callable[[float], str]:
     return _last_hop(rate, 10, bdp, 10 * bdp, profile="rfc")
 
 
-def _cell(stations: int) -> Callable[[float], str]:
+def _cell(stations: int, mac: str = "802.11b") -> Callable[[float], str]:
     names = f'"n{{1..{stations}}}"'
-    text = f'[[cell]]\nmembers = ["ap", {names}]\n'
+    text = f'[[cell]]\nmembers = ["ap", {names}]\nmac = "{mac}"\n'
     text += FLOW.format(start="ap", end="@", count=stations).replace('"@"', f"[{names}]")
     text += TCP.format(profile="ns-2.35", window=10)
     return lambda seconds: HEAD.format(seconds=seconds) + text
@@ -131,6 +131,7 @@ POINTS = [
         )
     ),
     *(Point("stations", str(n), 10, _cell(n)) for n in (2, 20, 200)),
+    *(Point("802.11ax", f"{n} stations", 0.3, _cell(n, "802.11ax")) for n in (2, 20, 200)),
     *(
         Point("chain", f"{n} nodes", seconds, _chain(n))
         for n, seconds in ((2, 0.5), (10, 0.6), (50, 2))

@@ -20,6 +20,7 @@ from lasthop.cli.main import main
 from lasthop.errors import InputError
 from lasthop.inspection import downsample, series, stalls
 from lasthop.inspection.inspection import Inspection
+from lasthop.scenarios import wifi
 
 LOSSY = {"rate": "2Mbps", "rtt": "40ms", "loss": "1%"}
 DEEP_BUFFER = """
@@ -552,6 +553,28 @@ def test_the_page_of_a_fast_run_is_small() -> None:
     assert found.duration_s == 60
     assert found.subjects[1].facts["sent_segments"] > 400_000
     assert len(found.html.encode()) < 5e6
+
+
+def test_the_cell_of_a_connection_is_drawn() -> None:
+    cell = wifi.scenario("802.11ac", 2) | {"duration": "2 s"}
+    found = lasthop.inspect(cell, schemes="cubic")
+    subject = found.subjects[0]
+    panels = {p.key: p for p in subject.drawing(2000).panels}
+    (mpdus, retries) = panels["aggregates"].series
+    assert mpdus.v.max() > 20
+    assert 1 <= min(retries.v) <= max(retries.v) <= max(mpdus.v)
+    assert panels["mcs"].series[0].v.max() <= 9
+    air_time = panels["air-time"].shares
+    assert air_time is not None
+    rows = {key: values for key, (_, values) in air_time.rows.items()}
+    assert np.allclose(sum(rows.values()), 1.0)
+    (used,) = subject.connection.record.run["cells"]
+    for key, seconds in (("collisions", "collisions_s"), ("beacons", "beacons_s")):
+        drawn = rows[f"air-{key}"].sum() * air_time.width_s
+        assert drawn == pytest.approx(used[seconds], rel=0.02)
+    stations = sum(s["air_time_s"] for s in used["stations"])
+    drawn = sum(rows[f"air-{key}"].sum() for key in ("there", "back", "rest")) * air_time.width_s
+    assert drawn == pytest.approx(stations, rel=0.02)
 
 
 def test_a_record_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

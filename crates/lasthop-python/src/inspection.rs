@@ -1,6 +1,8 @@
 //! The record of one flow for `lasthop inspect`: events with packet numbers, SACK blocks and the
 //! states of its senders, as columns.
 
+use lasthop::link::cell::{MediumUse, UseKind};
+use lasthop::scenario::network::Network;
 use lasthop::segment::{Flags, Options};
 use lasthop::tcp::sender::Limit;
 use lasthop::units::Time;
@@ -44,11 +46,13 @@ const LIMITS: [(Limit, &str); Limit::COUNT] = [
     (Limit::AgentCache, "agent_cache"),
 ];
 
-/// Bytes of a row of the columns: of events, of frames at links, of SACK blocks and of states.
+/// Bytes of a row of the columns: of events, of frames at links, of SACK blocks, of states and of
+/// transmissions.
 const EVENT_BYTES: usize = 48;
 const HOP_BYTES: usize = 25;
 const SACK_BYTES: usize = 29;
 const STATE_BYTES: usize = 86;
+const USE_BYTES: usize = 33;
 
 /// An observer that records one flow.
 #[derive(Default)]
@@ -78,6 +82,9 @@ pub struct Inspection {
     hops: HopColumns,
     sack: SackColumns,
     states: StateColumns,
+    medium: MediumColumns,
+    /// Nodes of the members of each cell.
+    cells: Vec<Vec<u16>>,
     /// Packet number and options of the last frame that arrived anywhere: an ACK reaches the sender
     /// at the same instant.
     arrived: Option<(u64, Options)>,
@@ -121,10 +128,30 @@ struct StateColumns {
     limit: Vec<i8>,
 }
 
+/// Transmissions in cells with aggregation, of all stations.
+#[derive(Default)]
+struct MediumColumns {
+    t_ns: Vec<i64>,
+    end_ns: Vec<i64>,
+    cell: Vec<i16>,
+    kind: Vec<i8>,
+    sender: Vec<i16>,
+    receiver: Vec<i16>,
+    mcs: Vec<i8>,
+    mpdus: Vec<i16>,
+    retries: Vec<i16>,
+    acknowledged: Vec<i16>,
+    answered: Vec<bool>,
+}
+
 impl Inspection {
     /// Records the flow with this index in columns of at most `most_bytes`.
-    pub fn new(flow: u32, most_bytes: usize) -> Inspection {
-        Inspection { flow, most_bytes, ..Inspection::default() }
+    pub fn new(network: &Network, flow: u32, most_bytes: usize) -> Inspection {
+        let nodes = |cell: &lasthop::scenario::network::Cell| {
+            cell.stations.iter().map(|s| s.node).collect::<Vec<u16>>()
+        };
+        let cells = network.cells.iter().map(nodes).collect();
+        Inspection { flow, most_bytes, cells, ..Inspection::default() }
     }
 
     /// # Errors
@@ -191,8 +218,8 @@ impl Inspection {
         }
     }
 
-    /// Converts the columns to a dict of numpy arrays, with `hops`, `sack` and `states` as further
-    /// dicts. -1 means that an event has no such value (`id`: the largest number; `attempt`,
+    /// Converts the columns to a dict of numpy arrays, with `hops`, `sack`, `states` and `medium` as
+    /// further dicts. -1 means that an event has no such value (`id`: the largest number; `attempt`,
     /// `window`: 0), NaN that a state has none.
     ///
     /// # Errors
@@ -210,6 +237,7 @@ impl Inspection {
             window, reason, value
         );
         let (hops, sack, states) = (PyDict::new(py), PyDict::new(py), PyDict::new(py));
+        let medium = PyDict::new(py);
         columns!(hops, self.hops, t_ns, arrived, link, connection, id, waiting);
         columns!(sack, self.sack, t_ns, connection, start, end, duplicate);
         columns!(
@@ -229,6 +257,23 @@ impl Inspection {
             pacing_bps,
             limit
         );
+        columns!(
+            medium,
+            self.medium,
+            t_ns,
+            end_ns,
+            cell,
+            kind,
+            sender,
+            receiver,
+            mcs,
+            mpdus,
+            retries,
+            acknowledged,
+            answered
+        );
+        out.set_item("medium", medium)?;
+        out.set_item("medium_kinds", UseKind::ALL.map(UseKind::name))?;
         out.set_item("hops", hops)?;
         out.set_item("sack", sack)?;
         out.set_item("states", states)?;
@@ -280,6 +325,25 @@ impl Observer for Inspection {
         let reason = self.reason_code(event.reason);
         self.reason.push(reason);
         self.value.push(event.value as f32);
+    }
+
+    fn on_medium(&mut self, cell: usize, used: &MediumUse) {
+        if !self.has_room(used.start, USE_BYTES) {
+            return;
+        }
+        let (out, members) = (&mut self.medium, &self.cells[cell]);
+        let node = |member: usize| members.get(member).map_or(-1, |&node| node as i16);
+        out.t_ns.push(used.start.0 as i64);
+        out.end_ns.push(used.end.0 as i64);
+        out.cell.push(cell as i16);
+        out.kind.push(used.kind as i8);
+        out.sender.push(node(used.from));
+        out.receiver.push(node(used.to));
+        out.mcs.push(used.mcs as i8);
+        out.mpdus.push(used.mpdus as i16);
+        out.retries.push(used.retries as i16);
+        out.acknowledged.push(used.acknowledged as i16);
+        out.answered.push(used.answered);
     }
 
     fn on_sender(&mut self, state: &SenderState) {

@@ -467,7 +467,7 @@ impl Scenario {
             .map_err(write_error)
         };
         let capture = py.detach(|| pcap.map(open).transpose())?;
-        let observer = (Inspection::new(flow, most_bytes), capture);
+        let observer = (Inspection::new(network, flow, most_bytes), capture);
         let (run, (mut record, capture), samples) =
             self.record(py, seed, cancel, observer, true)?;
         record.check()?;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lasthop import limits
-from lasthop.inspection import downsample, series
+from lasthop.inspection import downsample, medium, series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ def of(connection: Connection, bins: int) -> Drawing:
     record = connection.record
     panels: list[series.Panel] = []
     reduced = False
-    for panel in series.panels(connection):
+    for panel in [*series.panels(connection), *medium.panels(connection)]:
         item, fewer = _panel(panel, bins)
         panels.append(item)
         reduced |= fewer

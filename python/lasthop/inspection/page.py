@@ -55,6 +55,9 @@ STYLES: Final[dict[str, tuple[str, list[int]]]] = {
     "delay": (BLUE, []),
     "sent": (SKY, []),
     "acked": (GREEN, []),
+    "mpdus": (SKY, []),
+    "retries": (ORANGE, []),
+    "mcs": (BLUE, []),
 }
 MARK_COLOURS: Final = {
     "timeout": RED,
@@ -67,6 +70,8 @@ MARK_COLOURS: Final = {
     "lost-ack": GREY,
     "filtered-ack": BLUE,
     "suppressed-ack": GREEN,
+    "collision": PURPLE,
+    "unanswered": RED,
 }
 LIMIT_COLOURS: Final = {
     "cwnd": "#56b4e9",
@@ -78,6 +83,15 @@ LIMIT_COLOURS: Final = {
     "agent_cache": "#f0e442",
     "handshake": "#8c8c8c",
     "outage": "#404040",
+}
+AIR_TIME_COLOURS: Final = {
+    "air-there": "#56b4e9",
+    "air-back": "#009e73",
+    "air-rest": "#e69f00",
+    "air-collisions": "#d55e00",
+    "air-beacons": "#8c8c8c",
+    "air-others": "#404040",
+    "air-idle": "#e8e8e8",
 }
 
 
@@ -155,7 +169,14 @@ def _panel(panel: series.Panel, tick: float) -> dict[str, Any]:
             | ({} if m.v_end is None else {"e": _floats(m.v_end)})
         )
     head = {"key": panel.key, "title": panel.title, "unit": panel.unit, "note": panel.note}
-    return head | {"series": items, "marks": marks}
+    whole = head | {"series": items, "marks": marks}
+    if panel.shares is not None:
+        rows = [
+            {"key": key, "label": label, "color": AIR_TIME_COLOURS[key], "v": _floats(v)}
+            for key, (label, v) in panel.shares.rows.items()
+        ]
+        whole["shares"] = {"width": panel.shares.width_s, "rows": rows}
+    return whole
 
 
 def _shares(drawn: Drawing) -> dict[str, Any]:

@@ -56,8 +56,16 @@ class Marks:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """Shares of each interval of time, which add up to 1: key -> label and values."""
+
+    width_s: float
+    rows: Mapping[str, tuple[str, Floats]]
+
+
+@dataclass(frozen=True)
 class Panel:
-    """A chart: series and marks with one y axis."""
+    """A chart: series and marks with one y axis, or shares of the time."""
 
     key: str
     title: str
@@ -65,6 +73,7 @@ class Panel:
     series: list[Series]
     marks: list[Marks] = field(default_factory=list)
     note: str = ""
+    shares: Shares | None = None
 
 
 def panels(connection: Connection) -> list[Panel]:
@@ -103,7 +112,8 @@ def _changes(t: Floats, v: Floats) -> tuple[Floats, Floats]:
     return t[changed], v[changed]
 
 
-def _step(key: str, label: str, t: Floats, v: Floats, end: float, shown: bool = True) -> Series:
+def step(key: str, label: str, t: Floats, v: Floats, end: float, shown: bool = True) -> Series:
+    """A series that keeps each value until the next one, and the last one until `end`."""
     t, v = _changes(t, v)
     if len(t) and t[-1] < end:
         t, v = np.append(t, end), np.append(v, v[-1])
@@ -118,13 +128,13 @@ def _windows(connection: Connection) -> Panel:
         return np.where(values <= DRAWN_UP_TO * used, values * 1e-3, np.nan)
 
     series = [
-        _step("cwnd", "cwnd", states.t, states.cwnd * 1e-3, end),
-        _step("ssthresh", "ssthresh", states.t, drawn(states.ssthresh), end),
-        _step("flight", "bytes in flight", states.t, states.flight * 1e-3, end),
-        _step("rwnd", "receive window", states.t, drawn(states.receive_window), end, shown=False),
+        step("cwnd", "cwnd", states.t, states.cwnd * 1e-3, end),
+        step("ssthresh", "ssthresh", states.t, drawn(states.ssthresh), end),
+        step("flight", "bytes in flight", states.t, states.flight * 1e-3, end),
+        step("rwnd", "receive window", states.t, drawn(states.receive_window), end, shown=False),
     ]
     if (states.pipe != states.flight).any():
-        pipe = _step("pipe", "pipe (RFC 6675)", states.t, states.pipe * 1e-3, end, shown=False)
+        pipe = step("pipe", "pipe (RFC 6675)", states.t, states.pipe * 1e-3, end, shown=False)
         series.insert(3, pipe)
     marks = [
         _at_top("timeout", "timeout", "T", connection.timeouts(), states.t, states.cwnd),
@@ -163,7 +173,7 @@ def _rates(connection: Connection) -> Panel:
     in_order = np.diff(reached, prepend=0).astype(np.float64)
     series = [
         rate("delivery", "delivery rate", *_first_arrivals(connection)),
-        _step("pacing", "pacing rate", states.t, states.pacing * 1e-6, end),
+        step("pacing", "pacing rate", states.t, states.pacing * 1e-6, end),
         rate("sending", "sending rate", copies.t, sizes_sent, shown=False),
         rate("in-order", "in-order delivery", t, in_order, shown=False),
     ]
@@ -193,8 +203,8 @@ def _rtt(connection: Connection) -> Panel:
     sampled = np.isfinite(states.rtt)
     series = [
         Series("rtt", "RTT sample", "dots", states.t[sampled], states.rtt[sampled] * 1e3),
-        _step("srtt", "srtt", states.t, states.srtt * 1e3, end),
-        _step("rto", "RTO", states.t, states.rto * 1e3, end, shown=False),
+        step("srtt", "srtt", states.t, states.srtt * 1e3, end),
+        step("rto", "RTO", states.t, states.rto * 1e3, end, shown=False),
     ]
     return Panel("rtt", "Round-trip time", "ms", _present(series))
 
@@ -352,4 +362,4 @@ def _ack_marks(connection: Connection, events: Ints, key: str, label: str) -> li
     return [Marks(key, label, "minus", record.t[events], values)]
 
 
-__all__ = ["Marks", "Panel", "Series", "bands", "bottleneck", "panels"]
+__all__ = ["Marks", "Panel", "Series", "Shares", "bands", "bottleneck", "panels", "step"]
