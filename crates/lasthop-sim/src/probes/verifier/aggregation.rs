@@ -5,7 +5,8 @@ use lasthop::link::cell::config::Place;
 use lasthop::link::cell::mac::Access;
 use lasthop::units::{Duration, Time};
 
-use super::cells::{CellModel, Checked, Frame, ensure};
+use super::cells::{CellModel, Frame};
+use super::checked::{Checked, ensure};
 use crate::events::Kind;
 use crate::network::cells::drop_reason;
 

@@ -11,7 +11,7 @@ use lasthop::link::cell::{MediumUse, UseKind};
 use lasthop::scenario::network::Cell;
 use lasthop::units::{Duration, Time};
 
-use super::cells::{Checked, ensure};
+use super::checked::{Checked, ensure};
 use crate::probes::result::CellResult;
 
 /// Bytes of RTS, CTS or ACK, BlockAckReq, CF-End, and of a block acknowledgement without its

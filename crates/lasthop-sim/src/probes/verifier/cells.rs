@@ -6,6 +6,7 @@ use lasthop::segment::Segment;
 use lasthop::units::{Duration, QueueLimit, Time};
 
 use super::air_time::AirTimeModel;
+use super::checked::{Checked, ensure};
 use crate::events::Kind;
 use crate::network::cells::drop_reason;
 
@@ -63,12 +64,6 @@ pub(super) struct Ended {
     station: u32,
     air: Duration,
     reason: &'static str,
-}
-
-pub(super) type Checked = Result<(), String>;
-
-pub(super) fn ensure(ok: bool, text: impl FnOnce() -> String) -> Checked {
-    if ok { Ok(()) } else { Err(text()) }
 }
 
 impl CellModel {

@@ -1,37 +1,10 @@
 //! Checks of agents that acknowledge what the link layer reports: data are acknowledged only if
 //! they have crossed a link from the agent's node, or are on one and cross it.
 
-use std::collections::BTreeMap;
-
 use lasthop::segment::{Flags, NodeId, Segment};
 
 use super::{Place, Verifier};
 use crate::events::{Event, Kind};
-
-/// The data of a connection that have crossed the links from a node.
-#[derive(Default)]
-pub(super) struct Crossed {
-    /// First byte and the byte after the last one, disjoint.
-    ranges: BTreeMap<u64, u64>,
-    /// The highest number with which an agent at the node has acknowledged them.
-    acknowledged: u64,
-}
-
-impl Crossed {
-    fn add(&mut self, mut start: u64, mut end: u64) {
-        while let Some((&s, &e)) = self.ranges.range(..=end).next_back().filter(|r| *r.1 >= start) {
-            self.ranges.remove(&s);
-            (start, end) = (start.min(s), end.max(e));
-        }
-        self.ranges.insert(start, end);
-    }
-
-    /// The first byte from `offset` on that has not crossed.
-    fn missing_from(&self, offset: u64) -> u64 {
-        let before = self.ranges.range(..=offset).next_back();
-        before.map_or(offset, |(_, &end)| end.max(offset))
-    }
-}
 
 #[allow(clippy::multiple_inherent_impl, reason = "the checks of one kind of agent are a file")]
 impl Verifier {

@@ -13,8 +13,11 @@
 mod aggregation;
 mod air_time;
 mod capacity;
+mod cell_events;
 mod cells;
+mod checked;
 mod connections;
+mod crossed;
 mod finish;
 mod impairments;
 mod link_acks;
@@ -25,7 +28,6 @@ mod timing;
 use std::collections::BTreeMap;
 
 use lasthop::link::cell::MediumUse;
-use lasthop::link::cell::config::Place as InCell;
 use lasthop::queue::drop_reason;
 use lasthop::scenario::network::{Network, Opener};
 use lasthop::segment::{Flags, NodeId, Segment};
@@ -36,7 +38,7 @@ use crate::network::paths::last_hop;
 use capacity::Medium;
 use cells::CellModel;
 use connections::ConnectionModel;
-use link_acks::Crossed;
+use crossed::Crossed;
 use links::LinkModel;
 
 /// Violations beyond this number are counted but not reported: the first ones show the fault.
@@ -340,78 +342,6 @@ impl Verifier {
                 self.on_link(l, id, verdict);
             }
         }
-    }
-
-    fn on_cell_event(&mut self, l: usize, place: InCell, e: &Event<'_>, segment: &Segment) {
-        let (id, node, measured) = (segment.id, e.node, u64::from(e.t >= self.measure_from));
-        let (link, cell) = (&mut self.links[l], &mut self.cells[place.cell as usize]);
-        let mut verdict = Ok(());
-        match e.kind {
-            Kind::Enqueued => {
-                let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
-                link.offered += measured;
-                let cut = match cell.attempts_allowed() {
-                    // A cell with aggregation sends packets whole.
-                    allowed if cell.aggregates() => (1, allowed),
-                    allowed => link.cut(segment, allowed),
-                };
-                // Fragments that arrive cause no event before the frame is complete.
-                link.cell_attempts.1 += if cut.0 > 1 { u64::from(cut.1) } else { 0 };
-                verdict = cell.enqueued(place.from, &link.config, segment, cut, e.value as u64);
-                self.check(route == Some(l as u32), || {
-                    format!(
-                        "packet {id} leaves node {node} on link {l}, but its route is {route:?}"
-                    )
-                });
-                self.moved("enters a cell", segment, Place::Node(node), Some(Place::Link(l)));
-            }
-            Kind::DroppedAtQueue => {
-                link.refused += measured;
-                verdict = cell.dropped(place.from, id);
-                self.counts.refused += 1;
-                self.moved("is dropped", segment, Place::Link(l), None);
-            }
-            Kind::Filtered => {
-                link.filtered += measured;
-                verdict = cell.dropped(place.from, id);
-                self.counts.filtered += 1;
-                self.moved("is filtered", segment, Place::Link(l), None);
-            }
-            Kind::Marked => {
-                link.marked += measured;
-                self.packets
-                    .get_mut(&id)
-                    .into_iter()
-                    .for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
-                self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
-            }
-            Kind::Arrived | Kind::Corrupted | Kind::LostOnAir | Kind::AttemptFailed => {
-                let before = cell.attempts;
-                let kind = if e.kind == Kind::Corrupted { Kind::Arrived } else { e.kind };
-                verdict = cell.ended(place.from, id, kind, e.reason, e.value, e.t);
-                // The retransmission after a lost link ACK may succeed without an event.
-                let (certain, possible) = (
-                    cell.attempts - before,
-                    u64::from(e.reason == crate::network::cells::drop_reason::LINK_ACK),
-                );
-                link.cell_attempts =
-                    (link.cell_attempts.0 + certain, link.cell_attempts.1 + certain + possible);
-                if kind == Kind::Arrived {
-                    link.delivered += measured;
-                    let to = link.config.to;
-                    self.check(node == to, || {
-                        format!("packet {id} arrives at node {node}, but link {l} ends at {to}")
-                    });
-                    self.arrives(l, e, segment);
-                } else if e.kind == Kind::LostOnAir {
-                    link.lost += measured;
-                    self.counts.lost += 1;
-                    self.moved("is lost", segment, Place::Link(l), None);
-                }
-            }
-            _ => {}
-        }
-        self.on_link(l, id, verdict);
     }
 
     fn on_link(&mut self, l: usize, id: u64, verdict: Result<(), String>) {

@@ -44,8 +44,8 @@ use lasthop_core::units::{Duration, Rate, Time};
 use airtime::AirtimeLimit;
 use durations::Durations;
 use occupation::{Occupation, Occupations};
-use passing::Passing;
 use stations::Station;
+use transmission::Passing;
 
 /// What is being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ impl AggregatingCell {
                 (self.occupations.next(), self.settled)
             }
             Phase::Idle => (self.start, self.settled),
-            _ => (self.end.min(self.passing.at()), self.start),
+            _ => (self.end.min(self.passing.at), self.start),
         }
     }
 
@@ -303,7 +303,7 @@ impl AggregatingCell {
             Phase::Idle if self.occupations.next() < self.start => self.take_medium(now, reports),
             Phase::Idle => self.begin(now, reports, outcomes),
             Phase::Rts => self.end_rts(now, reports),
-            Phase::Data if self.passing.at() < self.end => self.pass_mpdu(now, freight, reports),
+            Phase::Data if self.passing.at < self.end => self.pass_mpdu(now, freight, reports),
             Phase::Data if self.senders.len() > 1 => self.collide(now, freight, reports),
             Phase::Data => self.end_data(now, freight, reports),
             Phase::Answer => self.continue_txop(now, reports, outcomes),

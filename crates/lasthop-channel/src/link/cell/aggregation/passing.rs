@@ -2,35 +2,10 @@
 //! its own end, as in ns-3 (`PhyEntity::RxPayload…`, `MpduAggregator`). The last one goes up at the
 //! end of the aggregate, as all of them do without `access = "ns-3"`.
 
-use super::transmission::{Content, Exchange};
+use super::transmission::{Content, Exchange, Passing};
 use super::{AggregatingCell, Phase};
 use crate::link::cell::report::{Attempt, Freight, Report};
 use lasthop_core::units::{Duration, Time};
-
-/// What of the aggregate on the air has gone up the stack.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Passing {
-    /// Place in the aggregate of the next MPDU to go up, and when; `NEVER`: none.
-    next: usize,
-    at: Time,
-    /// It has been decided which of its MPDUs the receiver receives.
-    drawn: bool,
-}
-
-impl Passing {
-    pub(super) const NONE: Passing = Passing { next: 0, at: Time::NEVER, drawn: false };
-
-    /// When the next MPDU goes up the stack; `NEVER`: none does before the end of the aggregate.
-    #[inline]
-    pub(super) fn at(&self) -> Time {
-        self.at
-    }
-
-    /// At the end of the aggregate: whether it has been decided what the receiver receives.
-    pub(super) fn take_drawn(&mut self) -> bool {
-        std::mem::replace(self, Passing::NONE).drawn
-    }
-}
 
 impl AggregatingCell {
     /// The data of the senders begin; their end is set.

@@ -1,6 +1,6 @@
 //! What a station sends when it has won the medium.
 
-use lasthop_core::units::Duration;
+use lasthop_core::units::{Duration, Time};
 
 /// What a station sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,5 +38,24 @@ impl Exchange {
     /// Duration of the first transmission.
     pub(super) fn first(&self) -> Duration {
         self.rts.unwrap_or(self.data)
+    }
+}
+
+/// What of the aggregate on the air has gone up the stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passing {
+    /// Place in the aggregate of the next MPDU to go up, and when; `NEVER`: none.
+    pub next: usize,
+    pub at: Time,
+    /// It has been decided which of its MPDUs the receiver receives.
+    pub drawn: bool,
+}
+
+impl Passing {
+    pub(super) const NONE: Passing = Passing { next: 0, at: Time::NEVER, drawn: false };
+
+    /// At the end of the aggregate: whether it has been decided what the receiver receives.
+    pub(super) fn take_drawn(&mut self) -> bool {
+        std::mem::replace(self, Passing::NONE).drawn
     }
 }
