@@ -109,7 +109,8 @@ def _cell(row: Row, theirs: list[float], ours: list[float]) -> Cell:
 
 def _columns(cell: Cell) -> str:
     d = "–" if cell.d is None else f"{cell.d:+.1f}"
-    return f"{cell.theirs / 1e3:.2f} | {cell.ours / 1e3:.2f} | {cell.relative:+.1%} | {d}"
+    theirs = f"{cell.theirs / 1e3:.2f} ± {cell.their_half / 1e3:.2f}"
+    return f"{theirs} | {cell.ours / 1e3:.2f} | {cell.relative:+.1%} | {d}"
 
 
 def markdown(seeds: int) -> Iterator[str]:

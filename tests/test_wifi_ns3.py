@@ -7,8 +7,6 @@ import pytest
 from fidelity import wifi
 from fidelity.references import Row
 
-#: One station with aggregates, upload: its cause is on the page.
-DIFFERS = ("1", "1", "up")
 CHEAP = [rows for rows in wifi.cells() if int(rows[0]["stations"]) <= 5]
 
 
@@ -19,8 +17,5 @@ def name(rows: list[Row]) -> str:
 
 @pytest.mark.parametrize("rows", CHEAP, ids=name)
 def test_goodput_is_that_of_ns3(rows: list[Row]) -> None:
-    total, _ = wifi.beside(rows, 6)
-    if tuple(rows[0][key] for key in ("stations", "aggregation", "direction")) == DIFFERS:
-        assert 0 < total.relative < 0.09
-    else:
-        assert abs(total.relative) < 0.03 or total.agrees(0.03), total
+    total, _ = wifi.beside(rows, 16)
+    assert abs(total.relative) < 0.03 or total.agrees(0.03), total

@@ -218,9 +218,9 @@ impl Inspection {
         }
     }
 
-    /// Converts the columns to a dict of numpy arrays, with `hops`, `sack`, `states` and `medium` as
-    /// further dicts. -1 means that an event has no such value (`id`: the largest number; `attempt`,
-    /// `window`: 0), NaN that a state has none.
+    /// Converts the columns to a dict of numpy arrays, with `hops`, `sack`, `states` and `medium`
+    /// as further dicts. -1 means that an event has no such value (`id`: the largest number;
+    /// `attempt`, `window`: 0), NaN that a state has none.
     ///
     /// # Errors
     ///
