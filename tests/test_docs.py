@@ -451,7 +451,7 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
         },
         "text": {
             *("README.md", "own-schemes.md", "traces.md", "architecture.md", "inspect.md"),
-            *("tutorial.md", "install.md", "cluster.md", "gateway.md"),
+            *("tutorial.md", "install.md", "cluster.md", "gateway.md", "live-schemes.md"),
         },
         "mermaid": {"architecture.md"},
     }
