@@ -8,7 +8,7 @@ pub(super) struct Crossed {
     /// First byte and the byte after the last one, disjoint.
     ranges: BTreeMap<u64, u64>,
     /// The highest number with which an agent at the node has acknowledged them.
-    pub acknowledged: u64,
+    pub(super) acknowledged: u64,
 }
 
 impl Crossed {
