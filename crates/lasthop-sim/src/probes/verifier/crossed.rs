@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Crossed {
     /// First byte and the byte after the last one, disjoint.
-    ranges: BTreeMap<u64, u64>,
+    pub ranges: BTreeMap<u64, u64>,
     /// The highest number with which an agent at the node has acknowledged them.
-    pub(super) acknowledged: u64,
+    pub acknowledged: u64,
 }
 
 impl Crossed {
