@@ -114,7 +114,7 @@ def _air_time(medium: Medium, record: Record) -> Panel:
     back = medium.between(medium.receiver, medium.sender)
     nobody = medium.of("collision", "beacon", "other networks")
     width = record.duration_s / INTERVALS
-    edges = np.arange(INTERVALS + 1) * width
+    edges = np.arange(INTERVALS + 1, dtype=np.float64) * float(width)
     rows: dict[str, tuple[str, Any]] = {
         "air-there": (
             f"{names[medium.sender]} to {names[medium.receiver]}",

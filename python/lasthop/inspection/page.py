@@ -169,7 +169,7 @@ def _panel(panel: series.Panel, tick: float) -> dict[str, Any]:
             | ({} if m.v_end is None else {"e": _floats(m.v_end)})
         )
     head = {"key": panel.key, "title": panel.title, "unit": panel.unit, "note": panel.note}
-    whole = head | {"series": items, "marks": marks}
+    whole: dict[str, Any] = head | {"series": items, "marks": marks}
     if panel.shares is not None:
         rows = [
             {"key": key, "label": label, "color": AIR_TIME_COLOURS[key], "v": _floats(v)}

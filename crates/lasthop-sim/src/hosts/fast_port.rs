@@ -31,10 +31,18 @@ impl<P: Probe> FastPort<'_, P> {
             return false;
         }
         if !self.receiver.expects(seq, len, ts_value) {
-            return self.receiver.expects_beyond(seq, len, ts_value) && self.send_beyond(&{ data });
+            return self.send_unexpected(&{ data });
         }
         self.send_next(data);
         true
+    }
+
+    /// Sends a segment that is not the next one, if it arrives beyond a hole.
+    #[cold]
+    #[inline(never)]
+    fn send_unexpected(&mut self, data: &PlainData) -> bool {
+        let PlainData { seq, len, ts_value, .. } = *data;
+        self.receiver.expects_beyond(seq, len, ts_value) && self.send_beyond(data)
     }
 
     /// Sends a segment that arrives beyond a hole.

@@ -14,14 +14,14 @@ use std::sync::Arc;
 /// What each ACK asks of the profile, beside the stream: no pointer has to be followed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GrowthRules {
-    when_window_limited: bool,
-    pub(super) limited_by: CwndLimitedBy,
-    pub(super) by_bytes: bool,
-    pub(super) whole_segments: bool,
+    pub when_window_limited: bool,
+    pub limited_by: CwndLimitedBy,
+    pub by_bytes: bool,
+    pub whole_segments: bool,
 }
 
 impl GrowthRules {
-    pub(super) fn of(profile: &Profile) -> Self {
+    pub fn of(profile: &Profile) -> Self {
         GrowthRules {
             when_window_limited: profile.grow_when_window_limited,
             limited_by: profile.cwnd_limited_by,
