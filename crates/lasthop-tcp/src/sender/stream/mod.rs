@@ -3,6 +3,7 @@
 //! through methods; its fields are private.
 
 pub mod frames;
+mod growth_rules;
 pub mod plain;
 mod rule;
 mod socket;
@@ -19,10 +20,10 @@ use crate::rate::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::timestamps::Paws;
 use crate::window::{Hooks, Window, WindowRule};
+use growth_rules::GrowthRules;
 use lasthop_core::ring::Ring;
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Time};
-use rule::GrowthRules;
 use std::sync::Arc;
 
 /// The stream of one connection. `W` is the window rule.

@@ -2,7 +2,7 @@
 //! uses.
 
 use super::Stream;
-use crate::profile::{CwndLimitedBy, GrowthBase, HalvingBase, Profile};
+use crate::profile::{CwndLimitedBy, GrowthBase, HalvingBase};
 use crate::rto::Bytes;
 use crate::sender::config::Output;
 use crate::timestamps::timestamp;
@@ -10,26 +10,6 @@ use crate::window::{Ack, Loss, LossClass, LossKind, Stamps, WindowRule};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::{Duration, Time};
 use std::sync::Arc;
-
-/// What each ACK asks of the profile, beside the stream: no pointer has to be followed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GrowthRules {
-    pub when_window_limited: bool,
-    pub limited_by: CwndLimitedBy,
-    pub by_bytes: bool,
-    pub whole_segments: bool,
-}
-
-impl GrowthRules {
-    pub fn of(profile: &Profile) -> Self {
-        GrowthRules {
-            when_window_limited: profile.grow_when_window_limited,
-            limited_by: profile.cwnd_limited_by,
-            by_bytes: profile.byte_counting,
-            whole_segments: profile.whole_segments,
-        }
-    }
-}
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
