@@ -167,11 +167,11 @@ instructions: build-release ## instructions per packet against their baselines, 
 same-bytes: build ## run --json prints the same bytes from all builds: optimised, dev, and PGO if build-pgo recorded a profile
 	mkdir -p target/same-bytes
 	cp target/local/liblasthop_native.so target/same-bytes/local.so
-	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo build --package lasthop-python --quiet
+	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo build --package lasthop-native --quiet
 	cp target/debug/liblasthop_native.so target/same-bytes/dev.so
 	rm -f target/same-bytes/pgo.so
 	if test -e $(PGO_PROFILE); then \
-		PYO3_PYTHON="$(CURDIR)/$(BIN)/python" $(PGO) cargo build --release --package lasthop-python --quiet --target-dir target/pgo/used && \
+		PYO3_PYTHON="$(CURDIR)/$(BIN)/python" $(PGO) cargo build --release --package lasthop-native --quiet --target-dir target/pgo/used && \
 		cp target/pgo/used/release/liblasthop_native.so target/same-bytes/pgo.so; fi
 	$(BIN)/python tools/same_bytes.py target/same-bytes/*.so
 
