@@ -40,8 +40,10 @@ def chromium(): pass
 def pytest_in(folder: Path, path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     environment |= {"PATH": str(path), "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tools'}"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    plugins = ["-p", "xdist.plugin", "-p", "skipped_tests", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "skipped_tests", "-p", "no:cacheprovider", *words],
+        [sys.executable, "-m", "pytest", *plugins, *words],
         cwd=folder,
         env=environment,
         capture_output=True,
