@@ -300,6 +300,7 @@ fn link_reports(chain: &Chain) -> Vec<Value> {
             "offered_frames": hop.offered,
             "delivered_frames": hop.delivered,
             "lost_on_air": hop.lost,
+            "frames_in_transit": hop.in_transit,
             "dropped_at_queue": hop.dropped,
             "filtered_frames": hop.filtered,
             "dropped_by_policer": hop.policed,

@@ -32,7 +32,8 @@ def link() -> Schema:
         **dict.fromkeys(
             (
                 *("offered_frames", "delivered_frames", "lost_on_air", "dropped_at_queue"),
-                *("marked_frames", "filtered_frames", "bytes", "above_mtu", *IMPAIRMENTS),
+                *("marked_frames", "filtered_frames", "frames_in_transit", "bytes", "above_mtu"),
+                *IMPAIRMENTS,
             ),
             COUNT,
         ),

@@ -273,6 +273,11 @@ impl Drive {
         }
     }
 
+    /// Frames that the link has: waiting, being sent or propagating.
+    pub fn in_transit(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     /// Frames waiting, bytes waiting, and whether a full-sized frame would be refused.
     pub fn queue(&mut self, now: Time, triggered_at: Time) -> (u64, u64, bool) {
         self.link.queue(now, triggered_at)

@@ -68,6 +68,8 @@ pub struct HopCounters {
     pub delivered: u64,
     /// Frames lost on the air.
     pub lost: u64,
+    /// Frames that it has at the moment: waiting, being sent or propagating.
+    pub in_transit: u64,
     /// Frames that its queue refused or dropped.
     pub dropped: u64,
     /// ACKs that its queue removed because later segments made them redundant.
@@ -96,6 +98,7 @@ impl Hop {
             offered: stats.offered,
             delivered: stats.delivered,
             lost: stats.lost,
+            in_transit: self.drive.in_transit() as u64,
             dropped: stats.dropped,
             filtered: stats.filtered,
             policed: stats.policed,

@@ -88,8 +88,14 @@ fn compare(text: &str, scheme: Option<&str>, seed: u64, late: u64) {
         }
         chain.packet(*t, *end, &bytes(&network, segment, &ends.options(segment)), &mut out);
     }
-    chain.step(Time::ZERO + network.duration, &mut out);
     let end = Time::ZERO + network.duration;
+    // What arrives at the end itself is not counted.
+    chain.step(Time(end.0 - 1), &mut out);
+    for hop in chain.hops() {
+        let ended = hop.delivered + hop.lost + hop.dropped + hop.filtered;
+        assert_eq!(hop.offered, ended + hop.in_transit, "{}", hop.name);
+    }
+    chain.step(end, &mut out);
     let mut live: Vec<Exit> =
         out.iter().filter(|r| r.due < end).map(|r| exit(r.due, r.end, &r.bytes)).collect();
     live.sort();
