@@ -27,6 +27,8 @@ const TCP_PROTOCOL: u8 = 6;
 const UDP_PROTOCOL: u8 = 17;
 /// Place of the checksum in a TCP header, bytes.
 const TCP_CHECKSUM_AT: u16 = 16;
+/// The same in a UDP header.
+pub(crate) const UDP_CHECKSUM_AT: usize = 6;
 const FIN_PSH: u8 = 0x01 | 0x08;
 const CWR: u8 = 0x80;
 
@@ -181,7 +183,7 @@ impl Split {
             [*l0, *l1] = length;
             [*sum0, *sum1] = [0; 2];
             let sum = sum.add_2bytes([0, UDP_PROTOCOL]).add_2bytes(length);
-            write_sum(transport, 6, sum.add_slice(transport));
+            write_sum(transport, UDP_CHECKSUM_AT, sum.add_slice(transport));
         }
         self.made = self.made.wrapping_add(1);
     }
@@ -226,10 +228,15 @@ fn complete(packet: &mut [u8], start: usize, offset: usize) {
     write_sum(part, offset, sum);
 }
 
-/// Writes a checksum. Zero, which in UDP stands for none, is written as all ones (RFC 768).
-fn write_sum(bytes: &mut [u8], at: usize, sum: Sum16BitWords) {
+/// Writes a checksum. Zero in UDP stands for none, and is written as all ones (RFC 768); elsewhere
+/// it is zero (RFC 1624, section 3).
+pub(crate) fn write_sum(bytes: &mut [u8], at: usize, sum: Sum16BitWords) {
+    let sum = match at {
+        UDP_CHECKSUM_AT => sum.to_ones_complement_with_no_zero(),
+        _ => sum.ones_complement(),
+    };
     if let Some(field) = bytes.get_mut(at..at + 2) {
-        field.copy_from_slice(&sum.to_ones_complement_with_no_zero().to_ne_bytes());
+        field.copy_from_slice(&sum.to_ne_bytes());
     }
 }
 
@@ -243,7 +250,7 @@ mod tests {
 
     use super::*;
     use crate::datagram::Datagram;
-    use crate::{Addressing, assemble, parse};
+    use crate::{Addressing, assemble, has_valid_checksum, parse};
 
     fn addressing(v6: bool) -> Addressing {
         let address =
@@ -349,6 +356,30 @@ mod tests {
             packet[at + 16..at + 18].copy_from_slice(&(!pseudo.ones_complement()).to_ne_bytes());
             let made = all(&mut Splitter::new(0), &given(0, 0, v6, 0, &packet));
             prop_assert_eq!(made, vec![valid]);
+        }
+
+        /// A checksum of zero is written as zero, except that of UDP: a peer may compare it with the
+        /// one that it computes.
+        #[test]
+        fn a_checksum_of_zero_is_zero_in_tcp(v6: bool, length in 2..1400_usize) {
+            let mut payload = vec![0; length];
+            let sum = |payload: &[u8]| {
+                let packet = assemble(&addressing(v6), &tcp(7, false, true), payload);
+                (parse(&packet).unwrap().tcp_at, packet)
+            };
+            let (at, first) = sum(&payload);
+            payload[..2].copy_from_slice(&first[at + 16..at + 18]);
+            let (_, mut valid) = sum(&payload);
+            prop_assert_eq!(&valid[at + 16..at + 18], [0; 2]);
+            prop_assert!(has_valid_checksum(&valid));
+            let mut packet = valid.clone();
+            let pseudo = Sum16BitWords::new().add_slice(&valid[at..]).ones_complement();
+            packet[at + 16..at + 18].copy_from_slice(&pseudo.to_ne_bytes());
+            complete_checksum(&mut packet, at);
+            prop_assert_eq!(&packet, &valid);
+            // What others write is as good (RFC 1071: the sum of all words is all ones).
+            valid[at + 16..at + 18].fill(0xff);
+            prop_assert!(has_valid_checksum(&valid));
         }
 
         /// Whatever a device gives, the splitter does not panic, and ends.

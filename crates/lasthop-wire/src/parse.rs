@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use etherparse::checksum::Sum16BitWords;
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpSlice};
 use lasthop::segment::{self, Flags};
 use thiserror::Error;
@@ -143,27 +144,24 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
 pub fn has_valid_checksum(packet: &[u8]) -> bool {
     let Ok(ip) = read_ip(packet) else { return false };
     let content = ip.payload();
-    if content.ip_number != IpNumber::TCP || content.incomplete {
+    let is_tcp = content.ip_number == IpNumber::TCP && !content.incomplete;
+    if !is_tcp || TcpSlice::from_slice(content.payload).is_err() {
         return false;
     }
-    let Ok(tcp) = TcpSlice::from_slice(content.payload) else { return false };
-    let header = match &ip {
-        LaxIpSlice::Ipv4(v4) => {
-            let header = v4.header().to_header();
-            header.calc_header_checksum() == header.header_checksum
-        }
-        LaxIpSlice::Ipv6(_) => true,
+    let (header, addresses): (&[u8], _) = match &ip {
+        LaxIpSlice::Ipv4(v4) => (v4.header().slice(), v4.header().slice().get(12..20)),
+        LaxIpSlice::Ipv6(v6) => (&[], v6.header().slice().get(8..40)),
     };
-    let sum = match &ip {
-        LaxIpSlice::Ipv4(v4) => tcp.calc_checksum_ipv4(
-            v4.header().source_addr().octets(),
-            v4.header().destination_addr().octets(),
-        ),
-        LaxIpSlice::Ipv6(v6) => {
-            tcp.calc_checksum_ipv6(v6.header().source(), v6.header().destination())
-        }
-    };
-    header && sum == Ok(tcp.checksum())
+    // RFC 1071, section 1: the sum of all words, checksum included, is all ones. A checksum of all
+    // ones is as good as one of zero.
+    let is_right = |sum: Sum16BitWords| sum.ones_complement() == 0;
+    let length = (content.payload.len() as u32).to_be_bytes();
+    let pseudo_header = Sum16BitWords::new()
+        .add_slice(addresses.unwrap_or_default())
+        .add_4bytes(length)
+        .add_2bytes([0, IpNumber::TCP.0]);
+    (header.is_empty() || is_right(Sum16BitWords::new().add_slice(header)))
+        && is_right(pseudo_header.add_slice(content.payload))
 }
 
 /// The headers of an IP packet that is not a fragment and whose extension headers are complete.

@@ -3,6 +3,7 @@
 use etherparse::checksum::Sum16BitWords;
 
 use super::{Header, Protocol};
+use crate::offload::{UDP_CHECKSUM_AT, write_sum};
 
 /// A frame with these headers, of which `prefix` are the bytes, and an IP packet.
 pub(super) fn wrap(headers: &[Header], prefix: &[u8], packet: &[u8]) -> Vec<u8> {
@@ -54,7 +55,7 @@ fn complete(frame: &mut [u8], header: Header, ip: Option<Header>, ecn: u8) {
             let pseudo = ip.and_then(|ip| addresses(before.get(ip.at..)?, ip.protocol));
             if let (Some(pseudo), Some(true)) = (pseudo, here.get(6..8).map(|sum| sum != [0, 0])) {
                 let length = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
-                set_checksum(here, 6, pseudo.add_2bytes([0, 17]).add_2bytes(length));
+                set_checksum(here, UDP_CHECKSUM_AT, pseudo.add_2bytes([0, 17]).add_2bytes(length));
             }
         }
         Protocol::Gre => {
@@ -98,8 +99,6 @@ fn set(bytes: &mut [u8], at: usize, value: usize) {
 /// Sets the checksum at `at` to that of `bytes`, added to `sum`.
 fn set_checksum(bytes: &mut [u8], at: usize, sum: Sum16BitWords) {
     set(bytes, at, 0);
-    let sum = sum.add_slice(bytes).to_ones_complement_with_no_zero();
-    if let Some(field) = bytes.get_mut(at..at + 2) {
-        field.copy_from_slice(&sum.to_ne_bytes());
-    }
+    let sum = sum.add_slice(bytes);
+    write_sum(bytes, at, sum);
 }
