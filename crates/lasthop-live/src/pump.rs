@@ -206,7 +206,10 @@ impl<S: Device, M: Device, W: Watcher> Pump<S, M, W> {
 
     /// Packets that were dropped before the pump could read them, since the last call.
     pub fn drops(&mut self) -> OwnDrops {
-        OwnDrops { not_read: self.server.drops() + self.mobile.drops(), not_taken: 0 }
+        OwnDrops {
+            not_read: self.server.drops() + self.mobile.drops(),
+            not_taken: self.server.not_taken() + self.mobile.not_taken(),
+        }
     }
 
     /// The chain, the server's device and the watcher; the mobile's device is closed.

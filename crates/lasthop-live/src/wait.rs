@@ -18,10 +18,21 @@ pub const SPIN: Duration = Duration::from_micros(60);
 ///
 /// If a descriptor is invalid. A signal ends the wait without an error.
 pub fn readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<()> {
-    let mut polled: Vec<libc::pollfd> = fds
-        .iter()
-        .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
-        .collect();
+    poll(fds, libc::POLLIN, timeout)
+}
+
+/// Waits at most `timeout` until a device takes a packet.
+///
+/// # Errors
+///
+/// As [`readable`].
+pub fn writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+    poll(&[fd], libc::POLLOUT, timeout)
+}
+
+fn poll(fds: &[BorrowedFd<'_>], events: libc::c_short, timeout: Duration) -> io::Result<()> {
+    let mut polled: Vec<libc::pollfd> =
+        fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }).collect();
     let limit =
         libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: the array and the time outlive the call; no signal mask is passed.

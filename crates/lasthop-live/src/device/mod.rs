@@ -116,6 +116,11 @@ pub trait Device {
         0
     }
 
+    /// Packets of the device's own making that the kernel did not take, since the last call.
+    fn not_taken(&mut self) -> u64 {
+        0
+    }
+
     /// Its kind, if it is a kernel's device.
     fn kind(&self) -> Kind {
         Kind::Automatic
@@ -153,6 +158,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn drops(&mut self) -> u64 {
         (**self).drops()
+    }
+
+    fn not_taken(&mut self) -> u64 {
+        (**self).not_taken()
     }
 
     fn kind(&self) -> Kind {

@@ -122,7 +122,11 @@ impl<D: Device> Device for OwnEnd<D> {
     }
 
     fn drops(&mut self) -> u64 {
-        self.device.drops() + std::mem::take(&mut self.not_taken)
+        self.device.drops()
+    }
+
+    fn not_taken(&mut self) -> u64 {
+        std::mem::take(&mut self.not_taken)
     }
 
     fn kind(&self) -> Kind {

@@ -10,12 +10,14 @@ use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::size_of_val;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, RawFd};
+use std::time::Duration;
 
 use lasthop::units::Time;
 use lasthop_wire::offload::{HEADER_LEN, PLAIN, Splitter};
 
 use super::{Device, Kind, MTU, Sent};
 use crate::place::netlink::Netlink;
+use crate::wait;
 
 /// Length of an Ethernet header, bytes.
 const ETHERNET: usize = 14;
@@ -28,6 +30,11 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 const NAME: &str = "lasthop-socket";
 /// Packets that lasthop has not read yet, bytes: windows of many connections.
 const BUFFER: libc::c_int = 64 << 20;
+
+/// Waits for room for a packet in the socket's send buffer, and the length of each. A signal ends
+/// one.
+const ATTEMPTS: usize = 4;
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A packet socket on one end of a virtual Ethernet pair.
 #[derive(Debug)]
@@ -113,11 +120,22 @@ impl Device for PacketSocket {
             _ => return Sent::Dropped,
         };
         let parts = [&PLAIN[..], &END, &OURS, &kind, packet].map(IoSlice::new);
-        match self.file.write_vectored(&parts) {
-            Ok(_) => Sent::Sent,
-            Err(e) if matches!(e.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => Sent::Gone,
-            Err(_) => Sent::Dropped,
+        // The kernel has not processed the packets that fill the socket's buffer. Waiting for it
+        // makes later packets late, which counts; otherwise they would be lost.
+        for _ in 0..ATTEMPTS {
+            match self.file.write_vectored(&parts) {
+                Ok(_) => return Sent::Sent,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) if matches!(e.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => {
+                    return Sent::Gone;
+                }
+                Err(_) => return Sent::Dropped,
+            }
+            if wait::writable(self.file.as_fd(), PATIENCE).is_err() {
+                break;
+            }
         }
+        Sent::Dropped
     }
 
     fn kind(&self) -> Kind {
@@ -140,5 +158,42 @@ impl Device for PacketSocket {
                 _ => 0,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixDatagram;
+    use std::thread;
+
+    use super::*;
+
+    /// A socket whose peer takes packets later than they are written, as a kernel does whose other
+    /// processor is busy.
+    #[test]
+    fn packets_wait_for_a_kernel_that_is_slower() {
+        const PACKETS: usize = 2000;
+        let (ours, kernel) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let reader = thread::spawn(move || {
+            let mut packet = [0; 200];
+            (0..PACKETS)
+                .map(|i| {
+                    thread::sleep(Duration::from_millis(if i % 500 == 0 { 5 } else { 0 }));
+                    let length = kernel.recv(&mut packet).unwrap();
+                    let number: [u8; 2] =
+                        packet.get(length - 2..length).unwrap().try_into().unwrap();
+                    usize::from(u16::from_be_bytes(number))
+                })
+                .collect::<Vec<_>>()
+        });
+        let file = File::from(OwnedFd::from(ours));
+        let mut device = PacketSocket { file, splitter: Splitter::new(ETHERNET) };
+        for i in 0..PACKETS as u16 {
+            let packet = [&[0x45; 98][..], &i.to_be_bytes()].concat();
+            assert_eq!(device.write(Time::ZERO, &packet), Sent::Sent, "packet {i}");
+        }
+        assert_eq!(reader.join().unwrap(), (0..PACKETS).collect::<Vec<_>>());
     }
 }
