@@ -78,10 +78,11 @@ demo: build ## a comparison over a shipped trace and all figures of a paper, int
 	$(BIN)/lasthop reproduce zeng2006 --out $(OUT)
 
 # One worker per processor: while tests wait for other processes, Rust compiles. Live links come
-# last, since their packets must not wait for other tests; they wait for timers half of the time.
+# last, since their packets must not wait for other tests; they wait for timers two thirds of the
+# time.
 WORKERS = --numprocesses $$(nproc) --dist worksteal
 OTHER_TESTS = $(WORKERS) --ignore-glob 'tests/test_live*.py'
-LIVE_TESTS = --numprocesses 3 --dist loadgroup tests/test_live*.py
+LIVE_TESTS = --numprocesses 4 --dist loadgroup tests/test_live*.py
 # What the last `make test` has skipped, and why.
 SKIPPED := target/skipped-tests.jsonl
 test: ## all quick tests, on the build in .venv

@@ -192,7 +192,7 @@ while not pathlib.Path(sys.argv[1]).exists():
 longer = pytest.mark.more("test_a_passive_open_is_that_of_the_kernel")
 
 
-@measures_time
+@waits
 @pytest.mark.parametrize("rtt_s", [0.5, 1.5, *(pytest.param(s, marks=longer) for s in (2.5, 4.0))])
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_a_passive_open_is_that_of_the_kernel(
