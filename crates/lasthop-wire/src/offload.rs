@@ -358,8 +358,8 @@ mod tests {
             prop_assert_eq!(made, vec![valid]);
         }
 
-        /// A checksum of zero is written as zero, except that of UDP: a peer may compare it with the
-        /// one that it computes.
+        /// A checksum of zero is written as zero, except in UDP: a peer may compare it with the one
+        /// that it computes.
         #[test]
         fn a_checksum_of_zero_is_zero_in_tcp(v6: bool, length in 2..1400_usize) {
             let mut payload = vec![0; length];
