@@ -490,6 +490,23 @@ def test_an_interrupt_just_before_a_chunk_is_submitted(
     assert main([*SMALL, "--out", str(tmp_path / "o"), "--quiet"]) == 130
 
 
+@pytest.mark.parametrize("given", [None, "3"])
+def test_worker_processes_have_one_blas_thread(
+    given: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The command sets it for itself; a program that calls `lasthop.sweep` does not.
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    processes = workers.Processes(1)
+    try:
+        found = processes._pool.submit(os.getenv, "OPENBLAS_NUM_THREADS").result()
+    finally:
+        processes.close()
+    assert found == (given or "1")
+    assert os.environ.get("OPENBLAS_NUM_THREADS") == given
+
+
 def test_the_last_chunks_are_short_so_that_workers_end_together() -> None:
     for total, count in itertools.product((3.0, 22.0, 45.0, 300.0, 9000.0), (1, 2, 16)):
         left, busy_until = total, [0.0] * count

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -35,6 +37,26 @@ class Workers(Protocol):
         """End all workers."""
 
 
+# Number of threads that numpy's OpenBLAS starts with, read when numpy is imported.
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Processes that start here have one BLAS thread, unless the user sets another number.
+
+    The arrays are small; idle BLAS threads would spin on the cores that simulate.
+    """
+    if _BLAS_THREADS in os.environ:
+        yield
+        return
+    os.environ[_BLAS_THREADS] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_BLAS_THREADS, None)
+
+
 class _Process(SpawnProcess):
     """A process that does not import the main module of this one.
 
@@ -47,7 +69,8 @@ class _Process(SpawnProcess):
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
         try:
-            return SpawnProcess._Popen(process_obj)
+            with _one_blas_thread():
+                return SpawnProcess._Popen(process_obj)
         finally:
             sys.modules["__main__"] = main
 
