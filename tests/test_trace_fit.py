@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import exp, lgamma, log
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import lasthop
 from lasthop.advice import draws, repeat
 from lasthop.cli.main import main
 from lasthop.traces import formats
+from lasthop.traces.fit import fit as few_losses
 from lasthop.traces.fit import loss_process, observed, scenario
 from lasthop.traces.fit.estimate import share_interval
 from lasthop.traces.fit.fit import Fit, fit
@@ -260,3 +262,76 @@ def test_losses_are_uncertain_where_a_short_queue_fills_within_a_round_trip() ->
     assert found.losses.air.is_range
     assert found.losses.air.low <= link.loss <= found.losses.air.high
     assert "may be overflows" in found.losses.air.how
+
+
+def share_table(folder: Path, lost: np.ndarray, packets: int) -> str:
+    """A table of shares of lost packets, a row per second."""
+    rows = "".join(f"{i},8,40,{k / packets:.6f}\n" for i, k in enumerate(lost))
+    return file(folder, f"time_s,download_mbps,rtt_ms,loss_share\n{rows}", "drive.csv")
+
+
+def test_a_table_of_shares_counts_as_many_packets_as_their_spread_shows(tmp_path: Path) -> None:
+    # 300 rows of 200 packets, of which 1 % are lost, alone or 20 together.
+    holds = {1: 0, 20: 0}
+    widths = {1: [], 20: []}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        for burst in holds:
+            lost = burst * rng.binomial(200 // burst, 0.01, 300)
+            air = fit(formats.read(share_table(tmp_path, lost, 200), ReadOptions())).losses.air
+            # A row of a table is a round trip, of whose losses each direction has half.
+            holds[burst] += 2 * air.low <= 0.01 <= 2 * air.high
+            widths[burst].append(2 * (air.high - air.low))
+            assert "spread" in air.of
+    # 90 % of 40, less two standard deviations.
+    assert min(holds.values()) >= 32
+    # 2 x 1.645 standard errors of 60,000 independent packets, and of 3,000.
+    assert np.median(widths[1]) == pytest.approx(3.29 * (0.01 * 0.99 / 60_000) ** 0.5, rel=0.1)
+    assert np.median(widths[20]) == pytest.approx(3.29 * (0.01 * 0.99 / 3_000) ** 0.5, rel=0.1)
+
+
+def test_few_rows_of_shares_count_as_one_packet_each(tmp_path: Path) -> None:
+    found = formats.read(share_table(tmp_path, np.array([0, 1, 0, 0]), 100), ReadOptions())
+    assert float(np.nansum(found.sent)) == 4
+
+
+def test_the_same_share_in_all_rows_counts_as_one_loss_each(tmp_path: Path) -> None:
+    found = formats.read(share_table(tmp_path, np.full(20, 2), 100), ReadOptions())
+    assert float(np.nansum(found.lost)) == pytest.approx(20)
+    assert float(np.nansum(found.sent)) == pytest.approx(1000)
+
+
+def test_the_rate_of_few_losses_has_a_note_until_half_or_twice_is_unlikely() -> None:
+    # P(X >= k) for a mean of k / 2, and P(X <= k) for one of 2 k.
+    def at_most(k: int, mean: float) -> float:
+        return sum(exp(i * log(mean) - mean - lgamma(i + 1)) for i in range(k + 1))
+
+    least = next(
+        k for k in range(1, 100) if max(1 - at_most(k - 1, k / 2), at_most(k, 2 * k)) <= 0.005
+    )
+    assert least == few_losses._FEW_LOSSES
+    # Of this link the air took 14 packets in 30 s, where 8 are the mean.
+    link = drawn(54)
+    for end in ("phone", "server"):
+        air = fit(measured(link, 54, end, duration_s=30)).losses.air
+        assert air.value > 2 * link.loss
+        assert "may be less than half" in air.note
+
+
+def test_losses_counted_by_interval_have_the_interval_of_their_spread() -> None:
+    rng = np.random.default_rng(1)
+    sent = np.full(60, 1000.0)
+    effects = []
+    for burst in (1, 10):
+        lost = burst * rng.binomial(1000 // burst, 0.02, 60).astype(float)
+        seen = observed.Observed(
+            *(None, 0, None, np.empty(0), np.empty(0)),  # type: ignore[arg-type]
+            *(np.arange(60.0), sent, lost, 1.0, False),
+        )
+        process = loss_process.find(seen, np.ones(60, dtype=bool))
+        assert not process.is_bursty
+        assert process.events == lost.sum()
+        effects.append(process.effect)
+    # The variance of 60 rows has a standard error of 18 %.
+    assert effects[0] == pytest.approx(1, abs=0.4)
+    assert effects[1] == pytest.approx(10, rel=0.4)

@@ -18,6 +18,8 @@ from lasthop.traces.table import ROUND_TRIP, Floats, Measurement, Rows
 NAME = "table"
 
 _MISSING = {"", "-", "--", "nan", "null", "none", "n/a", "na"}
+# Rows below which the spread of their losses says nothing.
+_LEAST_ROWS = 10
 # A row is followed by a gap if the next one begins later than this multiple of the usual distance.
 _GAP = 1.5
 
@@ -186,7 +188,8 @@ def _values(
             values.rates[direction].append(row[column])
         values.rtt.append(row[found.rtt[0]] * found.rtt[1] if found.rtt else np.nan)
         values.loss.append(row[found.loss[0]] * found.loss[1] if found.loss else np.nan)
-        values.sent.append(_packets(fields, found.sent))
+        if found.sent is not None:
+            values.sent.append(_packets(fields, found.sent))
     return values
 
 
@@ -203,9 +206,9 @@ def _number(text: str, separator: str) -> float:
     return float(text.replace(",", ".") if separator == ";" else text)
 
 
-def _packets(fields: list[str], column: int | None) -> float:
+def _packets(fields: list[str], column: int) -> float:
     try:
-        return float(fields[column]) if column is not None else 1.0
+        return float(fields[column])
     except (ValueError, IndexError):
         return 1.0
 
@@ -226,13 +229,28 @@ def _add_rows(rows: Rows, values: _Values, order: np.ndarray, found: Columns) ->
         for start, span, size in zip(starts, spans, sizes, strict=True):
             rows.add(float(start), float(span), direction, size=float(size))
     rtt, loss = np.array(values.rtt)[order], np.array(values.loss)[order]
-    sent = np.array(values.sent)[order]
+    sent = np.array(values.sent)[order] if found.sent is not None else _packets_of(loss)
     has = ~(np.isnan(rtt) & np.isnan(loss))
     if has.any():
         spans = _spans(times[has], ends[has])
         for i, span in zip(np.flatnonzero(has), spans, strict=True):
             packets = {} if np.isnan(loss[i]) else {"sent": sent[i], "lost": sent[i] * loss[i]}
             rows.add(float(times[i]), float(span), ROUND_TRIP, rtt_s=float(rtt[i]), **packets)
+
+
+def _packets_of(shares: Floats) -> Floats:
+    """Packets that each row counts as, if the table has shares of lost packets only.
+
+    With n independent packets in a row, the shares have the variance p (1 - p) / n, and never more
+    than p (1 - p). So the mean has the standard error that the spread of the rows shows, bursts
+    included. If all rows have the same share, they have as many packets as make one loss.
+    """
+    known = shares[~np.isnan(shares)]
+    packets = 1.0
+    if len(known) >= _LEAST_ROWS and 0 < (mean := float(known.mean())) < 1:
+        variance = float(known.var(ddof=1))
+        packets = mean * (1 - mean) / variance if variance > 1e-6 * mean**2 else 1 / mean
+    return np.full(len(shares), max(packets, 1.0))
 
 
 def _spans(starts: Floats, ends: Floats) -> Floats:

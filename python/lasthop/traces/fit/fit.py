@@ -23,8 +23,9 @@ from lasthop.traces.fit.losses import Losses
 from lasthop.traces.fit.observed import Observed
 from lasthop.traces.table import DIRECTIONS, Measurement
 
-# Losses, or bursts of them, below which a loss rate is that of the measured time only.
-_FEW_LOSSES = 10
+# Independent losses below which the exact 99 % interval of a Poisson count (Garwood 1936) reaches
+# beyond half or twice of it.
+_FEW_LOSSES = 19
 # Largest probability that a loss follows a loss, where it is not known.
 _LONGEST_BURST = 0.95
 
@@ -109,7 +110,7 @@ def fit(found: Measurement) -> Fit:
         base,
         jumps.find(seen, link.busy_share),
         link,
-        replace(split, air=_widened(split.air, process)),
+        replace(split, air=_widened(split.air, process, 2 if seen.is_round_trip else 1)),
         process,
         _reordering(seen),
         bunching,
@@ -136,23 +137,29 @@ def _doubted(process: LossProcess, air: Estimate) -> LossProcess:
     return replace(process, good_to_good=good, bad_to_bad=bad)
 
 
-def _widened(air: Estimate, process: LossProcess) -> Estimate:
+def _widened(air: Estimate, process: LossProcess, parts: int) -> Estimate:
     """The loss rate with the interval of as many packets as are independent, and a note if it
     rests on few losses.
+
+    `parts` is 2 if the rate is half of that of round trips, otherwise 1.
     """
-    if process.events is None or (air.is_range and (not air.n or air.value >= air.high)):
+    if air.is_range and (not air.n or air.value >= air.high):
         return air
     n = max(air.n / process.effect, 1.0)
-    low, high = share_interval(air.value * n, n)
+    lost = parts * air.value * n
+    low, high = (bound / parts for bound in share_interval(lost, n))
     if air.is_range:
         return replace(air, low=min(air.low, low), high=max(air.high, high))
     how = air.how + (", for losses in bursts" if process.effect > 1 else "")
-    few = process.events < _FEW_LOSSES
+    independent = min(float(process.events), lost)
     note = ""
-    if few and process.events == 0:
+    if process.events == 0:
         note = "no such loss was seen: losses in rare bursts do not show in so short a time"
-    elif few:
-        note = f"few losses ({process.events} bursts): over a longer time it may differ much"
+    elif independent < _FEW_LOSSES:
+        note = (
+            f"few losses (as many as {independent:.0f} independent ones): over a longer time the"
+            " rate may be less than half or more than twice of this"
+        )
     return replace(air, low=low, high=high, how=how, note=note)
 
 

@@ -29,8 +29,8 @@ class LossProcess:
     #: p of independence by the likelihood ratio; `None` if it was not tested.
     p: float | None
     text: str
-    #: Losses, those that follow one another counted once; `None` if their order is not known.
-    events: int | None = None
+    #: Losses, those that are known to follow one another counted once.
+    events: int = 0
     #: Variance of the number of losses over that of independent ones (Kish's design effect).
     effect: float = 1.0
 
@@ -44,12 +44,17 @@ def find(seen: Observed, is_air: Flags, seed: int = 1) -> LossProcess:
     not known: for the test it is drawn, and the intervals reach from this order to that with as
     few bursts as possible.
     """
+    if (seen.lost[is_air] % 1 > 0).any():
+        # A reader of shares has weighted the rows by their spread.
+        text = "uniform assumed: losses are given as shares, without their order"
+        return _untested(text, round(float(seen.lost[is_air].sum())))
     sent = np.round(seen.sent[is_air]).astype(np.int64)
     lost = np.minimum(np.round(seen.lost[is_air]).astype(np.int64), sent)
     if not lost.any():
         return _untested("uniform assumed: no losses", 0)
     if float(np.median(sent[lost > 0])) > _LONGEST_ROW or sent.sum() > _MOST:
-        return _untested("uniform assumed: losses are counted by interval, without their order")
+        text = "uniform assumed: losses are counted by interval, without their order"
+        return _untested(text, int(lost.sum()), _dispersion(sent, lost))
     chain = _clustered(sent, lost, seen.has_holes)
     sizes = _runs(chain)
     together = _transitions(chain)
@@ -76,8 +81,20 @@ def find(seen: Observed, is_air: Flags, seed: int = 1) -> LossProcess:
     )
 
 
-def _untested(text: str, events: int | None = None, effect: float = 1.0) -> LossProcess:
+def _untested(text: str, events: int, effect: float = 1.0) -> LossProcess:
     return LossProcess(False, None, None, None, text, events, effect)
+
+
+def _dispersion(sent: Integers, lost: Integers) -> float:
+    """Variance of the losses of the rows over that of independent ones (Pearson's statistic over
+    its degrees of freedom; McCullagh and Nelder 1989, section 4.5); at least 1.
+    """
+    rows = sent > 0
+    share, degrees = float(lost.sum()) / float(sent.sum()), int(rows.sum()) - 1
+    if degrees < 1 or share >= 1:
+        return 1.0
+    squares = (lost[rows] - share * sent[rows]) ** 2 / (share * (1 - share) * sent[rows])
+    return max(float(squares.sum()) / degrees, 1.0)
 
 
 def _runs(chain: Flags) -> Floats:

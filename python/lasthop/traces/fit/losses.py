@@ -181,7 +181,7 @@ def _met(seen: Observed, floor_s: float, depth: Floats) -> Floats:
 def _air(seen: Observed, sent: float, lost: float, total: float, all_lost: float) -> Estimate:
     what = "packets, both directions together" if seen.is_round_trip else "packets"
     if (seen.lost % 1 > 0).any():
-        what = "rows with a share of lost packets, which count as one packet each"
+        what = "packets, as many as the spread of the rows' shares shows"
     if total <= 0:
         return Estimate(
             *("air_loss", "share", 0.0, 0.0, 0.02, 0, what),
