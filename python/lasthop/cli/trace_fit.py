@@ -96,7 +96,7 @@ def text(result: Any, rows: Any) -> str:
         lines.append(f"{title(e.name):<16} {value:>9}  {interval:<21}  {count_of(e)}")
         if e.is_range:
             lines.append(f"    assumed range: {e.how}")
-        elif e.note:
+        if e.note:
             lines.append(f"    {e.note}")
     lines += [
         f"capacity: {result.capacity.estimate.how}",

@@ -14,6 +14,9 @@ from lasthop.traces.table import DOWN, UP, Measurement, Rows
 
 NAME = "iperf3 JSON"
 
+# Bytes of a full packet, of its TCP payload, and of headers.
+_PACKET, _TCP_PAYLOAD, _IP, _UDP = 1500, 1448, 20, 8
+
 
 def matches(head: str) -> bool:
     """True if the text begins like the output of iperf3 --json."""
@@ -45,12 +48,25 @@ def read(source: Source, _: ReadOptions) -> Measurement:
     zero = float(started) if isinstance(started, (int, float)) else None
     clock = "intervals of iperf3"
     found = rows.measurement(NAME, source.name, clock, notes=notes, zero_s=zero)
+    found = replace(found, ip_factor=_ip_factor(_table(_table(document, "start"), "test_start")))
     for sends in (True, False):
         direction = UP if sends == is_client else DOWN
         if sends:
             found = _as_received(found, document, counted, direction)
         found = _with_end_loss(found, document, direction, sends)
     return found
+
+
+def _ip_factor(test: dict[str, Any]) -> float:
+    """Bytes of IPv4 packets by those of payload that iperf3 counts.
+
+    Full TCP packets with timestamps; datagrams, in fragments if they are longer than a packet.
+    """
+    size = _number(test, "blksize")
+    if test.get("protocol") != "UDP" or size <= 0:
+        return _PACKET / _TCP_PAYLOAD
+    fragments = np.ceil((size + _UDP) / (_PACKET - _IP))
+    return float((size + _UDP + fragments * _IP) / size)
 
 
 def _document(source: Source) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from lasthop.analysis.student import quantile
 from lasthop.traces.fit.estimate import LEVEL, Estimate
 from lasthop.traces.fit.observed import PACKET_BITS, Observed
 from lasthop.traces.packets import Flags
-from lasthop.traces.table import Floats
+from lasthop.traces.table import CAPTURE, Floats
 
 # Bins of the rate, seconds, and packets that a bin must hold at the highest rate.
 _BIN_S, _PACKETS = 0.1, 20
@@ -30,6 +30,8 @@ _MOSTLY_BUSY = 0.9
 _CONSTANT = 0.05
 # Share of the highest rate that a constant link carries while packets wait.
 _CARRIES = 0.5
+# Rates that are possible if none was measured, bit/s.
+_UNMEASURED = (1e5, 1e8)
 # An unknown capacity is between the highest measured rate and this many times as much.
 _UNKNOWN = 10.0
 # The rate of packet pairs is the capacity up to a few percent, and what the link layer sends again:
@@ -126,7 +128,11 @@ def _constant(seen: Observed, values: Floats) -> Estimate:
     half = quantile(LEVEL, n - 1) * float(values.std(ddof=1)) / np.sqrt(n)
     half = max(half, (3 if seen.found.is_sender_side else 1) * _LEAST_HALF * mean)
     how = "constant: mean rate while packets waited"
-    return _estimate(mean, mean - half, mean + half, n, how, is_range=False)
+    found = _estimate(mean, mean - half, mean + half, n, how, is_range=False)
+    if seen.found.pair_rate_bps is None:
+        note = "no pairs of packets show the rate of the link: what other traffic took is missing"
+        return replace(found, note=note)
+    return found
 
 
 def _of_sender(values: Floats) -> Estimate:
@@ -209,18 +215,28 @@ def _unknown(seen: Observed, highest: float, share: float, width: float) -> Esti
             f"no queue in {100 * (1 - share):.0f} % of the time: the sender was limited by its"
             " application, by a window or by losses, not by the link"
         )
+    if highest <= 0:
+        low, high = _UNMEASURED
+        how = f"capacity unknown: no rate was measured, and {why}"
+        return _estimate(float(np.sqrt(low * high)), low, high, 0, how, is_range=True)
     # A packet more or less may fall into a bin.
-    low = max(_LINK_LAYER * highest - PACKET_BITS / width, highest / 2) if highest > 0 else 1e5
+    low = max(_LINK_LAYER * highest - PACKET_BITS / width, highest / 2)
     if seen.found.is_sender_side:
         # A bin in which a window was sent at once is above the capacity.
         low /= _SENDER_BURST
+    elif CAPTURE not in seen.found.format and len(seen.rtt_s):
+        # What waits behind a lost segment reaches the application at once, a round trip later.
+        low /= 1 + float(np.percentile(seen.rtt_s, 95)) / width
     how = f"capacity unknown: {why}; at least the highest rate measured"
     value, high = low * np.sqrt(_UNKNOWN), low * _UNKNOWN
     pairs = seen.found.pair_rate_bps
     if pairs is not None and low < pairs < _UNKNOWN * high:
+        how += f", at most the {pairs / 1e6:.3g} Mbit/s of packets that followed one another"
+        if seen.found.is_sender_side and pairs > high:
+            # ACKs that waited together follow one another as fast as their own link sends them.
+            return _estimate(float(np.sqrt(low * pairs)), low, _PAIRS_HIGH * pairs, 0, how, True)
         # What the link layer sends again takes a part of this rate.
         value, low, high = pairs, max(low, pairs * _OF_PAIRS), pairs * _PAIRS_HIGH
-        how += f", at most the {pairs / 1e6:.3g} Mbit/s of packets that followed one another"
     return _estimate(value, low, high, 0, how, is_range=True)
 
 

@@ -148,18 +148,18 @@ def _widened(air: Estimate, process: LossProcess, parts: int) -> Estimate:
     n = max(air.n / process.effect, 1.0)
     lost = parts * air.value * n
     low, high = (bound / parts for bound in share_interval(lost, n))
-    if air.is_range:
-        return replace(air, low=min(air.low, low), high=max(air.high, high))
-    how = air.how + (", for losses in bursts" if process.effect > 1 else "")
     independent = min(float(process.events), lost)
     note = ""
     if process.events == 0:
         note = "no such loss was seen: losses in rare bursts do not show in so short a time"
-    elif independent < _FEW_LOSSES:
+    elif 0 < independent < _FEW_LOSSES:
         note = (
             f"few losses (as many as {independent:.0f} independent ones): over a longer time the"
             " rate may be less than half or more than twice of this"
         )
+    if air.is_range:
+        return replace(air, low=min(air.low, low), high=max(air.high, high), note=note)
+    how = air.how + (", for losses in bursts" if process.effect > 1 else "")
     return replace(air, low=low, high=high, how=how, note=note)
 
 

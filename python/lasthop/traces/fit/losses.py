@@ -24,6 +24,9 @@ _SHORT = _JITTER / (1 - _HIGH)
 _LEAST_PACKETS = 200
 # Standard deviations, and losses, beyond those of the air with which an overflow is accepted.
 _DEVIATIONS, _LEAST_LOSSES = 3.0, 3
+# A round-trip time that is at most this far from a row, seconds, tells of its queue.
+_NEAR_S = 1.0
+_UNTIMED = "no round-trip times while packets were counted"
 # Round-trip time of a file without any, seconds: the middle of the range of `base_rtt`.
 _ASSUMED_RTT_S = 0.04
 # An unknown queue is between the largest one seen and this many times as much.
@@ -58,14 +61,18 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     jitter = _jitter(seen, capacity, top)
     limit = min(_HIGH * top, top - max(_JITTER * PACKET_BITS / 8, jitter))
     high = (q >= limit) if is_busy else np.zeros(len(q), dtype=bool)
-    low_sent, low_lost = float(seen.sent[~high].sum()), float(seen.lost[~high].sum())
+    timed = _timed(seen)
+    low = ~high & timed
+    low_sent, low_lost = float(seen.sent[low].sum()), float(seen.lost[low].sum())
     high_sent, high_lost = float(seen.sent[high].sum()), float(seen.lost[high].sum())
     expected = high_sent * low_lost / low_sent if low_sent >= _LEAST_PACKETS else 0.0
     excess = high_lost - expected
     has_overflow = excess > _DEVIATIONS * np.sqrt(expected + 1) and excess >= _LEAST_LOSSES
-    if not has_overflow and low_sent < _LEAST_PACKETS:
+    if not has_overflow and low_sent < _LEAST_PACKETS and timed.all():
         high, low_sent, low_lost = np.zeros(len(q), dtype=bool), total, lost
-    air = _air(seen, low_sent, low_lost, total, lost)
+        low = ~high
+    why = "few packets met a short queue" if timed.all() else _UNTIMED
+    air = _air(seen, low_sent, low_lost, (total, lost), why)
     is_unsteady = capacity.estimate.is_range and seen.found.is_sender_side
     # At the sender, delayed ACKs vary the delay of a short queue.
     is_short = seen.found.is_sender_side and top < _SHORT * PACKET_BITS / 8
@@ -78,7 +85,27 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     if is_unsteady:
         queue = _sent_meanwhile(seen, floor_s, queue)
     overflow = _overflow(excess if has_overflow else 0.0, total, known and is_busy)
-    return Losses(air, overflow, queue, ~high)
+    if not timed.all():
+        overflow = replace(overflow, high=max(lost / total, overflow.high), how=_UNTIMED)
+        overflow = replace(overflow, is_range=True)
+    return Losses(air, overflow, queue, low if low.any() else ~high)
+
+
+def _timed(seen: Observed) -> Flags:
+    """Rows of which a round-trip time near them tells whether they met a queue.
+
+    Captures and pings time the packets that they count. Other files may be measured at another
+    time than the pings beside them, or have no round-trip times.
+    """
+    times = seen.counted_s
+    if CAPTURE in seen.found.format or (seen.is_round_trip and len(seen.rtt_s)):
+        return np.ones(len(times), dtype=bool)
+    samples = np.concatenate([[-np.inf], seen.time_s, [np.inf]])
+    after = np.searchsorted(samples, times)
+    distance = np.minimum(times - samples[after - 1], samples[after] - times)
+    steps = np.diff(times)
+    found: Flags = distance <= max(_NEAR_S, float(np.median(steps)) if len(steps) else 0.0)
+    return found
 
 
 def _fills_unseen(capacity: Capacity, queue: float, floor_s: float) -> bool:
@@ -162,14 +189,23 @@ def _met(seen: Observed, floor_s: float, depth: Floats) -> Floats:
 
     In a capture it is the largest of a round trip before the row: samples after a loss would be
     longer because of it, and the queue of a packet is hardly longer than that of the one before.
-    In other files it is the largest of a round trip before or after.
+    In other files it is the largest from a round trip before the row to one after it, and between
+    several files a second more.
     """
     if not len(seen.rtt_s):
         return np.zeros(len(seen.counted_s))
     time, _ = seen.queued()
-    later = 0.0 if CAPTURE in seen.found.format else floor_s
-    ends = np.searchsorted(time, seen.counted_s + later, side="right" if later else "left")
-    starts = np.searchsorted(time, seen.counted_s - floor_s)
+    # iperf3 writes the time of its start in whole seconds.
+    margin = floor_s + (_NEAR_S if len(seen.found.sources) > 1 else 0.0)
+    if CAPTURE in seen.found.format:
+        margin = floor_s
+        ends = np.searchsorted(time, seen.counted_s)
+    elif seen.is_round_trip:
+        ends = np.searchsorted(time, seen.counted_s + margin, side="right")
+    else:
+        after = seen.counted_s + seen.counted_span_s + margin
+        ends = np.searchsorted(time, after, side="right")
+    starts = np.searchsorted(time, seen.counted_s - margin)
     # Without a sample so close, the last one counts, or the first one of the file.
     ends = np.maximum(ends, 1)
     starts = np.minimum(starts, ends - 1)
@@ -178,7 +214,10 @@ def _met(seen: Observed, floor_s: float, depth: Floats) -> Floats:
     return found
 
 
-def _air(seen: Observed, sent: float, lost: float, total: float, all_lost: float) -> Estimate:
+def _air(
+    seen: Observed, sent: float, lost: float, all_rows: tuple[float, float], why: str
+) -> Estimate:
+    total, all_lost = all_rows
     what = "packets, both directions together" if seen.is_round_trip else "packets"
     if (seen.lost % 1 > 0).any():
         what = "packets, as many as the spread of the rows' shares shows"
@@ -192,7 +231,7 @@ def _air(seen: Observed, sent: float, lost: float, total: float, all_lost: float
         return Estimate(
             *("air_loss", "share", 0.0, 0.0, min(max(all_lost / total, 0.001), 0.5)),
             *(int(sent), what),
-            "cannot tell: few packets met a short queue, so all losses may be overflows",
+            f"cannot tell: {why}, so all losses may be overflows",
             is_range=True,
         )
     halves = 2 if seen.is_round_trip else 1

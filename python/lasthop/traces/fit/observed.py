@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from lasthop.traces import summary
 from lasthop.traces.packets import Flags
 from lasthop.traces.table import CAPTURE, DOWN, ROUND_TRIP, UP, Floats, Measurement
 
-# Files of iperf3 count payload: 1448 bytes of a full packet of 1500.
+# Payload of a full packet with timestamps, and its size.
 _PAYLOAD, _PACKET = 1448, 1500
 #: Bits of a full packet.
 PACKET_BITS = 8 * _PACKET
@@ -51,6 +51,8 @@ class Observed:
     is_round_trip: bool
     #: Whether the losses of a row follow one another: a hole that a receiver saw.
     has_holes: bool = False
+    #: Lengths of the rows that count packets, seconds.
+    counted_span_s: Floats = field(default_factory=lambda: np.zeros(1))
 
     def queued(self) -> tuple[Floats, Floats]:
         """Round-trip times by the clock of the losses, in order of time.
@@ -156,9 +158,10 @@ def of(found: Measurement) -> Observed:
         counted.time_s[by_time],
         np.maximum(counted.sent, counted.lost)[by_time],
         counted.lost[by_time],
-        _PACKET / _PAYLOAD if found.format.startswith("iperf3") else 1.0,
+        found.ip_factor,
         is_round_trip,
         CAPTURE in found.format and not found.is_sender_side,
+        counted.span_s[by_time],
     )
 
 

@@ -162,15 +162,17 @@ def _traffic(fit: Fit, traffic: Traffic | None) -> list[str]:
 
 def _comment(found: Estimate) -> list[str]:
     head = f"# {found.name.replace('_', ' ')}: "
+    note = [f"# {found.note}"] if found.note else []
     if found.is_range:
         return [
             f"{head}ASSUMED, possible from {found.low:.6g} to {found.high:.6g} {found.unit}.",
             f"# {found.how}",
+            *note,
         ]
     return [
         f"{head}{found.value:.6g} {found.unit} [{found.low:.6g}, {found.high:.6g}],"
         f" n = {found.n} ({found.of})",
-        *([f"# {found.note}"] if found.note else []),
+        *note,
     ]
 
 
