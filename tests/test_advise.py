@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import unclear_captures
 from documents import validate
 from fitted_links import Link, drawn, measured
 
@@ -155,6 +156,32 @@ def test_a_measurement_that_cannot_tell_says_so(kind: str, tmp_path: Path) -> No
     assert answer.scheme is None
     assert "cubic" in answer.candidates
     assert answer.measurement
+
+
+@pytest.mark.parametrize("can", ["sender", "base-station"])
+@pytest.mark.parametrize("kind", unclear_captures.KINDS)
+def test_a_capture_that_cannot_tell_says_why(kind: str, can: str, tmp_path: Path) -> None:
+    answer = advise.advise(unclear_captures.KINDS[kind](tmp_path), can, 5)
+    assert answer.verdict == "cannot tell"
+    assert answer.scheme is None
+    assert answer.measurement
+    why = {
+        "limited by its application": "losses do not explain the measured rate, 1.02 Mbit/s",
+        "datagrams": "packets of one direction only",
+        "encrypted": "the capture has no TCP (QUIC",
+        "one direction": "packets of one direction only",
+        "whole seconds": "the clock of the capture counts in steps of 1 s",
+        "idle": "the capture has no TCP",
+    }.get(kind, "")
+    assert answer.text.startswith("cannot tell, because")
+    assert why in answer.text
+
+
+def test_a_clock_of_whole_seconds_is_named(tmp_path: Path) -> None:
+    found = unclear_captures.whole_seconds(tmp_path).seen.found
+    assert found.clock_step_s == 1
+    assert any("counts in steps of 1 s" in note for note in found.notes)
+    assert unclear_captures.too_short(tmp_path).seen.found.clock_step_s == 0
 
 
 def test_losses_that_no_transfer_of_the_measured_rate_can_have_are_named(tmp_path: Path) -> None:

@@ -335,3 +335,82 @@ def test_losses_counted_by_interval_have_the_interval_of_their_spread() -> None:
     # The variance of 60 rows has a standard error of 18 %.
     assert effects[0] == pytest.approx(1, abs=0.4)
     assert effects[1] == pytest.approx(10, rel=0.4)
+
+
+def udp_document(losses: list[int], started: int = 1_700_000_000) -> str:
+    """iperf3 JSON of a UDP download, of which 820 datagrams of 1448 bytes arrive a second."""
+    intervals = [
+        {
+            "streams": [
+                {
+                    **{"start": i, "end": i + 1, "seconds": 1, "sender": False},
+                    **{"bytes": 1448 * 820, "packets": 820 + lost, "lost_packets": lost},
+                }
+            ]
+        }
+        for i, lost in enumerate(losses)
+    ]
+    test = {"protocol": "UDP", "blksize": 1448, "reverse": 1}
+    start = {"version": "iperf 3.12", "timestamp": {"timesecs": started}, "test_start": test}
+    return json.dumps({"start": start | {"connected": []}, "intervals": intervals, "end": {}})
+
+
+def pings(rtts_ms: list[float], started: float) -> str:
+    """What `ping -D -i 0.1` prints."""
+    return "".join(
+        f"[{started + 0.1 * i + rtt / 1000:.6f}] 64 bytes from 192.0.2.1: icmp_seq={i + 1} ttl=60"
+        f" time={rtt:.2f} ms\n"
+        for i, rtt in enumerate(rtts_ms)
+    )
+
+
+@pytest.mark.parametrize("earlier_s", [0, 100])
+def test_losses_without_round_trip_times_near_them_may_be_overflows(
+    earlier_s: int, tmp_path: Path
+) -> None:
+    # A flood of 1000 datagrams a second fills the queue: 60 of the first second are lost, then 180.
+    rng = np.random.default_rng(1)
+    flood = file(tmp_path, udp_document([60] + [180] * 29), "udp.json")
+    full = [40 + 60 * min(i / 5, 1) + rng.normal() for i in range(320)]
+    idle = [40 + rng.exponential() for i in range(320)]
+    text = pings(idle if earlier_s else full, 1_700_000_000.3 - earlier_s)
+    found = lasthop.fit([flood, file(tmp_path, text, "ping.txt")])
+    assert found.losses.air.is_range
+    assert found.losses.air.low == 0
+    assert "all losses may be overflows" in found.losses.air.how
+    rate = found.capacity.estimate
+    assert rate.low <= 820 * 8 * 1476 <= rate.high
+    assert rate.is_range == (earlier_s > 0)
+    # The pings end two seconds after the flood.
+    assert rate.value > 0.95 * 820 * 8 * 1476
+    alone = lasthop.fit(flood).losses.air
+    assert alone.is_range
+    assert "no round-trip times" in alone.how
+
+
+def test_bytes_of_iperf3_are_scaled_to_packets(tmp_path: Path) -> None:
+    document = json.loads(udp_document([0]))
+    assert lasthop.trace(file(tmp_path, json.dumps(document))).ip_factor == 1476 / 1448
+    document["start"]["test_start"]["blksize"] = 8192
+    # Six fragments.
+    long = lasthop.trace(file(tmp_path, json.dumps(document))).ip_factor
+    assert long == (8192 + 8 + 6 * 20) / 8192
+    document["start"]["test_start"]["protocol"] = "TCP"
+    assert lasthop.trace(file(tmp_path, json.dumps(document))).ip_factor == 1500 / 1448
+
+
+def test_data_behind_a_loss_do_not_raise_the_least_capacity(tmp_path: Path) -> None:
+    # 10 Mbit/s and 200 ms; a hole in the third second is filled in the fourth.
+    rates = [10.0, 10.0, 8.2, 11.8, 10.0, 9.0, 10.0, 10.0]
+    rows = "".join(f"{i},{rate},200\n" for i, rate in enumerate(rates))
+    found = lasthop.fit(file(tmp_path, f"time_s,download_mbps,rtt_ms\n{rows}", "x.csv"))
+    assert found.capacity.estimate.low < 10e6
+
+
+def test_pairs_of_acks_that_waited_together_do_not_show_the_link() -> None:
+    link = of_kind("trace", 1)
+    rate = fit(measured(link, 1, "server", duration_s=30)).capacity.estimate
+    assert rate.is_range
+    # The highest rate of a variable link is above its mean. It was 29 times the mean.
+    assert rate.low <= 1.5 * link.rate_bps
+    assert rate.high >= link.rate_bps

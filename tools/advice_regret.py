@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+import unclear_captures
 from fitted_links import Link, drawn, measured
 
 import lasthop
@@ -25,9 +27,8 @@ DURATION_S = 30.0
 # Seeds of the true scenario, none of which made the capture.
 TRUE_SEEDS = tuple(range(1001, 1011))
 PLACES = ("base-station", "both-ends")
-# Links, ends and lengths in seconds of captures that do not tell the capacity.
-UNKNOWN = {
-    "receive window of 8 segments": (Link(20e6, 0.04, 0.0, 100, window_packets=8), "phone", 10),
+# Links, ends and lengths in seconds of captures that do not tell the capacity, but what would help.
+LOSSY = {
     "5 s at the sender": (Link(10e6, 0.04, 0.0, 300), "server", 5),
     "window of 8 segments, 1 % loss": (Link(20e6, 0.04, 0.01, 100, window_packets=8), "phone", 10),
     "3 s at 3 % loss": (Link(20e6, 0.04, 0.03, 100), "phone", 3),
@@ -94,8 +95,13 @@ def tables(found: Sequence[Regret]) -> list[tuple[str, list[float]]]:
 
 
 def unknown(draws: int) -> None:
-    """Print what is answered to the captures of `UNKNOWN`, and the true gain of the scheme."""
-    for name, (link, end, duration_s) in UNKNOWN.items():
+    """Print what is answered to captures that cannot tell, and to those of `LOSSY`, with the true
+    gain of the scheme.
+    """
+    for name, kind in unclear_captures.KINDS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"{name}: {advise.advise(kind(Path(folder)), 'base-station', draws).text}")
+    for name, (link, end, duration_s) in LOSSY.items():
         answer = advise.advise(fit(measured(link, 1, end, duration_s)), "base-station", draws)
         print(f"{name}: {answer.text}")
         if answer.scheme is not None:

@@ -16,6 +16,7 @@ from lasthop.traces.fit import scenario
 from lasthop.traces.fit import traffic as applications
 from lasthop.traces.fit.fit import Fit
 from lasthop.traces.fit.traffic import Traffic
+from lasthop.traces.table import CAPTURE
 
 #: The sender of today's hosts, with which all schemes are compared.
 BASELINE = "cubic"
@@ -150,8 +151,42 @@ def advise(
     answer.traffic = {"kind": own.kind, "text": own.text, "gain": own.gain}
     if answer.verdict == "helps" and fit.losses.air.is_range and not fit.losses.air.n:
         text = f"cannot tell, because losses were not counted: {answer.text}"
-        return _open(answer, text, "air_loss", _MEASURE["air_loss"])
-    return _with_unknown_capacity(answer, fit, base[:, 1])
+        answer = _open(answer, text, "air_loss", _MEASURE["air_loss"])
+    else:
+        answer = _with_unknown_capacity(answer, fit, base[:, 1])
+    return _without_evidence(answer, fit)
+
+
+def _without_evidence(answer: Advice, fit: Fit) -> Advice:
+    """ "Cannot tell" instead of an answer that rests on what was assumed only."""
+    step, rtt_s = fit.seen.found.clock_step_s, fit.base_rtt.value
+    if step > rtt_s / 2:
+        text = (
+            f"cannot tell, because the clock of the capture counts in steps of {step:g} s: it does"
+            " not show round-trip times"
+        )
+        return _open(answer, text, "base_rtt", "capture with a clock of microseconds (tcpdump)")
+    if fit.seen.found.format == CAPTURE and not len(fit.seen.rtt_s):
+        text = f"cannot tell, because {_why_untimed(fit)}: neither round-trip times nor a queue"
+        return _open(answer, f"{text} can be seen", "capacity", "capture one bulk transfer of TCP")
+    air = fit.losses.air
+    is_unknown = bool(air.note) or (air.is_range and air.low == 0)
+    if answer.verdict != "cannot tell" and fit.capacity.estimate.is_range and is_unknown:
+        text = (
+            "cannot tell, because neither the capacity nor the losses on the air are known after"
+            f" {fit.seen.duration_s:.2g} s of this measurement"
+        )
+        return _open(answer, text, "capacity", _MEASURE["capacity"])
+    return answer
+
+
+def _why_untimed(fit: Fit) -> str:
+    seen = fit.seen
+    if not np.nansum(seen.found.rates(1 - seen.direction).bytes):
+        return "the capture has packets of one direction only"
+    if seen.found.reordered is None:
+        return "the capture has no TCP (QUIC, a VPN and other UDP hide what was lost)"
+    return "no packet of the capture was answered"
 
 
 def runs_of(can: str) -> int:

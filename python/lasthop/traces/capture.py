@@ -7,6 +7,7 @@ one unless `--mobile` names another; `ends` says how it is found. Bytes are thos
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,11 @@ NAME = CAPTURE
 
 # Share of the packets of an interface that another one may have by chance.
 _REPEATED = 0.2
+
+# Step of a clock from which it is named, nanoseconds.
+_COARSE_NS = 1_000_000
+# Packets whose times have such a common step by their clock, not by chance.
+_LEAST_PACKETS = 20
 
 # `lasthop run --pcap` captures frames where they arrive, those that are lost on the hop included.
 _HOP_NOTE = (
@@ -52,6 +58,8 @@ class _Reader:
         self.intervals: Intervals | None = None
         self.messages: MessageCollector | None = None
         self.origin_ns = 0
+        #: Largest step of which all times are multiples.
+        self.step_ns = self.packets = 0
         self.samples: list[tuple[Integers, Integers]] = []
         self.has_tcp = False
         self.sent_bytes = self.arrived_bytes = 0
@@ -76,6 +84,9 @@ class _Reader:
             self.origin_ns = int(packets.time_ns[0])
             self.intervals = Intervals(self.origin_ns)
             self.messages = MessageCollector(self.origin_ns)
+        steps = np.gcd.reduce(packets.time_ns - self.origin_ns)
+        self.step_ns = math.gcd(self.step_ns, int(steps))
+        self.packets += len(up)
         columns = np.zeros((3, len(up)))
         columns[0] = packets.size
         is_sent = self.ends.is_sent(up)
@@ -131,8 +142,12 @@ class _Reader:
             is_sender_side=is_sender_side,
             window_bytes=self.flows.window_bytes() if self.has_tcp else None,
             messages=self.messages.messages() if self.messages else None,
+            clock_step_s=self.step_ns * 1e-9 if self._is_coarse() else 0.0,
             pair_rate_bps=(self.ack_pairs if is_sender_side else self.pairs).mode_bps(),
         )
+
+    def _is_coarse(self) -> bool:
+        return self.step_ns >= _COARSE_NS and self.packets >= _LEAST_PACKETS
 
     def _why_empty(self) -> str:
         if not self.rows.skipped:
@@ -144,6 +159,11 @@ class _Reader:
         ends, flows = self.ends, self.flows
         assert ends is not None
         notes = []
+        if self._is_coarse():
+            notes.append(
+                f"The clock of the capture counts in steps of {self.step_ns * 1e-9:g} s, so"
+                " round-trip times and pauses are not more exact."
+            )
         if ends.mobile is None:
             near = ", ".join(ends.addresses.texts[i] for i in sorted(ends.near))
             notes.append(

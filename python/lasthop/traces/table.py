@@ -99,6 +99,8 @@ class Measurement:
     #: Rate that most packets which arrived one after the other show, bit/s; `None` where it is not
     #: known, or none is frequent.
     pair_rate_bps: float | None = None
+    #: Step in which the clock of a capture counts, seconds; 0 below a millisecond.
+    clock_step_s: float = 0.0
     #: Factor from the bytes of the rows to those of IP packets.
     ip_factor: float = 1.0
     #: Messages of TCP connections; `None` where a file does not tell.
@@ -257,6 +259,7 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
         notes=tuple(notes),
         epoch_s=first,
         is_sender_side=any(p.is_sender_side for p in parts),
+        clock_step_s=max(p.clock_step_s for p in parts),
         ip_factor=max(p.ip_factor for p in parts),
         window_bytes=None if capture is None else capture.window_bytes,
         pair_rate_bps=None if capture is None else capture.pair_rate_bps,

@@ -193,7 +193,10 @@ def _busy(seen: Observed, edges: Floats, highest_bps: float) -> Flags:
     ends = np.searchsorted(seen.time_s, edges[1:] + base / 2)
     waits = seen.rtt_s - base > limit
     idle_before = np.append(0, np.cumsum(~waits))
-    busy: Flags = (ends > starts) & (idle_before[ends] == idle_before[starts])
+    # Pings may begin before the transfer beside them, and end after it.
+    first, last = seen.rates.time_s[0], (seen.rates.time_s + seen.rates.span_s).max()
+    measured = (edges[1:] > first) & (edges[:-1] < last)
+    busy: Flags = measured & (ends > starts) & (idle_before[ends] == idle_before[starts])
     return busy
 
 

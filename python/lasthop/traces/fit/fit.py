@@ -21,7 +21,7 @@ from lasthop.traces.fit.jumps import Jumps
 from lasthop.traces.fit.loss_process import LossProcess
 from lasthop.traces.fit.losses import Losses
 from lasthop.traces.fit.observed import Observed
-from lasthop.traces.table import DIRECTIONS, Measurement
+from lasthop.traces.table import CAPTURE, DIRECTIONS, Measurement
 
 # Independent losses below which the exact 99 % interval of a Poisson count (Garwood 1936) reaches
 # beyond half or twice of it.
@@ -97,6 +97,10 @@ def fit(found: Measurement) -> Fit:
         # Frames lost on the air took capacity: once more, with their share.
         link = capacity.find(seen, split.air.value)
         split = losses.split(seen, link, floor)
+    if split.air.is_range and CAPTURE not in seen.found.format and not seen.is_round_trip:
+        # Losses that may be of the air took capacity; in captures they are a small share of it.
+        rate = link.estimate
+        link = replace(link, estimate=replace(rate, high=rate.high / (1 - split.air.high)))
     process = loss_process.find(seen, split.is_air)
     if split.air.is_range:
         process = _doubted(process, split.air)

@@ -82,7 +82,7 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     if is_unsteady or is_hidden or (has_overflow and (is_short or _varies(seen, capacity))):
         air = _among_overflows(seen, air, q <= least, capacity)
     queue = _queue(seen, q, high, capacity, (top, floor_s), has_overflow)
-    if is_unsteady:
+    if is_unsteady and known:
         queue = _sent_meanwhile(seen, floor_s, queue)
     overflow = _overflow(excess if has_overflow else 0.0, total, known and is_busy)
     if not timed.all():
