@@ -2,12 +2,13 @@
 
 With `--cards`, docs/evaluation-cards.md is written as well, from the cards of all schemes of the
 catalogue: an hour of CPU time, with `--quick` ten minutes. With `--missing`, only of those that
-have no row yet.
+have no row yet, such as after an interruption: the page is written after each few schemes.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import re
 import sys
@@ -207,19 +208,34 @@ def _row(card: Card, the_suite: Suite) -> str:
     return f"| `{card.scheme}` | {' | '.join([*counts, *groups])} |"
 
 
-def cards_page(the_suite: Suite, quick: bool, found: str = "") -> str:
-    """The table of the cards of all schemes of the catalogue.
+#: Schemes evaluated together, which share the runs of CUBIC.
+TOGETHER = 8
 
-    Rows of `found`, the present page, are kept if they are of the same suite and form.
+
+def cards_pages(
+    the_suite: Suite, quick: bool, found: str = "", jobs: int | None = None
+) -> Iterator[str]:
+    """The table of the cards of all schemes of the catalogue, as it grows.
+
+    First with the rows of `found`, the present page, if they are of the same suite and form, then
+    after each few schemes.
     """
     made_by = _made_by(the_suite, quick)
     rows = {m[1]: m[0] for m in ROW.finditer(found)} if made_by in found else {}
-    rows = {name: rows.get(name, "") for name in schemes()}
-    missing = [name for name, row in rows.items() if not row]
-    if missing:
-        report = functools.partial(print, file=sys.stderr)
-        cards = trial.evaluate(the_suite, missing, quick=quick, report=report)
+    rows = {name: rows[name] for name in schemes() if name in rows}
+    yield _cards_page(the_suite, made_by, rows)
+    missing = [name for name in schemes() if name not in rows]
+    report = functools.partial(print, file=sys.stderr)
+    # A row has no numbers of the schemes that a card shows beside the candidate.
+    alone = dataclasses.replace(the_suite, ghosts=())
+    for first in range(0, len(missing), TOGETHER):
+        batch = missing[first : first + TOGETHER]
+        cards = trial.evaluate(alone, batch, quick=quick, jobs=jobs, report=report)
         rows |= {card.scheme: _row(card, the_suite) for card in cards}
+        yield _cards_page(the_suite, made_by, rows)
+
+
+def _cards_page(the_suite: Suite, made_by: str, rows: dict[str, str]) -> str:
     letters = [g.letter for g in the_suite.groups]
     lines = [
         "# Cards of all schemes",
@@ -244,11 +260,13 @@ def main() -> None:
     parser.add_argument("--cards", action="store_true", help="the cards too")
     parser.add_argument("--quick", action="store_true", help="cards in the form of --quick")
     parser.add_argument("--missing", action="store_true", help="keep the rows that the page has")
+    parser.add_argument("--jobs", type=int, help="number of threads (default: one per core)")
     options = parser.parse_args()
     write_whole(FILE, page(FILE.read_text(encoding="utf-8")))
     if options.cards:
         found = CARDS.read_text(encoding="utf-8") if options.missing else ""
-        write_whole(CARDS, cards_page(suite.read(), options.quick, found))
+        for page_so_far in cards_pages(suite.read(), options.quick, found, options.jobs):
+            write_whole(CARDS, page_so_far)
 
 
 if __name__ == "__main__":
