@@ -28,33 +28,34 @@ CARDS = DOCS / "evaluation-cards.md"
 BEGIN = "<!-- tables of the suite: made by `make docs`; do not edit -->"
 END = "<!-- end of the tables -->"
 
-#: Sections of RFC 9743 that evaluate a congestion control.
+#: Sections of RFC 9743 that evaluate a congestion control: title, and the verb that the RFC uses.
 RFC9743 = {
-    "5.1.1": "Protection Against Congestion Collapse",
-    "5.1.2": "Protection Against Bufferbloat",
-    "5.1.3": "Protection Against High Packet Loss",
-    "5.1.4": "Fairness within the Proposed Congestion Control Algorithm",
-    "5.1.5": "Short Flows",
-    "5.2.1": "Existing General-Purpose Congestion Control",
-    "5.2.2": "Real-Time Congestion Control",
-    "5.2.3": "Short and Long Flows",
-    "5.3.1": "Differences with Congestion Control Principles",
-    "5.3.2": "Incremental Deployment",
-    "6.1": "Paths with Tail-drop Queues",
-    "6.2": "Tunnel Behavior",
-    "6.3": "Wired Paths",
-    "6.4": "Wireless Paths",
-    "7.1": "Active Queue Management (AQM)",
-    "7.2": "Operation with the Envelope Set by Network Circuit Breakers",
-    "7.3": "Paths with Varying Delay",
-    "7.4": "Internet of Things and Constrained Nodes",
-    "7.5": "Paths with High Delay",
-    "7.6": "Misbehaving Nodes",
-    "7.7": "Extreme Packet Reordering",
-    "7.8": "Transient Events",
-    "7.9": "Sudden Changes in the Path",
-    "7.10": "Multipath Transport",
-    "7.11": "Data Centers",
+    "5.1.1": ("Protection Against Congestion Collapse", "should"),
+    "5.1.2": ("Protection Against Bufferbloat", "should"),
+    "5.1.3": ("Protection Against High Packet Loss", "should"),
+    "5.1.4": ("Fairness within the Proposed Congestion Control Algorithm", "should"),
+    "5.1.5": ("Short Flows", "MUST"),
+    "5.2": ("Mixed Algorithm Behavior: starvation, back-off without feedback", "MUST"),
+    "5.2.1": ("Existing General-Purpose Congestion Control", "MUST"),
+    "5.2.2": ("Real-Time Congestion Control", "SHOULD"),
+    "5.2.3": ("Short and Long Flows", "MUST"),
+    "5.3.1": ("Differences with Congestion Control Principles", "MUST"),
+    "5.3.2": ("Incremental Deployment", "MUST"),
+    "6.1": ("Paths with Tail-drop Queues", "MUST"),
+    "6.2": ("Tunnel Behavior", "MUST"),
+    "6.3": ("Wired Paths", ""),
+    "6.4": ("Wireless Paths", "should"),
+    "7.1": ("Active Queue Management (AQM)", "SHOULD"),
+    "7.2": ("Operation with the Envelope Set by Network Circuit Breakers", "ought to"),
+    "7.3": ("Paths with Varying Delay", "SHOULD"),
+    "7.4": ("Internet of Things and Constrained Nodes", ""),
+    "7.5": ("Paths with High Delay", "ought not to"),
+    "7.6": ("Misbehaving Nodes", "SHOULD"),
+    "7.7": ("Extreme Packet Reordering", "ought not to"),
+    "7.8": ("Transient Events", "SHOULD"),
+    "7.9": ("Sudden Changes in the Path", "MUST"),
+    "7.10": ("Multipath Transport", "MUST"),
+    "7.11": ("Data Centers", "SHOULD"),
 }
 #: Why a section has no cell.
 WITHOUT = {
@@ -133,10 +134,11 @@ def cells_table(the_suite: Suite) -> str:
 
 def rfc_table(the_suite: Suite) -> str:
     """A row for each section of RFC 9743."""
-    rows = ["| RFC 9743 | title | cells |", "| --- | --- | --- |"]
-    for section, title in RFC9743.items():
+    rows = ["| RFC 9743 | title | verb | cells |", "| --- | --- | --- | --- |"]
+    for section, (title, verb) in RFC9743.items():
         found = [f"`{f.id}`" for _, f in _files(the_suite) if section in f.rfc9743]
-        rows.append(f"| {section} | {title} | {', '.join(found) or f'none: {WITHOUT[section]}'} |")
+        cells = ", ".join(found) or f"none: {WITHOUT[section]}"
+        rows.append(f"| {section} | {title} | {verb} | {cells} |")
     return "\n".join(rows)
 
 
