@@ -276,19 +276,39 @@ def test_several_schemes_have_a_folder_each_and_json_has_all(
 
 
 def test_the_gate_decides_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evaluate", "noor-eaer", "--quick", "--only", "safety/feedback-lost", "--quiet"]
+    only = "safety/feedback-lost,radio-loss/long-path"
+    words = ["evaluate", "reno", "--quick", "--only", only, "--quiet"]
     assert main(words) == 0
-    assert main([*words, "--gate", "harm,A"]) == 0
-    assert main([*words, "--gate", "safety"]) == 1
-    assert "segments sent without any feedback" in capsys.readouterr().err
+    assert main([*words, "--gate", "safety"]) == 0
+    assert main([*words, "--gate", "I,B"]) == 1
+    assert "at least half of the capacity" in capsys.readouterr().err
     assert main([*words, "--gate", "all"]) == 1
     assert main([*words, "--gate", "safty"]) == 2
     assert "did you mean `safety`" in capsys.readouterr().err
+    # A gate that nothing can close.
+    assert main([*words, "--gate", "safety,harm"]) == 2
+    assert "--only leaves no cell" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_runs(*_: object, **__: object) -> list[Card]:
+        raise AssertionError("runs were made")
+
+    monkeypatch.setattr(trial, "evaluate", no_runs)
+    (tmp_path / "file").touch()
+    assert main(["evaluate", "reno", "--out", str(tmp_path / "file")]) == 2
+    assert "cannot write" in capsys.readouterr().err
 
 
 def test_unknown_cells_and_schemes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "reno", "--only", "nothing"]) == 2
-    assert "there is no group and no cell nothing" in capsys.readouterr().err
+    assert (
+        "there is no group and no cell `nothing`; there are A or alone" in capsys.readouterr().err
+    )
+    assert main(["evaluate", "reno", "--only", "safety/sub-packet,harm/won"]) == 2
+    assert "did you mean `harm/one`" in capsys.readouterr().err
     assert main(["evaluate", "renno", "--only", "safety"]) == 2
     assert "renno" in capsys.readouterr().err
 

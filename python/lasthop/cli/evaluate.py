@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 from lasthop import quantities
 from lasthop.cli import options as common
@@ -66,29 +68,34 @@ def evaluate(options: Options, words: list[str]) -> int:
     from lasthop import own_schemes
     from lasthop.evaluation import files, suite, text, trial
     from lasthop.evaluation.programs import Program
+    from lasthop.experiments import store
 
     the_suite = suite.read()
     gate = common.split_list(options.gate or "", "--gate")
-    gated = [g.id for g in the_suite.groups] if gate == ["all"] else the_suite.gated(gate)
+    only = common.split_list(options.only or "", "--only")
+    gated = the_suite.gated(gate, only)
     if options.jobs is not None:
         quantities.whole_number(options.jobs, "--jobs", 1)
     schemes = [
         Program(s) if Program.is_named_by(s) else own_schemes.load_scheme(s)
         for s in options.schemes
     ]
-    if options.out is not None:
-        files.check(options.out, options.schemes)
-    cards = trial.evaluate(
-        the_suite,
-        schemes,
-        quick=options.quick,
-        jobs=options.jobs,
-        only=common.split_list(options.only or "", "--only"),
-        report=lambda message: print(f"lasthop: {message}", file=sys.stderr),
-    )
+    folder = None if options.out is None else Path(options.out)
+    if folder is not None:
+        files.check(folder, options.schemes)
     written = []
-    if options.out is not None:
-        written = files.write(cards, options.out, shlex.join(words))
+    # From the start: a folder that cannot be written to would cost the runs.
+    with nullcontext() if folder is None else store.sole_writer(folder):
+        cards = trial.evaluate(
+            the_suite,
+            schemes,
+            quick=options.quick,
+            jobs=options.jobs,
+            only=only,
+            report=lambda message: print(f"lasthop: {message}", file=sys.stderr),
+        )
+        if folder is not None:
+            written = files.write(cards, folder, shlex.join(words))
     if options.json:
         common.print_json({"cards": [card.to_dict() for card in cards]})
     elif not options.quiet:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from lasthop.errors import InputError
 from lasthop.evaluation import page
 from lasthop.evaluation.card import Card
-from lasthop.experiments.store import sole_writer, write_whole
+from lasthop.experiments.store import write_whole
 
 FILES: Final = ("card.json", "card.html", "badge.svg", "badge.txt")
 SCENARIOS: Final = "scenarios"
@@ -38,18 +38,17 @@ def write(cards: Sequence[Card], folder: str | Path, command: str) -> list[str]:
     """
     top = Path(folder)
     written: list[str] = []
-    with sole_writer(top):
-        names = _folders(cards)
-        for card, name in zip(cards, names, strict=True):
-            here = top / name
-            (here / SCENARIOS).mkdir(parents=True, exist_ok=True)
-            for file, content in _contents(card, command):
-                write_whole(here / file, content)
-            files = [*FILES, SCENARIOS] if len(cards) == 1 else [""]
-            written += [(Path(name) / file).as_posix() for file in files]
-        if len(cards) > 1:
-            write_whole(top / INDEX, page.index(cards, names, command))
-            written.insert(0, INDEX)
+    names = _folders(cards)
+    for card, name in zip(cards, names, strict=True):
+        here = top / name
+        (here / SCENARIOS).mkdir(parents=True, exist_ok=True)
+        for file, content in _contents(card, command):
+            write_whole(here / file, content)
+        files = [*FILES, SCENARIOS] if len(cards) == 1 else [""]
+        written += [(Path(name) / file).as_posix() for file in files]
+    if len(cards) > 1:
+        write_whole(top / INDEX, page.index(cards, names, command))
+        written.insert(0, INDEX)
     return written
 
 

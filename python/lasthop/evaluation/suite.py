@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -93,15 +93,45 @@ class Suite:
     quick_seeds: int
     groups: tuple[Group, ...]
 
-    def gated(self, words: list[str]) -> list[str]:
-        """The groups that these words name, by letter or name; raises `InputError`."""
+    def selected(self, only: Sequence[str] = ()) -> list[tuple[Group, CellFile]]:
+        """The files of the groups and cells that `only` names, or all; raises `InputError`."""
+        words = {word.lower() for word in only}
+        all_files = [(group, file) for group in self.groups for file in group.files]
+        named = {w for group, file in all_files for w in _words(group, file)}
+        if unknown := [word for word in only if word.lower() not in named]:
+            ids = [i for group, file in all_files for i in (group.id, file.id)]
+            hint = quantities.did_you_mean(unknown[0], ids)
+            raise InputError(
+                f"--only: there is no group and no cell `{unknown[0]}`{hint}; there are"
+                f" {self._known()}, and cells such as {all_files[0][1].id}"
+            )
+        return [pair for pair in all_files if not words or words & _words(*pair)]
+
+    def gated(self, words: list[str], only: Sequence[str] = ()) -> list[str]:
+        """The groups that these words name, by letter or name, or "all"; raises `InputError` for
+        a group of which `only` leaves no cell.
+        """
+        tried = list(dict.fromkeys(group.id for group, _ in self.selected(only)))
+        if words == ["all"]:
+            return tried
         by_word = {w.lower(): g.id for g in self.groups for w in (g.letter, g.id)}
         for word in words:
             if word.lower() not in by_word:
-                known = ", ".join(f"{g.letter} or {g.id}" for g in self.groups)
                 hint = quantities.did_you_mean(word, [g.id for g in self.groups])
-                raise InputError(f"--gate: there is no group `{word}`{hint}; there are {known}")
+                raise InputError(
+                    f"--gate: there is no group `{word}`{hint}; there are {self._known()}"
+                )
+            if by_word[word.lower()] not in tried:
+                raise InputError(f"--gate {word}: --only leaves no cell of this group")
         return list(dict.fromkeys(by_word[word.lower()] for word in words))
+
+    def _known(self) -> str:
+        return ", ".join(f"{g.letter} or {g.id}" for g in self.groups)
+
+
+def _words(group: Group, file: CellFile) -> set[str]:
+    """What names a file in `only`."""
+    return {group.letter.lower(), group.id, file.id}
 
 
 def read(folder: Path = FOLDER) -> Suite:

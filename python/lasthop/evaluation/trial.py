@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def evaluate(
 
     programs = [s for s in schemes if isinstance(s, Program)]
     named = [s for s in schemes if not isinstance(s, Program)]
-    parts = [_part(suite, g.id, f, named, quick) for g, f in _files(suite, only)]
+    parts = [_part(suite, g.id, f, named, quick) for g, f in suite.selected(only)]
     _check_labels(parts[0].plan, programs)
     try:
         found = _run(parts, suite.baseline, programs, jobs, report)
@@ -152,17 +152,6 @@ def _run(
         if not pool.run_jobs(todo, lambda j: j.run(cancel), done, cancel=cancel, workers=workers):
             raise KeyboardInterrupt("the card needs all runs")
     return found
-
-
-def _files(suite: Suite, only: Sequence[str]) -> Iterator[tuple[Any, CellFile]]:
-    found = False
-    for group in suite.groups:
-        for file in group.files:
-            if not only or group.id in only or group.letter in only or file.id in only:
-                found = True
-                yield group, file
-    if not found:
-        raise InputError(f"--only: there is no group and no cell {', '.join(only)}")
 
 
 def _part(
