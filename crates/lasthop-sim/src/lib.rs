@@ -120,7 +120,7 @@ pub fn run_with<R: Observer>(
 /// # Errors
 ///
 /// As for [`run`]; [`RunError::Scenario`] also if the number of ends is wrong, or an end sends or
-/// sets timeouts without end at one instant, or sends a datagram that is too long for IP.
+/// sets timeouts without end, or sends a datagram that is too long for IP.
 pub fn run_with_endpoints<R: Observer>(
     network: &Network,
     seed: u64,

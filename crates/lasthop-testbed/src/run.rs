@@ -25,8 +25,10 @@ impl Run {
     /// If no flow has this name.
     #[track_caller]
     pub fn flow(&self, name: &str) -> &FlowResult {
-        let found = self.result.flows.iter().find(|flow| flow.id == name);
-        found.unwrap_or_else(|| panic!("no flow `{name}`"))
+        match self.result.flows.iter().find(|flow| flow.id == name) {
+            Some(found) => found,
+            None => panic!("no flow `{name}`"),
+        }
     }
 
     /// The datagrams of a stack.
@@ -36,8 +38,10 @@ impl Run {
     /// If no stack was attached to the flow with this name.
     #[track_caller]
     pub fn stack(&self, flow: &str) -> &StackRun {
-        let found = self.stacks.iter().find(|stack| stack.flow == flow);
-        found.unwrap_or_else(|| panic!("no stack at flow `{flow}`"))
+        match self.stacks.iter().find(|stack| stack.flow == flow) {
+            Some(found) => found,
+            None => panic!("no stack at flow `{flow}`"),
+        }
     }
 
     /// The result as JSON; the same bytes for the same network, stacks and seed.

@@ -215,7 +215,7 @@ impl Testbed {
     pub fn load(&self) -> Result<Network, Error> {
         let files = Disk { rules: &self.rules };
         let loaded = load(&self.text, self.origin.as_deref(), &self.overrides, &files)
-            .map_err(|e| Error::Scenario(e.to_string()))?;
+            .map_err(|e| Error::Scenario(without_dashes(&e.to_string())))?;
         Ok(Network::new(loaded.network))
     }
 
@@ -304,6 +304,11 @@ impl Network {
         }
         Ok(Run { result, stacks })
     }
+}
+
+/// An error about a value set by a call, which names it as an option of the command line.
+fn without_dashes(error: &str) -> String {
+    error.strip_prefix("--set ").or_else(|| error.strip_prefix("--")).unwrap_or(error).into()
 }
 
 /// A window rule of the user as a scheme.

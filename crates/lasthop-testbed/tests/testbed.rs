@@ -229,19 +229,28 @@ fn a_flow_starts_and_stops_when_the_scenario_says() {
 
 #[test]
 fn faults_are_named() {
-    struct Endless;
+    /// Its timeout is this much later at each look at it.
+    struct Endless(Duration, Duration);
     impl Endpoint for Endless {
         fn handle(&mut self, _: Datagram, _: Duration) {}
         fn poll_transmit(&mut self, _: Duration) -> Option<Datagram> {
             None
         }
         fn next_timeout(&mut self) -> Option<Duration> {
-            Some(Duration::ZERO)
+            self.1 += self.0;
+            Some(self.1)
         }
     }
-    let (mut endless, mut receiver) = (Endless, End::default());
-    let error = lossy().run(1, [Stack::udp("mine", &mut endless, &mut receiver)]).unwrap_err();
-    assert!(error.to_string().contains("external sender at 0ns: its timeout"), "{error}");
+    let mut receiver = End::default();
+    let mut run_with_steps_of = |step| {
+        let mut endless = Endless(Duration::from_nanos(step), Duration::ZERO);
+        lossy().run(1, [Stack::udp("mine", &mut endless, &mut receiver)]).map(|_| ())
+    };
+    let error = run_with_steps_of(0).unwrap_err().to_string();
+    assert!(error.contains("external sender at 0ns: its timeout"), "{error}");
+    let error = run_with_steps_of(1).unwrap_err().to_string();
+    assert!(error.contains("external sender at 1.000001ms: a million timeouts"), "{error}");
+    run_with_steps_of(20_000).unwrap();
 
     let mut sender = End::sender(1, 1, 65_508);
     let error = lossy().run(1, [Stack::udp("mine", &mut sender, &mut receiver)]).unwrap_err();
@@ -258,6 +267,16 @@ fn faults_are_named() {
 
     let error = Testbed::from_file("/no/such/file.toml").unwrap_err();
     assert!(error.to_string().starts_with("/no/such/file.toml: "), "{error}");
+
+    let wrong_key = lossy().set("flow.mine.strat", "1 s");
+    for (testbed, start) in [
+        (lossy().rate("fast"), "rate: last_hop.rate: expected a rate"),
+        (lossy().traces("none", "none"), "down: last_hop.down: cannot open the trace none"),
+        (wrong_key, "flow.mine.strat: unknown key `strat` (did you mean `start`?)"),
+    ] {
+        let error = testbed.load().unwrap_err().to_string();
+        assert!(error.starts_with(start), "{error}");
+    }
 }
 
 #[test]

@@ -134,6 +134,9 @@ const LARGEST: usize = 65_535;
 const MOST_DATAGRAMS: u32 = 1_000_000;
 /// More timeouts than that at one instant are taken for an endless loop.
 const MOST_TIMEOUTS: u32 = 1_000;
+/// More timeouts than that within a second, in which its end neither sends nor receives, are taken
+/// for an endless loop.
+const MOST_IDLE_TIMEOUTS: u32 = 1_000_000;
 
 /// One end of an external stack at its node.
 pub struct ExternalHost {
@@ -151,8 +154,10 @@ pub struct ExternalHost {
     due: bool,
     arrived: VecDeque<Datagram>,
     sent: u64,
-    /// The last instant at which it was called, and how often its timeout came then.
+    /// The last instant at which its timeout came, and how often it came then.
     last: (Time, u32),
+    /// The first timeout since it sent or received, at most a second ago, and how many came since.
+    idle: (Time, u32),
     failure: Option<String>,
 }
 
@@ -179,6 +184,7 @@ impl ExternalHost {
             arrived: VecDeque::new(),
             sent: 0,
             last: (Time::ZERO, 0),
+            idle: (Time::ZERO, 0),
             failure: None,
         }
     }
@@ -226,12 +232,13 @@ impl ExternalHost {
         }
         let now = Duration::from_nanos(net.now.0);
         if std::mem::take(&mut self.due) {
-            if self.is_caught_in_timeouts(net.now) {
-                return self.fail(net, "its timeout does not move on");
+            if let Some(why) = self.caught_in_timeouts(net.now) {
+                return self.fail(net, why);
             }
             endpoint.handle_timeout(now);
         }
         while let Some(datagram) = self.arrived.pop_front() {
+            self.idle.1 = 0;
             endpoint.handle(datagram, now);
         }
         let mut count = 0;
@@ -269,16 +276,25 @@ impl ExternalHost {
             ..self.datagram
         };
         self.sent += 1;
+        self.idle.1 = 0;
         net.probes.external_sent(net.now, self.node, &segment);
         let handle = net.pool.put_datagram(segment, bytes);
         net.forward(self.node, handle);
     }
 
-    /// A timeout comes. Returns true if too many have come at this instant.
-    fn is_caught_in_timeouts(&mut self, now: Time) -> bool {
+    /// A timeout comes. Returns what is wrong if too many have come.
+    fn caught_in_timeouts(&mut self, now: Time) -> Option<&'static str> {
         let count = if self.last.0 == now { self.last.1 + 1 } else { 0 };
         self.last = (now, count);
-        count > MOST_TIMEOUTS
+        if self.idle.1 == 0 || now.0 - self.idle.0.0 >= 1_000_000_000 {
+            self.idle = (now, 0);
+        }
+        self.idle.1 += 1;
+        if count > MOST_TIMEOUTS {
+            return Some("its timeout does not move on");
+        }
+        (self.idle.1 > MOST_IDLE_TIMEOUTS)
+            .then_some("a million timeouts in a second, without a datagram")
     }
 
     #[cold]
