@@ -315,11 +315,17 @@ def test_unknown_cells_and_schemes_are_refused(capsys: pytest.CaptureFixture[str
 
 def test_the_page_shows_grids_as_maps_and_escapes_names() -> None:
     vary = {"last_hop.rate": ["10 Mbps"], "last_hop.rtt": ["10 ms"]}
-    card = card_of("reno", part("alone/grid", vary=vary))
+    card = card_of("vegas", part("alone/grid", vary=vary))
     html = page.render(card, "lasthop evaluate '<script>'")
     assert html.count('<table class="map">') == len(card.entries[0].cell.file.numbers)
     assert "<script>" not in html
     assert text.card(card).count("\n") > len(card.entries)
+    # Intervals are inside their pictures, those far beyond the margin too.
+    bars = re.findall(r'<rect x="([\d.]+)" y="4" width="([\d.]+)"', html)
+    spans = [(float(x), float(x) + float(width)) for x, width in bars]
+    assert len(spans) == len(card.entries)
+    assert all(0 <= left < right <= 2 * page.HALF for left, right in spans)
+    assert any(right == 2 * page.HALF for _, right in spans)
 
 
 # Programs: rules and stacks in Rust.

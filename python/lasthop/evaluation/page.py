@@ -162,9 +162,11 @@ def _bar(entry: Entry) -> dict[str, float] | None:
         low, high = -high, -low
     scale = m.margin * MARGINS or max(abs(low), abs(high)) or 1.0
     at = [HALF + HALF * max(-1.0, min(1.0, x / scale)) for x in (low, high, -m.margin)]
+    width = max(at[1] - at[0], 2)
     return {
-        "x": round(at[0], 1),
-        "width": round(max(at[1] - at[0], 2), 1),
+        # An interval beyond the picture is drawn at its edge.
+        "x": round(min(at[0], 2 * HALF - width), 1),
+        "width": round(width, 1),
         "margin": round(at[2], 1),
     }
 
