@@ -194,20 +194,71 @@ def test_cubic_with_beta_of_90_percent_keeps_out_late_flows() -> None:
     }
 
 
-class Deaf(lasthop.CongestionControl):
-    """Reno that does not react to losses."""
+class Plain(lasthop.CongestionControl):
+    """Reno; those below differ from it by one fault."""
 
     def on_ack(self, window: lasthop.Window, ack: lasthop.Ack) -> None:
         slow_start = window.cwnd < window.ssthresh
         window.cwnd += ack.bytes if slow_start else ack.mss * ack.bytes / window.cwnd
 
+
+class Deaf(Plain):
+    """It does not react to losses."""
+
     def on_loss(self, window: lasthop.Window, loss: lasthop.Loss) -> None:
         pass
 
 
-def test_a_rule_that_is_deaf_to_losses_fails_safety() -> None:
-    card = card_of(Deaf, part("safety/full-queue"))
-    assert outcomes(card, "share of frames dropped") == {"worse"}
+class SlowStartAlways(Plain):
+    """Slow start does not end."""
+
+    def on_ack(self, window: lasthop.Window, ack: lasthop.Ack) -> None:
+        window.cwnd += ack.bytes
+
+
+class TenSegments(Plain):
+    """The window never has less than ten segments."""
+
+    def on_loss(self, window: lasthop.Window, loss: lasthop.Loss) -> None:
+        loss.halve(window)
+        window.ssthresh = max(window.ssthresh, 10 * loss.mss)
+        window.cwnd = max(window.cwnd, 10 * loss.mss)
+
+
+class IgnoresMarks(Plain):
+    """It asks for ECN and does not react to marks."""
+
+    needs = ("ecn",)
+
+    def on_loss(self, window: lasthop.Window, loss: lasthop.Loss) -> None:
+        if loss.kind != "ecn":
+            loss.halve(window)
+
+
+@pytest.mark.parametrize(
+    ("rule", "cell", "number"),
+    [
+        (Deaf, "safety/full-queue", "share of frames dropped"),
+        (SlowStartAlways, "safety/full-queue", "share of frames dropped"),
+        (TenSegments, "safety/overload", "share of frames dropped"),
+    ],
+)
+def test_a_rule_with_one_fault_fails_the_cell_for_it(
+    rule: type[Plain], cell: str, number: str
+) -> None:
+    assert outcomes(card_of(rule, part(cell)), number) == {"worse"}
+    assert outcomes(card_of(Plain, part(cell)), number) == {"no worse"}
+
+
+def test_a_rule_that_ignores_marks_fails_the_cells_that_mark() -> None:
+    cells = part("alone/aqm")
+    ignores, plain = (card_of(rule, cells).entries for rule in (IgnoresMarks, Plain))
+    assert {e.verdict.outcome for e in ignores if "queueing delay" in e.number.name} == {"worse"}
+    # Reno's delay at FQ-CoDel, too, is larger than CUBIC's, but by a millisecond.
+    of_fq_codel = [e.verdict.measured for e in (ignores[1], plain[1])]
+    differences_ms = [1e3 * (m.difference or 0.0) for m in of_fq_codel]
+    assert differences_ms[0] > 100
+    assert 0 < differences_ms[1] < 5
 
 
 def test_a_timer_without_back_off_fails_safety() -> None:
