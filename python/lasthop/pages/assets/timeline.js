@@ -6,6 +6,9 @@
   const full = [data.start, data.end];
   let range = full.slice();
   const plots = [];
+  /** Units of what comes in whole numbers, and the steps of their axis. */
+  const COUNTS = new Set(["index", "MPDUs"]);
+  const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500];
   const numbers = (text, Type) => {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     return new Type(bytes.buffer);
@@ -295,7 +298,8 @@
           values: (u, ticks) => ticks.map((x, i) => `${Number(x.toFixed(7))}${i === ticks.length - 1 ? " s" : ""}`) },
         panel.shares
           ? { ...axis, size: 52, splits: () => [0, 1], values: () => ["0", "100 %"] }
-          : { ...axis, size: 52, space: 36, values: (u, ticks) => ticks.map((x) => String(Number(x.toPrecision(9)))) },
+          : { ...axis, size: 52, space: 36,
+            ...(COUNTS.has(panel.unit) ? { incrs: WHOLE } : {}), values: (u, ticks) => ticks.map((x) => String(Number(x.toPrecision(9)))) },
       ],
       series: [{}, ...(tables.length ? lines.map(uSeries) : [{ show: false }])],
       hooks: {
