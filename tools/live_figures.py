@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,16 @@ class Panel:
     links: int = 2
 
 
+def at(figure: str, key: str, value: str) -> str:
+    """The scenario of a figure, as text, with another value of a key that its points vary."""
+    text = (PAPERS / figure).read_text()
+    changed, count = re.subn(
+        rf"({re.escape(key)} = )[^,}} ]+( %\")?", rf"\g<1>{value}", text, count=1
+    )
+    assert count == 1, key
+    return changed
+
+
 PANELS = (
     Panel(
         "packet control: zeng2006, figure 15",
@@ -81,10 +92,11 @@ PANELS = (
         20,
     ),
     Panel(
-        "LL-ELSN: the link of yun2009, 10 % loss",
-        PAPERS / "yun2009/fig03.toml",
-        {"reno": "Reno", "ll-elsn": "LL-ELSN"},
-        20,
+        "LL-ELSN: yun2009, figure 13, 10 % of frames with errors",
+        at("yun2009/fig13.toml", 'model = "frame-errors", rate', '"10 %"'),
+        {"ll-elsn:ersn=false": "without ERSN", "ll-elsn": "LL-ELSN"},
+        30,
+        links=3,
     ),
     Panel(
         "Selective-TCP: the radio link of paul2005, 1 % loss",
@@ -93,10 +105,10 @@ PANELS = (
         20,
     ),
     Panel(
-        "EAER: 10 Mbit/s, 44 ms, 2 % loss",
-        LOSSY.format(rate="10 Mbps", rtt="44 ms", loss="2 %", profile="ns-2.26"),
+        "EAER: bit errors of noor, figure 2, behind a wired link",
+        at("noor/i-tcp.toml", "bad_rate", "1e-3"),
         {"reno": "Reno", "noor-eaer": "EAER"},
-        10,
+        20,
     ),
     Panel(
         "RNF: janevski2009, figure 2 (an outage of 14.5 s)",
