@@ -30,7 +30,7 @@ impl<T: Copy + Default> Ring<T> {
     // Always inline: passing the value through memory would dominate the cost.
     #[inline(always)]
     pub fn push(&mut self, value: T) {
-        if self.len() == self.slots.len() {
+        if self.is_full() {
             self.grow();
         }
         let at = self.place(self.tail);
@@ -130,6 +130,12 @@ impl<T: Copy + Default> Ring<T> {
     #[inline]
     pub fn len(&self) -> usize {
         self.tail.wrapping_sub(self.head)
+    }
+
+    /// True if the next push needs more slots.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len() == self.slots.len()
     }
 
     /// True if the ring has no items.

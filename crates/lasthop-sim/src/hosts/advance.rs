@@ -189,13 +189,14 @@ impl FutureArrivals {
         repeats: bool,
         next_id: u64,
     ) {
-        // A ring can only be full with this number of entries.
-        if self.advancing.len().is_power_of_two() || self.others.len().is_power_of_two() {
+        let advances = !repeats && self.advancing.back().is_none_or(|a| a.end <= seq);
+        let ring = if advances { &self.advancing } else { &self.others };
+        if ring.is_full() {
             self.forget(event);
         }
         let source = self.last.1;
         let arrival = Arrival { at, triggered_at, source, seq, end, repeats, acks_from: next_id };
-        if !repeats && self.advancing.back().is_none_or(|a| a.end <= seq) {
+        if advances {
             self.advancing.push(arrival);
         } else {
             self.fillers += u64::from(!repeats);
