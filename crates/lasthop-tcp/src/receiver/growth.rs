@@ -192,8 +192,9 @@ impl WindowGrowth {
     fn offer_more(&mut self, len: u64, frame: u64, held: u64) {
         if len >= SMALL {
             let free = self.room.saturating_sub(held);
-            let more = 2 * self.mss.max(frame);
-            self.offered = (self.offered + more).min(free).max(self.offered);
+            if self.offered < free {
+                self.offered = (self.offered + 2 * self.mss.max(frame)).min(free);
+            }
         }
     }
 
@@ -246,8 +247,12 @@ impl WindowGrowth {
     /// ahead of a hole.
     fn grow(&mut self, read: u64, ahead: u64) {
         let before = std::mem::replace(&mut self.read, read).max(1);
-        let growth =
-            u128::from(2 * read) * u128::from(read.saturating_sub(before)) / u128::from(before);
+        // Beyond a hole nothing more has been read: no division for each of those segments.
+        let more = read.saturating_sub(before);
+        let growth = match more {
+            0 => 0,
+            _ => u128::from(2 * read) * u128::from(more) / u128::from(before),
+        };
         let room = u128::from(2 * read) + 2 * growth + u128::from(ahead);
         self.room = self.room.max(u64::try_from(room).unwrap_or(u64::MAX).min(self.most));
     }

@@ -119,6 +119,7 @@ impl LinuxAcks {
     }
 
     /// `tcp_event_data_recv`.
+    #[inline(always)]
     fn update_delay(&mut self, t: &Taken) {
         let half = Duration(self.delay.0 / 2);
         match self.last_data.replace(t.now).map(|last| t.now - last) {
