@@ -60,6 +60,7 @@ impl<W: WindowRule> Stream<W> {
     /// a whole burst (Linux `tcp_tso_should_defer`). Not 1 ms after the last burst might have been
     /// followed, not if a third of the window is free, and not if no ACK is due soon. (Linux
     /// excepts the FIN only where it fits, and all that fits is sent here.)
+    #[inline(always)]
     pub fn defers(&self, now: Time, room: u64, largest: &mut LargestFrame) -> bool {
         let last = self.congestion.next_departure().unwrap_or(self.last_sent);
         if now > last + RECENT {
@@ -86,12 +87,11 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// A frame may have more than `bytes`; false also if only a division would tell.
-    #[inline]
+    #[inline(always)]
     fn is_frame_surely_above(&self, bytes: u64, srtt: Duration) -> bool {
-        rate_above(bytes, u64::from(self.config.mss)).is_some_and(|rate| {
-            self.congestion.burst().is_none()
-                && self.congestion.surely_sends_at(rate, srtt, self.flight())
-        })
+        let Some(rate) = rate_above(bytes, u64::from(self.config.mss)) else { return false };
+        self.congestion.burst().is_none()
+            && self.congestion.surely_sends_at(rate, srtt, self.flight())
     }
 
     /// A frame has `MIN_SEGMENTS` at most; false also if only a division would tell.
