@@ -29,10 +29,7 @@ impl AggregatingCell {
         let others = (0..sessions.len()).filter(|&k| k != s).map(|k| of(&sessions[k]));
         let others = others.fold(Duration::ZERO, |sum, d| sum + d);
         let session = &mut sessions[s];
-        loop {
-            if !limit.allows(of(session), others) || !session.pull(now, outcomes) {
-                return;
-            }
-        }
+        while limit.allows(of(session), others) && session.pull(now, outcomes) {}
+        self.stations[i].note(s);
     }
 }

@@ -302,7 +302,7 @@ impl AggregatingCell {
         let &[i] = self.senders.as_slice() else { return };
         let left = self.durations.txop_limit.saturating_sub(now - self.begun);
         if self.stations[i].has_work() {
-            let s = self.stations[i].next_session(self.scheduling, self.window);
+            let s = self.stations[i].next_session();
             if self.select(now, i, s, Some(left), outcomes) {
                 let data = self.stations[i].exchange.data;
                 // The first exchange has protected the TXOP.

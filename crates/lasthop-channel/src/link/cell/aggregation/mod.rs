@@ -36,7 +36,6 @@ use super::contention::{Contention, Wait};
 use super::mac::{Access, Mac};
 use super::medium_use::{MediumUse, UseKind};
 use super::report::{Attempt, Freight, Report};
-use super::wifi::Scheduling;
 use crate::queue::{Frame, Outcome};
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Rate, Time};
@@ -103,7 +102,6 @@ pub struct AggregatingCell {
     amsdu: u32,
     /// MPDUs in the window of a session; without aggregates 1.
     window: usize,
-    scheduling: Scheduling,
     airtime_limit: Option<AirtimeLimit>,
     ns3: bool,
     overhead: u32,
@@ -157,20 +155,20 @@ impl AggregatingCell {
         let mac = Mac { difs: durations.aifs, ..config.mac.clone() };
         let (ampdu, amsdu) = (wifi.ampdu.bytes(1), wifi.amsdu.bytes(1) as u32);
         let pifs = durations.aifs.min(durations.pifs);
+        let window = if ampdu > 0 { wifi.block_ack_window as usize } else { 1 };
         Ok(Some(AggregatingCell {
             attempts: mac.attempts.max(1),
             rts_threshold: mac.rts_threshold.bytes(1),
             ampdu,
             amsdu: durations.most_amsdu(amsdu, ampdu),
-            window: if ampdu > 0 { wifi.block_ack_window as usize } else { 1 },
-            scheduling: wifi.scheduling,
+            window,
             airtime_limit: AirtimeLimit::new(wifi),
             ns3: mac.access == Access::Ns3,
             overhead,
             full_frame,
             air: Air::new(config, &names, seed, mss)?,
             contention: Contention::new(&mac, seed, &names),
-            stations: Station::all(config, wifi, &names, seed, full_frame),
+            stations: Station::all(config, wifi, &names, seed, (full_frame, window)),
             phase: Phase::Idle,
             senders: Vec::with_capacity(names.len()),
             start: Time::NEVER,
@@ -326,7 +324,7 @@ impl AggregatingCell {
         let mut longest = Duration::ZERO;
         for k in 0..self.senders.len() {
             let i = self.senders[k];
-            let s = self.stations[i].next_session(self.scheduling, self.window);
+            let s = self.stations[i].next_session();
             self.select(now, i, s, None, outcomes);
             longest = longest.max(self.stations[i].exchange.first());
             if self.stations[i].exchange.rts.is_none() {

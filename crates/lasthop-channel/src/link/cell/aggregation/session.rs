@@ -111,6 +111,9 @@ pub(super) struct Session {
     pub rts_failures: u32,
     /// Air time that it may still use in its turn, nanoseconds.
     pub deficit: i64,
+    /// Its load and the arrival of its oldest frame, as its station has last noted them.
+    pub counted: (u64, u64),
+    pub turn: Option<Time>,
 }
 
 impl Session {
@@ -137,6 +140,8 @@ impl Session {
             requests: 0,
             rts_failures: 0,
             deficit: 0,
+            counted: (0, 0),
+            turn: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The stations of a cell with aggregation: their sessions, and which of them is next.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::rate::RateSelection;
@@ -31,6 +33,13 @@ pub(super) struct Station {
     pub radios: Arc<Radios>,
     /// The limit that holds for all its queues together.
     pub shared_limit: Option<QueueLimit>,
+    /// Places in the window of a session, if sessions take turns by the arrival of their frames.
+    fifo_window: Option<usize>,
+    /// With several sessions: frames and bytes in their queues, and the sessions by the arrival of
+    /// the frame that has waited longest. `note` keeps both; outdated entries remain until they are
+    /// the first ones.
+    waiting: (u64, u64),
+    turns: BinaryHeap<Reverse<(Time, u32)>>,
     pub make: MakeQueue,
 }
 
@@ -72,7 +81,7 @@ impl Station {
         wifi: &Wifi,
         names: &[String],
         seed: u64,
-        full_frame: u32,
+        (full_frame, window): (u32, usize),
     ) -> Vec<Station> {
         let members = config.stations.iter().map(|s| (s.mcs, s.snr_db)).collect();
         let radios = Arc::new(Radios { wifi: wifi.clone(), cw_min: config.mac.cw_min, members });
@@ -88,6 +97,9 @@ impl Station {
                 index,
                 radios: Arc::clone(&radios),
                 shared_limit,
+                fifo_window: (wifi.scheduling == Scheduling::Fifo).then_some(window),
+                waiting: (0, 0),
+                turns: BinaryHeap::new(),
                 make: MakeQueue {
                     config: if shares { own } else { station.queue.clone() },
                     name: name.clone(),
@@ -128,14 +140,35 @@ impl Station {
         let noise = snr.map(|snr| Noise::new(wifi.generation.largest_mcs(), snr, *seed, &name));
         let rate = RateSelection::new(wifi, mcs, self.radios.cw_min, *seed, &name);
         self.sessions.push(Session::new(to, rate, noise, queue));
+        if s == 1 {
+            self.note(0);
+        }
         s
+    }
+
+    /// A session may have changed: updates what is known of all of them, if there are several.
+    pub(super) fn note(&mut self, s: usize) {
+        if self.sessions.len() < 2 {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(s) else { return };
+        let load = session.load();
+        let before = std::mem::replace(&mut session.counted, load);
+        let sum = (self.waiting.0 + load.0, self.waiting.1 + load.1);
+        self.waiting = (sum.0 - before.0, sum.1 - before.1);
+        let Some(window) = self.fifo_window else { return };
+        let turn = session.oldest(window);
+        if session.turn != turn {
+            session.turn = turn;
+            self.turns.extend(turn.map(|at| Reverse((at, s as u32))));
+        }
     }
 
     /// Frames and bytes that wait, and whether a full-sized frame would be refused.
     pub(super) fn queue(&self, full_frame: u32) -> (u64, u64, bool) {
         let (packets, bytes) = self.load();
         let full = match self.shared_limit {
-            Some(_) => self.refuses(full_frame),
+            Some(_) => self.refuses((packets, bytes), full_frame),
             None => {
                 !self.sessions.is_empty() && self.sessions.iter().all(|s| !s.has_room(full_frame))
             }
@@ -148,13 +181,24 @@ impl Station {
         loads.fold((0, 0), |sum, load| (sum.0 + load.0, sum.1 + load.1))
     }
 
-    /// True if the shared limit has no room for a frame that must wait.
-    fn refuses(&self, bytes: u32) -> bool {
+    /// True if the shared limit, when `load` waits, has no room for a frame that must wait.
+    fn refuses(&self, load: (u64, u64), bytes: u32) -> bool {
         match self.shared_limit {
             None => false,
-            Some(QueueLimit::Packets(n)) => self.load().0 >= n,
-            Some(QueueLimit::Bytes(n)) => self.load().1 + u64::from(bytes) > n,
+            Some(QueueLimit::Packets(n)) => load.0 >= n,
+            Some(QueueLimit::Bytes(n)) => load.1 + u64::from(bytes) > n,
         }
+    }
+
+    /// The same as `load`. Since the last call, frames have arrived, after which `note` was called,
+    /// and the session of the last exchange has sent.
+    fn noted_load(&mut self) -> (u64, u64) {
+        if self.sessions.len() < 2 {
+            return self.load();
+        }
+        self.note(self.exchange.session);
+        debug_assert_eq!(self.waiting, self.load());
+        self.waiting
     }
 
     /// A frame for a receiver arrives. True if it is the next one of its session.
@@ -168,11 +212,16 @@ impl Station {
         outcomes: &mut Vec<Outcome>,
     ) -> bool {
         let s = self.session(to);
-        if self.sessions[s].is_busy() && self.refuses(frame.bytes) {
-            frame.drop(crate::queue::drop_reason::FULL, outcomes);
-            return false;
+        if self.sessions[s].is_busy() && self.shared_limit.is_some() {
+            let load = self.noted_load();
+            if self.refuses(load, frame.bytes) {
+                frame.drop(crate::queue::drop_reason::FULL, outcomes);
+                return false;
+            }
         }
-        self.sessions[s].offer(now, frame, headers, outcomes)
+        let is_next = self.sessions[s].offer(now, frame, headers, outcomes);
+        self.note(s);
+        is_next
     }
 
     /// True if it has something to send.
@@ -188,16 +237,32 @@ impl Station {
     }
 
     /// The session whose turn it is; there is one with something to send.
-    pub(super) fn next_session(&mut self, scheduling: Scheduling, window: usize) -> usize {
+    pub(super) fn next_session(&mut self) -> usize {
         if self.sessions.len() == 1 {
             return 0;
         }
-        if scheduling == Scheduling::Airtime {
-            return self.next_by_airtime();
+        let Some(window) = self.fifo_window else { return self.next_by_airtime() };
+        self.note(self.exchange.session);
+        let next = self.first_turn();
+        debug_assert_eq!(next, self.oldest_session(window));
+        next.unwrap_or(0)
+    }
+
+    /// The session whose frame has waited longest, if one has something to send.
+    fn first_turn(&mut self) -> Option<usize> {
+        while let Some(&Reverse((at, s))) = self.turns.peek() {
+            if self.sessions[s as usize].turn == Some(at) {
+                return Some(s as usize);
+            }
+            self.turns.pop();
         }
+        None
+    }
+
+    /// The same, without what `note` keeps.
+    fn oldest_session(&self, window: usize) -> Option<usize> {
         let times = self.sessions.iter().map(|s| s.oldest(window));
-        let waiting = times.enumerate().filter_map(|(s, at)| Some((at?, s)));
-        waiting.min().map_or(0, |(_, s)| s)
+        times.enumerate().filter_map(|(s, at)| Some((at?, s))).min().map(|(_, s)| s)
     }
 
     /// Deficit round-robin: the session of the last turn goes on as long as it has air time left.
