@@ -34,12 +34,12 @@ pub(super) struct Station {
     /// The limit that holds for all its queues together.
     pub shared_limit: Option<QueueLimit>,
     /// Places in the window of a session, if sessions take turns by the arrival of their frames.
-    fifo_window: Option<usize>,
+    pub fifo_window: Option<usize>,
     /// With several sessions: frames and bytes in their queues, and the sessions by the arrival of
     /// the frame that has waited longest. `note` keeps both; outdated entries remain until they are
     /// the first ones.
-    waiting: (u64, u64),
-    turns: BinaryHeap<Reverse<(Time, u32)>>,
+    pub waiting: (u64, u64),
+    pub turns: BinaryHeap<Reverse<(Time, u32)>>,
     pub make: MakeQueue,
 }
 
