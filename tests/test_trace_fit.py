@@ -364,20 +364,22 @@ def pings(rtts_ms: list[float], started: float) -> str:
     )
 
 
-@pytest.mark.parametrize("earlier_s", [0, 100])
+@pytest.mark.parametrize(("earlier_s", "late_ms"), [(0, 0), (0, 80), (100, 0)])
 def test_losses_without_round_trip_times_near_them_may_be_overflows(
-    earlier_s: int, tmp_path: Path
+    earlier_s: int, late_ms: int, tmp_path: Path
 ) -> None:
     # A flood of 1000 datagrams a second fills the queue: 60 of the first second are lost, then 180.
     rng = np.random.default_rng(1)
     flood = file(tmp_path, udp_document([60] + [180] * 29), "udp.json")
     full = [40 + 60 * min(i / 5, 1) + rng.normal() for i in range(320)]
+    # A machine that is late makes a queue seem longer than the one that overflows.
+    full[150] += late_ms
     idle = [40 + rng.exponential() for i in range(320)]
     text = pings(idle if earlier_s else full, 1_700_000_000.3 - earlier_s)
     found = lasthop.fit([flood, file(tmp_path, text, "ping.txt")])
     assert found.losses.air.is_range
     assert found.losses.air.low == 0
-    assert "all losses may be overflows" in found.losses.air.how
+    assert "may be overflows" in found.losses.air.how
     rate = found.capacity.estimate
     assert rate.low <= 820 * 8 * 1476 <= rate.high
     assert rate.is_range == (earlier_s > 0)

@@ -183,3 +183,29 @@ def test_sets_without_units(
     rows = [row.format(t=f"2022-01-01T0{i}:00:00.000Z", i=i) for i in (1, 2)]
     found = info(capsys, file(tmp_path, "\n".join((names, *rows))))
     assert found["mean_rate_bps"]["down"] == pytest.approx(rate)
+
+
+def test_a_title_before_the_lines_of_iperf3_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        "iperf 3.7",
+        "[  5]   0.00-1.00   sec  1.14 MBytes  9.54 Mbits/sec  0.121 ms  12/1000 (1.2%)  ",
+        "[  5]   1.00-2.00   sec  1.14 MBytes  9.54 Mbits/sec  0.121 ms  8/1000 (0.8%)  ",
+    ]
+    found = info(capsys, file(tmp_path, "".join(f"drive-2-udp:  {x}\n" for x in lines)))
+    assert found["format"] == "iperf text"
+    assert found["mean_rate_bps"]["down"] == pytest.approx(9.54e6)
+    assert found["loss"] == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("step_s", "unit"), [(1.0, "s"), (600.0, "h"), (40_000.0, "days")])
+def test_the_picture_of_few_samples_has_points_and_a_fitting_unit(
+    step_s: float, unit: str, tmp_path: Path
+) -> None:
+    rows = "".join(f"{step_s * i},{8 + i % 3},{40 + i % 5},1\n" for i in range(30))
+    name = file(tmp_path, f"time_s,download_mbps,rtt_ms,loss_percent\n{rows}", "x.csv")
+    out = tmp_path / "x.svg"
+    assert main(["trace", "plot", name, "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert f"time ({unit})" in text

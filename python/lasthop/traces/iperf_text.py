@@ -25,6 +25,8 @@ _INTERVAL = re.compile(
     rf"[\d.]+ [KMGT]?Bytes\s+([\d.]+) {_UNIT}(.*)$"
 )
 _RATE = re.compile(rf"^([\d.]+)[ ,;\t]+{_UNIT}\s*$")
+# What `iperf3 --title` puts before each line.
+_TITLE = re.compile(r"^[^\[\]]*:  (?=\[)")
 # Time, both ends' addresses and ports, number of the connection, interval, bytes, bit/s; for UDP
 # the jitter, and lost datagrams of all.
 _COMMAS = re.compile(
@@ -59,6 +61,11 @@ class _Line:
     datagrams: tuple[int, int] | None
 
 
+def _bare(line: str) -> str:
+    """A line without the title and the time before it."""
+    return _TITLE.sub("", stamps.split(line)[1])
+
+
 def _line(text: str) -> _Line | None:
     """The interval of a line; `None` if it has none."""
     if found := _COMMAS.match(text):
@@ -83,7 +90,7 @@ def _line(text: str) -> _Line | None:
 
 def matches(head: str) -> bool:
     """True if a line of the text is an interval of iperf, or its first one a rate with a unit."""
-    lines = [stamps.split(line)[1] for line in head.splitlines()[:_LINES]]
+    lines = [_bare(line) for line in head.splitlines()[:_LINES]]
     first = next((line for line in lines if line.strip()), "")
     return bool(_RATE.match(first)) or any(_line(line) for line in lines)
 
@@ -97,7 +104,7 @@ def read(source: Source, options: ReadOptions) -> Measurement:
     rates = 0
     reverse = client = server = False
     for number, whole in source.lines():
-        _, line = stamps.split(whole)
+        line = _bare(whole)
         client |= line.startswith(("Connecting to host", "Client connecting"))
         server |= line.startswith(("Server listening", "Accepted connection"))
         reverse |= line.startswith("Reverse mode")

@@ -79,6 +79,9 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     # Overflows of a queue whose delay varies so much cannot be told from losses of the air.
     is_hidden = jitter > 0 and is_busy and air.value > 0
     is_hidden |= _fills_unseen(capacity, top, floor_s) and air.value > 0
+    # Of intervals, only those without any queue have no overflows.
+    is_counted = CAPTURE not in seen.found.format and not seen.is_round_trip
+    is_hidden |= is_counted and is_busy and air.value > 0
     if is_unsteady or is_hidden or (has_overflow and (is_short or _varies(seen, capacity))):
         air = _among_overflows(seen, air, q <= least, capacity)
     queue = _queue(seen, q, high, capacity, (top, floor_s), has_overflow)
