@@ -38,6 +38,10 @@ NS3_RULES = (
 
 #: Options of other programs -> the file that defines or reads them.
 OTHER_OPTIONS = {
+    "--live": "tools/fit_coverage.py",
+    "--links": "tools/fit_coverage.py",
+    "--unknown": "tools/advice_regret.py",
+    "--title": "python/lasthop/traces/iperf_text.py",
     "--cards": "tools/evaluation_tables.py",
     "--missing": "tools/evaluation_tables.py",
     "--check": "tools/make_traces.py",

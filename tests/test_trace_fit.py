@@ -273,7 +273,7 @@ def share_table(folder: Path, lost: np.ndarray, packets: int) -> str:
 def test_a_table_of_shares_counts_as_many_packets_as_their_spread_shows(tmp_path: Path) -> None:
     # 300 rows of 200 packets, of which 1 % are lost, alone or 20 together.
     holds = {1: 0, 20: 0}
-    widths = {1: [], 20: []}
+    widths: dict[int, list[float]] = {1: [], 20: []}
     for seed in range(40):
         rng = np.random.default_rng(seed)
         for burst in holds:

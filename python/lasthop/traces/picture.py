@@ -55,7 +55,8 @@ def write(found: Measurement, file: Path) -> None:
             panel.step(places, share[: len(edges)], where="post")
             if (counted := ~np.isnan(share[: len(edges)])).sum() <= _MANY:
                 # A line needs two intervals beside each other.
-                panel.plot(places[counted], share[: len(edges)][counted], ".", markersize=_LARGE)
+                points = share[: len(edges)][counted]
+                panel.plot(places[counted], points, ".", color="C0", markersize=_LARGE)
             panel.set_ylabel("lost (%)")
             panel.set_ylim(bottom=0)
         panel.set_xlabel(f"time ({name_of_unit})")
