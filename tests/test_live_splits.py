@@ -111,6 +111,8 @@ def simulated_queues() -> list[float]:
     return [float(np.nanmean(series.sample(events, "queue", grid))) for grid in halves]
 
 
+# With the tests that begin first: it is the longest of this file.
+@pytest.mark.xdist_group("gateway")
 @live
 @needs("ip")
 def test_rnf_holds_its_queue_while_the_rate_changes() -> None:
