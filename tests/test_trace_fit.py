@@ -41,6 +41,14 @@ def test_a_filled_link_is_found_again_at_both_ends() -> None:
         assert found.capacity.busy_share > 0.9
 
 
+def test_a_burst_that_meets_the_longest_queue_is_no_overflow() -> None:
+    found = fit(measured(of_kind("drawn", 107), 107, "phone", duration_s=30))
+    assert named(found)["overflow_loss"][0] == 0
+    queue = next(e for e in found.estimates() if e.name == "queue")
+    assert queue.is_range
+    assert queue.low <= 135 * 1500 <= queue.high
+
+
 def test_losses_of_the_air_are_no_overflows() -> None:
     link = Link(rate_bps=8e6, rtt_s=0.04, loss=0.01, queue_packets=200)
     found = fit(measured(link, 2, "phone", duration_s=20))

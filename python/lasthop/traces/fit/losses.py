@@ -48,9 +48,9 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     """Losses at short queues are of the air; those beyond their rate are overflows.
 
     Packets that met less than 80 % of the largest queueing delay give the loss rate of the air. If
-    the others lost more than this rate explains (three standard deviations of a Poisson count, and
-    three losses), these are overflows, and the queueing delay around them is the depth of the
-    queue.
+    the others lost more than this rate explains (three standard deviations of a count of bursts
+    like those of the air, and three losses), these are overflows, and the queueing delay around
+    them is the depth of the queue.
     """
     known = len(seen.rtt_s) > 0
     q = _met(seen, floor_s, _depths(seen, capacity, floor_s))
@@ -67,7 +67,8 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     high_sent, high_lost = float(seen.sent[high].sum()), float(seen.lost[high].sum())
     expected = high_sent * low_lost / low_sent if low_sent >= _LEAST_PACKETS else 0.0
     excess = high_lost - expected
-    has_overflow = excess > _DEVIATIONS * np.sqrt(expected + 1) and excess >= _LEAST_LOSSES
+    spread = np.sqrt(_clustering(seen, low) * (expected + 1))
+    has_overflow = excess > _DEVIATIONS * spread and excess >= _LEAST_LOSSES
     if not has_overflow and low_sent < _LEAST_PACKETS and timed.all():
         high, low_sent, low_lost = np.zeros(len(q), dtype=bool), total, lost
         low = ~high
@@ -92,6 +93,21 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
         overflow = replace(overflow, high=max(lost / total, overflow.high), how=_UNTIMED)
         overflow = replace(overflow, is_range=True)
     return Losses(air, overflow, queue, low if low.any() else ~high)
+
+
+def _clustering(seen: Observed, low: Flags) -> float:
+    """Variance / mean of a count of the losses in these rows; 1 if they are independent.
+
+    Bursts that begin independently have that of a compound Poisson process: mean square / mean of
+    the losses of a burst. A burst is a run of rows with losses.
+    """
+    lost = np.where(low, seen.lost, 0.0)
+    before = np.cumsum(lost)
+    starts = np.flatnonzero((lost > 0) & (np.append(0.0, lost[:-1]) == 0))
+    if not len(starts):
+        return 1.0
+    bursts = np.diff(np.append(before[starts] - lost[starts], before[-1]))
+    return max(1.0, float((bursts**2).sum() / bursts.sum()))
 
 
 def _timed(seen: Observed) -> Flags:
