@@ -469,10 +469,13 @@ impl SackBoard {
     }
 
     /// The first segment that is lost and waits to be sent again.
+    #[inline(always)]
     pub fn first_waiting(&mut self, board: &Scoreboard) -> Option<u64> {
-        if self.waiting == 0 {
-            return None;
-        }
+        if self.waiting == 0 { None } else { self.find_waiting(board) }
+    }
+
+    #[inline(never)]
+    fn find_waiting(&mut self, board: &Scoreboard) -> Option<u64> {
         let front = board.at(0)?.seq;
         let mut place = board.place(self.next_lost.max(front))?;
         loop {

@@ -146,7 +146,7 @@ impl SackRecovery {
             return Turn::Nothing;
         }
         let (bursts, offloads) = (stream.sends_bursts(), stream.offloads());
-        let mut largest = LargestFrame::new(self.board.rack().min_rtt());
+        let mut largest = LargestFrame::new(Some(self.board.rack()));
         let most = if offloads { stream.frame_bytes(room, &mut largest) } else { mss };
         let Some(mut next) = stream.next_up_to(offset + room, most) else { return Turn::Nothing };
         if !stream.congestion_mut().paced(now) {

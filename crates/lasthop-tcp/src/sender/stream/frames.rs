@@ -4,6 +4,7 @@
 use super::Stream;
 use crate::offload::{autosize, rate_above, rate_of_more};
 use crate::profile::TsoDefer;
+use crate::recovery::detect::rack::Rack;
 use crate::window::WindowRule;
 use lasthop_core::units::{Duration, Time};
 
@@ -15,16 +16,16 @@ const RECENT: Duration = Duration::millis(1);
 
 /// Payload bytes of a frame at most, computed when they are first asked for, since that takes two
 /// divisions. Valid until something is sent or acknowledged.
-pub struct LargestFrame {
-    min_rtt: Option<Duration>,
+pub struct LargestFrame<'a> {
+    rack: Option<&'a Rack>,
     bytes: Option<u32>,
 }
 
-impl LargestFrame {
-    /// Not yet computed; `min_rtt`: the smallest round-trip time.
+impl<'a> LargestFrame<'a> {
+    /// Not yet computed; `rack` has the smallest round-trip time.
     #[inline]
-    pub fn new(min_rtt: Option<Duration>) -> Self {
-        LargestFrame { min_rtt, bytes: None }
+    pub fn new(rack: Option<&'a Rack>) -> Self {
+        LargestFrame { rack, bytes: None }
     }
 }
 
@@ -44,7 +45,7 @@ impl<W: WindowRule> Stream<W> {
 
     /// Payload bytes of the next burst of new data, of which `room` bytes fit into the window:
     /// whole segments, at least one, and at most half of cwnd (Linux `tcp_cwnd_test`).
-    pub fn frame_bytes(&self, room: u64, largest: &mut LargestFrame) -> u32 {
+    pub fn frame_bytes(&self, room: u64, largest: &mut LargestFrame<'_>) -> u32 {
         let mss = u64::from(self.config.mss.max(1));
         let usable = self.rwnd.saturating_sub(self.snd_nxt - self.snd_una);
         let half = self.window().bytes(0.0) / 2;
@@ -61,7 +62,7 @@ impl<W: WindowRule> Stream<W> {
     /// followed, not if a third of the window is free, and not if no ACK is due soon. (Linux
     /// excepts the FIN only where it fits, and all that fits is sent here.)
     #[inline(always)]
-    pub fn defers(&self, now: Time, room: u64, largest: &mut LargestFrame) -> bool {
+    pub fn defers(&self, now: Time, room: u64, largest: &mut LargestFrame<'_>) -> bool {
         let last = self.congestion.next_departure().unwrap_or(self.last_sent);
         if now > last + RECENT {
             return false;
@@ -106,9 +107,10 @@ impl<W: WindowRule> Stream<W> {
 
     /// Payload bytes of a frame at most.
     #[inline]
-    pub(super) fn largest_frame(&self, largest: &mut LargestFrame) -> u32 {
-        let min_rtt = largest.min_rtt;
+    pub(super) fn largest_frame(&self, largest: &mut LargestFrame<'_>) -> u32 {
+        let rack = largest.rack;
         *largest.bytes.get_or_insert_with(|| {
+            let min_rtt = rack.and_then(Rack::min_rtt);
             if self.is_frame_surely_smallest(min_rtt) {
                 return MIN_SEGMENTS * self.config.mss.max(1);
             }
