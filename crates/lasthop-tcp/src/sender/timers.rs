@@ -167,6 +167,7 @@ impl Timers {
 
     /// Sets the earliest of the other deadlines; one that has passed while the sender was held
     /// expires now.
+    #[inline]
     pub fn set_aux_deadline(&mut self, now: Time, at: Time) {
         let at = at.max(now);
         if at != self.aux_deadline {

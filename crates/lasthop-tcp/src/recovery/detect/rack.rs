@@ -374,6 +374,7 @@ impl Rack {
 
     /// How long after the last sending a probe goes out (section 7.2); `slack` is what the profile
     /// adds.
+    #[inline]
     pub fn probe_timeout(
         &self,
         srtt: Option<Duration>,

@@ -154,6 +154,7 @@ impl SackRecovery {
 
     /// RFC 8985, section 7.2: a probe is planned when nothing else would reveal a loss at the end.
     /// `sent`: new data have just been sent, not only acknowledged.
+    #[inline(always)]
     pub(super) fn plan_probe<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -235,6 +236,7 @@ impl SackRecovery {
     }
 
     /// Sets the earliest of the deadlines.
+    #[inline(always)]
     pub(super) fn set_timers<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
         let mut next =
             self.board.rack().deadline().min(self.probe_deadline).min(stream.other_deadline());
