@@ -261,6 +261,10 @@ fn vht_and_he_have_the_throughput_of_the_closed_form() {
 /// included. As in the standard, a station that draws a back-off of 0 sends before all others,
 /// whose counters are at least 1 (Tinnirello, Bianchi and Xiao, IEEE Trans. Veh. Technol. 59(3),
 /// 2010).
+///
+/// It assumes that attempts are not limited, that all stations, also those that have collided, wait
+/// equally long after a collision, and that each access is one exchange without RTS. It has no term
+/// for a TXOP of several exchanges and its CF-End, nor for waits that differ between stations.
 fn bianchi(n: f64, bits: f64, success: f64, collision: f64) -> f64 {
     let windows: Vec<f64> = (0..=6).map(|i| 16.0 * f64::powi(2.0, i)).collect();
     let next = |i: usize| windows[(i + 1).min(6)];
