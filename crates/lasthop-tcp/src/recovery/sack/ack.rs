@@ -1,6 +1,6 @@
 //! ACKs: the scoreboard, detection of losses, and what the window rule is told.
 
-use super::board::Arrival;
+use super::arrival::Arrival;
 use super::{Phase, SackRecovery};
 use crate::profile::{ClockKind, CwndLimitedBy, GrowthBase, RackRtt};
 use crate::recovery::config::RecoveryKind;

@@ -1,6 +1,6 @@
 //! Episodes: how a recovery begins, what the window does in it, how it ends or is undone.
 
-use super::board::Arrival;
+use super::arrival::Arrival;
 use super::{Phase, SackRecovery};
 use crate::profile::HalvingBase;
 use crate::recovery::prr::Prr;

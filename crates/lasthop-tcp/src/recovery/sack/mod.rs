@@ -6,6 +6,7 @@
 //! in their `Behaviour`.
 
 mod ack;
+pub mod arrival;
 pub mod board;
 mod episode;
 mod plain;

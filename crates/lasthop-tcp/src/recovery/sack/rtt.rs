@@ -1,7 +1,7 @@
 //! Round-trip times, and the retransmission timer after an ACK.
 
 use super::SackRecovery;
-use super::board::Arrival;
+use super::arrival::Arrival;
 use crate::profile::{ClockKind, RtoRestart, RttSample};
 use crate::recovery::detect::LossDetector;
 use crate::sender::stream::Stream;

@@ -1,6 +1,6 @@
 //! The timers: retransmission, RACK's reordering window, tail loss probes.
 
-use super::board::Arrival;
+use super::arrival::Arrival;
 use super::{Phase, SackRecovery};
 use crate::profile::RtoRestart;
 use crate::recovery::config::RecoveryKind;
