@@ -116,8 +116,9 @@ test-module: BUILD := dev
 test-module: $(BIN)/lasthop ## the module with checks of overflow and invariants, into .venv (slower)
 	$(DEVELOP) --skip-install --quiet
 
+# Examples, and those in the documentation, are compiled by `make test-rest`: half a minute.
 test-rust:
-	$(CARGO) test --workspace --profile local --quiet
+	$(CARGO) test --workspace --profile local --quiet --lib --bins --tests
 
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs
