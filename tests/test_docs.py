@@ -39,6 +39,10 @@ NOT_RUN = {
     "make fuzz SECONDS=60": "builds with nightly Rust, then runs for ten minutes",
     "tools/fuzz.sh 600 sender": "the same",
     "make test": "runs these tests",
+    "cargo +1.88.0 check --workspace --locked": "needs another compiler",
+    "cargo semver-checks --baseline-rev v0.2.0 --workspace --exclude lasthop-fuzz "
+    "--exclude lasthop-native --exclude lasthop-python": "needs the tag and cargo-semver-checks",
+    "cargo publish --workspace --dry-run": "builds for minutes",
     "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop-endpoint --test endpoint "
     "packetdrill_scripts -- --ignored --nocapture": "needs the scripts of packetdrill",
     "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted "
