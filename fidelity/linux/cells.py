@@ -16,7 +16,7 @@ from lasthop import _native
 
 FILE = Path(__file__).with_name("cells.toml")
 #: Keys of a block that are no factors.
-ABOUT = ("name", "measure", "cells", "n")
+ABOUT = ("name", "measure", "cells", "n", "longest")
 #: The factors, in the order of a cell's name.
 FACTORS = (
     "rate",
@@ -136,7 +136,9 @@ def read(file: Path = FILE) -> list[Cell]:
     found = [
         cell
         for block in text["block"]
-        for cell in _block(block, text["draw"], seconds(text["longest"]), text["shortest_queue"])
+        for cell in _block(
+            {"longest": text["longest"]} | block, text["draw"], text["shortest_queue"]
+        )
     ]
     names = [cell.name for cell in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -144,7 +146,7 @@ def read(file: Path = FILE) -> list[Cell]:
     return found
 
 
-def _block(block: Mapping[str, Any], draw: int, longest: float, packets: int) -> Iterator[Cell]:
+def _block(block: Mapping[str, Any], draw: int, packets: int) -> Iterator[Cell]:
     levels = {key: block[key] for key in block if key not in ABOUT}
     if unknown := sorted(levels.keys() - set(FACTORS)):
         raise ValueError(f"block `{block['name']}`: unknown factor `{unknown[0]}`")
@@ -156,7 +158,7 @@ def _block(block: Mapping[str, Any], draw: int, longest: float, packets: int) ->
     rows = product if count == len(product) else fraction(levels, count, f"{draw} {block['name']}")
     for row in rows:
         factors: dict[str, Any] = DEFAULTS | row
-        most = largest(factors, longest)
+        most = largest(factors, seconds(block["longest"]))
         size = min(octets(factors["size"]), max(1000, int(most) // 1000 * 1000))
         factors["queue"] = in_packets(factors, packets)
         yield Cell(block["name"], measure, block["n"], size, factors)
