@@ -150,12 +150,15 @@ def cannot_tell(kind: str, folder: Path) -> Fit:
     ],
 )
 def test_a_measurement_that_cannot_tell_says_so(kind: str, tmp_path: Path) -> None:
-    answer = advise.advise(cannot_tell(kind, tmp_path), "ap", 5)
+    answer = advise.advise(cannot_tell(kind, tmp_path), "ap", 3)
     assert answer.verdict == "cannot tell"
     assert answer.text.startswith("cannot tell, because")
     assert answer.scheme is None
     assert "cubic" in answer.candidates
     assert answer.measurement
+    if kind == "faster than its losses allow":
+        assert "far above" in answer.text
+        assert answer.narrows == "air_loss"
 
 
 @pytest.mark.parametrize("can", ["sender", "base-station"])
@@ -182,12 +185,6 @@ def test_a_clock_of_whole_seconds_is_named(tmp_path: Path) -> None:
     assert found.clock_step_s == 1
     assert any("counts in steps of 1 s" in note for note in found.notes)
     assert unclear_captures.too_short(tmp_path).seen.found.clock_step_s == 0
-
-
-def test_losses_that_no_transfer_of_the_measured_rate_can_have_are_named(tmp_path: Path) -> None:
-    answer = advise.advise(cannot_tell("faster than its losses allow", tmp_path), "ap", 5)
-    assert "far above" in answer.text
-    assert answer.narrows == "air_loss"
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.2])

@@ -225,6 +225,7 @@ def test_a_killed_sweep_can_be_continued(tmp_path: Path) -> None:
         "duration=200s",
         "--schemes",
         "reno,snoop",
+        "--no-figure",
         "--out",
         str(tmp_path),
     ]

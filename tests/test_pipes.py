@@ -87,7 +87,7 @@ def test_a_pipe_gives_what_its_file_gives(tmp_path: Path) -> None:
 
 def test_stored_runs_keep_the_trace_and_are_reused(tmp_path: Path) -> None:
     words = ["compare", *TWO, "--rtt", "40ms", "--duration", "1s", "--seeds", "3", "--out", "out"]
-    words += ["--down", "PIPE"]
+    words += ["--down", "PIPE", "--no-figure"]
     for _ in range(2):
         done = lasthop(tmp_path, words, TRACE)
         assert done.returncode == 0, done.stderr

@@ -88,6 +88,7 @@ def test_a_changed_constant_invalidates_old_runs(rules: Path, tmp_path: Path) ->
             f"{rules}:Mine",
             "--seeds",
             "2",
+            "--no-figure",
             "--json",
             "--out",
             str(tmp_path / "out"),

@@ -163,6 +163,7 @@ def test_run_takes_a_python_rule(
                 f"{rules}:Half",
                 "--seeds",
                 "2",
+                "--no-figure",
                 "--out",
                 str(tmp_path / "out"),
             ]
