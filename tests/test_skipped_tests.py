@@ -102,7 +102,7 @@ def test_hidden_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_page_names_the_packages() -> None:
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / "docs/install.md").read_text(encoding="utf-8").split())
     packages = " ".join(optional_programs.packages(list(optional_programs.PROGRAMS)))
     assert f"apt-get install {packages}" in text
 

@@ -202,6 +202,19 @@ def test_style(kind: str) -> None:
     assert not found, f"{len(found)} {kind}:\n" + "\n".join(found)
 
 
+#: A screen has 40 lines.
+README_LINES = 3 * 40
+
+
+def test_the_readme_fits_three_screens() -> None:
+    lines = text_of("README.md").splitlines()
+    assert len(lines) <= README_LINES
+    # Only the printed table of a comparison is wider.
+    fenced = text_of("README.md").split("```")[1::2]
+    wide = [line for line in lines if len(line) > COLUMNS and not any(line in f for f in fenced)]
+    assert wide == []
+
+
 def test_file_names() -> None:
     found = [file for file in files() if Path(file).name in FILE_NAMES]
     assert not found, [f"{file}: {FILE_NAMES[Path(file).name]}" for file in found]
