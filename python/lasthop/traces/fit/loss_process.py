@@ -8,10 +8,11 @@ from math import erfc, log, sqrt
 
 import numpy as np
 
+from lasthop.traces.fit.bursts import burst_sizes, clustering
 from lasthop.traces.fit.estimate import Estimate, share_interval
 from lasthop.traces.fit.observed import Observed
 from lasthop.traces.packets import Flags
-from lasthop.traces.table import Floats, Integers
+from lasthop.traces.table import Integers
 
 # p below which bursts are accepted, losses needed for the test, most packets that are used.
 _ACCEPTED_P, _LEAST_LOSSES, _MOST = 0.01, 10, 5_000_000
@@ -56,9 +57,9 @@ def find(seen: Observed, is_air: Flags, seed: int = 1) -> LossProcess:
         text = "uniform assumed: losses are counted by interval, without their order"
         return _untested(text, int(lost.sum()), _dispersion(sent, lost))
     chain = _clustered(sent, lost, seen.has_holes)
-    sizes = _runs(chain)
+    sizes = burst_sizes(chain.astype(float))
     together = _transitions(chain)
-    effect = float((sizes**2).sum() / sizes.sum())
+    effect = clustering(sizes)
     if lost.sum() < _LEAST_LOSSES:
         text = f"uniform assumed: {int(lost.sum())} losses are too few for a test"
         return _untested(text, len(sizes), effect)
@@ -95,13 +96,6 @@ def _dispersion(sent: Integers, lost: Integers) -> float:
         return 1.0
     squares = (lost[rows] - share * sent[rows]) ** 2 / (share * (1 - share) * sent[rows])
     return max(float(squares.sum()) / degrees, 1.0)
-
-
-def _runs(chain: Flags) -> Floats:
-    """Lengths of the runs of lost packets."""
-    edges = np.diff(chain.astype(np.int8), prepend=0, append=0)
-    sizes: Floats = (np.flatnonzero(edges < 0) - np.flatnonzero(edges > 0)).astype(float)
-    return sizes
 
 
 def _transitions(chain: Flags) -> tuple[int, int, int, int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lasthop.traces.fit.bursts import burst_sizes, clustering
 from lasthop.traces.fit.capacity import Capacity
 from lasthop.traces.fit.estimate import LEVEL, Estimate, Z, share_interval
 from lasthop.traces.fit.observed import PACKET_BITS, Observed
@@ -67,7 +68,7 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
     high_sent, high_lost = float(seen.sent[high].sum()), float(seen.lost[high].sum())
     expected = high_sent * low_lost / low_sent if low_sent >= _LEAST_PACKETS else 0.0
     excess = high_lost - expected
-    spread = np.sqrt(_clustering(seen, low) * (expected + 1))
+    spread = np.sqrt(clustering(burst_sizes(np.where(low, seen.lost, 0.0))) * (expected + 1))
     has_overflow = excess > _DEVIATIONS * spread and excess >= _LEAST_LOSSES
     if not has_overflow and low_sent < _LEAST_PACKETS and timed.all():
         high, low_sent, low_lost = np.zeros(len(q), dtype=bool), total, lost
@@ -93,21 +94,6 @@ def split(seen: Observed, capacity: Capacity, floor_s: float) -> Losses:
         overflow = replace(overflow, high=max(lost / total, overflow.high), how=_UNTIMED)
         overflow = replace(overflow, is_range=True)
     return Losses(air, overflow, queue, low if low.any() else ~high)
-
-
-def _clustering(seen: Observed, low: Flags) -> float:
-    """Variance / mean of a count of the losses in these rows; 1 if they are independent.
-
-    Bursts that begin independently have that of a compound Poisson process: mean square / mean of
-    the losses of a burst. A burst is a run of rows with losses.
-    """
-    lost = np.where(low, seen.lost, 0.0)
-    before = np.cumsum(lost)
-    starts = np.flatnonzero((lost > 0) & (np.append(0.0, lost[:-1]) == 0))
-    if not len(starts):
-        return 1.0
-    bursts = np.diff(np.append(before[starts] - lost[starts], before[-1]))
-    return max(1.0, float((bursts**2).sum() / bursts.sum()))
 
 
 def _timed(seen: Observed) -> Flags:
