@@ -107,9 +107,13 @@ def flood(count: str) -> None:
                 out.sendto(packet, (CLIENT, 0))
 
 
-@contextmanager
 def gateway(*words: str) -> Any:
-    call = [*GATEWAY, "--scheme", "snoop", "--json", *words]
+    return started(*GATEWAY, "--scheme", "snoop", "--json", *words)
+
+
+@contextmanager
+def started(*call: str) -> Any:
+    """A gateway, once it has its rules."""
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while "elements" not in rules():
         assert process.poll() is None, process.communicate()[1]

@@ -24,11 +24,11 @@ import sys
 import termios
 import time
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gateway_bed import SERVER, Host, rules, run, state, until_equal, v6_network
+from gateway_bed import SERVER, Host, rules, run, started, state, until_equal, v6_network
 
 HERE = str(Path(__file__).resolve())
 GATEWAY = os.environ.get("LASTHOP_GATEWAY", f"{sys.executable} -m lasthop gateway").split()
@@ -64,17 +64,8 @@ class Bed:
         return process
 
 
-@contextmanager
 def gateway(scheme: str, *words: str) -> Any:
-    call = [*GATEWAY, "--scheme", scheme, "--wireless", "wlan0", *words]
-    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while "elements" not in rules():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(TICK)
-    try:
-        yield process
-    finally:
-        process.terminate()
+    return started(*GATEWAY, "--scheme", scheme, "--wireless", "wlan0", *words)
 
 
 def ended(process: "subprocess.Popen[str]") -> Any:
