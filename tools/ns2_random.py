@@ -14,7 +14,8 @@ import random
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_trace.tcl"
@@ -94,16 +95,23 @@ def tied(arrived: list[float]) -> bool:
     return any(t + 100_000 + step in micros for t in micros for step in (-1, 0, 1))
 
 
-def fixture(options: dict[str, object], variant: str) -> str | None:
-    """The fixture of one run; None if the transfer does not end or the run depends on rounding."""
+@contextmanager
+def traced(script: Path, variant: str, options: dict[str, object]) -> Iterator[Path]:
+    """The traces of a run of ns-2, by their name without suffix."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "t"
         words = [f"{k}={v}" for k, v in options.items()]
         subprocess.run(
-            ["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words],
+            ["ns", str(script), f"variant={variant}", f"out={out}", *words],
             check=True,
             capture_output=True,
         )
+        yield out
+
+
+def fixture(options: dict[str, object], variant: str) -> str | None:
+    """The fixture of one run; None if the transfer does not end or the run depends on rounding."""
+    with traced(SCRIPT, variant, options) as out:
         snd, ack, hop = (
             events(out.with_suffix(".snd"), "+"),
             events(out.with_suffix(".ack"), "r"),

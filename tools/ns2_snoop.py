@@ -9,12 +9,9 @@ segment:transmission.
 
 import argparse
 import random
-import subprocess
-import tempfile
-from collections import Counter
 from pathlib import Path
 
-from ns2_random import condense, events
+from ns2_random import condense, events, named, traced
 
 SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_snoop.tcl"
 
@@ -67,14 +64,7 @@ def tied(out: Path) -> bool:
 
 def fixture(options: dict[str, object], variant: str) -> str | None:
     """The fixture of one run; None if the transfer does not end or the run depends on rounding."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "t"
-        words = [f"{k}={v}" for k, v in options.items()]
-        subprocess.run(
-            ["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words],
-            check=True,
-            capture_output=True,
-        )
+    with traced(SCRIPT, variant, options) as out:
         snd, ack = events(out.with_suffix(".snd"), "+"), events(out.with_suffix(".ack"), "r")
         offered, hop = events(out.with_suffix(".hop"), "+"), events(out.with_suffix(".hop"), "-")
         if tied(out):
@@ -84,12 +74,7 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
         return None
     ack = ack[: done + 1]
     end = ack[-1][0] + 1e-9
-    copies: Counter[int] = Counter()
-    lost, dropped = [], {int(n) for n in str(options["data"]).split(",") if n}
-    for n, (_, number) in enumerate(hop):
-        copies[number] += 1
-        if n in dropped:
-            lost.append(f"{number}:{copies[number]}")
+    lost = named((number for _, number in hop), str(options["data"]))
     settings = {
         "data_drops": " ".join(lost),
         "ack_drops": " ".join(str(int(n) + 1) for n in str(options["acks"]).split(",") if n),
