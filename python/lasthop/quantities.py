@@ -8,6 +8,8 @@ from lasthop.errors import InputError
 JOINT_SEPARATOR = " & "
 # Largest seed, and largest number of seeds, flows or processes.
 MAX_SEED, MAX_COUNT = 2**63 - 1, 10**9
+# Options of a last hop: quantities, and files of traces.
+LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue", "mtu")
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 
 

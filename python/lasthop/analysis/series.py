@@ -274,21 +274,21 @@ def _goodput(events: Events, claim: Claim) -> float | None:
 
 def _window_after_timeout(events: Events, claim: Claim) -> float | None:
     """cwnd that the first timeout in the window sets."""
-    at = _first(events.only("timeout").within(claim.window))
-    windows = events.only("cwnd")
-    if at is None:
-        return None
-    later = windows._where(windows.t >= at)
-    return float(later.value[0]) if later.count else None
+    return _value_after(events, claim, "timeout", "cwnd")
 
 
 def _ssthresh(events: Events, claim: Claim) -> float | None:
     """ssthresh that the first fast retransmit in the window sets."""
-    at = _first(events.only("fast_retransmit").within(claim.window))
-    thresholds = events.only("ssthresh")
+    return _value_after(events, claim, "fast_retransmit", "ssthresh")
+
+
+def _value_after(events: Events, claim: Claim, event: str, series: str) -> float | None:
+    """The first value of a series at or after the first event of a kind in the window."""
+    at = _first(events.only(event).within(claim.window))
     if at is None:
         return None
-    after = thresholds._where(thresholds.t >= at)
+    values = events.only(series)
+    after = values._where(values.t >= at)
     return float(after.value[0]) if after.count else None
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from lasthop.cli import options as common
 from lasthop.cli.options import Options
 from lasthop.errors import InputError
-from lasthop.quantities import count
+from lasthop.quantities import LAST_HOP, count
 
 if TYPE_CHECKING:
     from lasthop.experiments.baseline import Setup
 
-_RUNS = ("schemes", "seeds", *common.LAST_HOP)
+_RUNS = ("schemes", "seeds", *LAST_HOP)
 
 
 def add_parser(commands: Any) -> None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 RANDOM = "random"
 # Presets of --traffic, as in the core.
 TRAFFIC = ("bulk", "upload", "rrul", "web", "short", "requests", "video", "call", "ping")
-LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue", "mtu")
 
 #: As `argparse.SUPPRESS`: the help of an option that no help text lists.
 HIDDEN = "==SUPPRESS=="
@@ -229,7 +228,7 @@ def print_json(value: Any) -> None:
 
 def last_hop(options: Options) -> dict[str, str]:
     """The options of the last hop that were given."""
-    found = {k: getattr(options, k) for k in LAST_HOP if getattr(options, k) is not None}
+    found = {k: getattr(options, k) for k in quantities.LAST_HOP if getattr(options, k) is not None}
     share = found.get("loss", "").strip()
     if share.replace(".", "", 1).isdigit() and float(share) >= 1:
         raise InputError(

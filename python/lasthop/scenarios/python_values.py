@@ -20,10 +20,9 @@ from typing import Any
 
 from lasthop import own_schemes, quantities
 from lasthop.errors import InputError
-from lasthop.quantities import JOINT_SEPARATOR
+from lasthop.quantities import JOINT_SEPARATOR, LAST_HOP
 
-#: Options that are arguments, as on the command line.
-LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue", "mtu")
+#: Options about flows that are arguments, as on the command line.
 FLOWS = ("traffic", "against", "start", "upload", "duration")
 #: Values of Python for keys of a scenario: {"tcp.min_rto": 1} or pairs of texts.
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
