@@ -257,6 +257,19 @@ fn quantile(values: impl Iterator<Item = f64>, share: f64) -> Option<f64> {
     Some(*found).filter(|v| v.is_finite())
 }
 
+/// The column of a limit: its share of time, and its name in the label.
+macro_rules! limited_by {
+    ($limit:ident, $name:literal) => {
+        Column::new(
+            concat!("limited_by_", stringify!($limit)),
+            concat!("share of time limited by ", $name),
+            1.0,
+            "mean over its flows",
+            |f| f.limited_by(|s| s.$limit),
+        )
+    };
+}
+
 /// Metrics of a group of flows, and of the flows with a role.
 pub static METRICS: &[Column] = &[
     Column::new(
@@ -485,69 +498,15 @@ pub static METRICS: &[Column] = &[
         "chunks with another bitrate than the one before, sum over its videos",
         |f| f.of_videos(|v| v.switches as f64),
     ),
-    Column::new(
-        "limited_by_cwnd",
-        "share of time limited by cwnd",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.cwnd),
-    ),
-    Column::new(
-        "limited_by_pacing",
-        "share of time limited by pacing",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.pacing),
-    ),
-    Column::new(
-        "limited_by_receive_window",
-        "share of time limited by receive window",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.receive_window),
-    ),
-    Column::new(
-        "limited_by_send_buffer",
-        "share of time limited by send buffer",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.send_buffer),
-    ),
-    Column::new(
-        "limited_by_application",
-        "share of time limited by application",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.application),
-    ),
-    Column::new(
-        "limited_by_relay_buffer",
-        "share of time limited by relay buffer",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.relay_buffer),
-    ),
-    Column::new(
-        "limited_by_agent_cache",
-        "share of time limited by agent cache",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.agent_cache),
-    ),
-    Column::new(
-        "limited_by_handshake",
-        "share of time limited by handshake",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.handshake),
-    ),
-    Column::new(
-        "limited_by_outage",
-        "share of time limited by link outage",
-        1.0,
-        "mean over its flows",
-        |f| f.limited_by(|s| s.outage),
-    ),
+    limited_by!(cwnd, "cwnd"),
+    limited_by!(pacing, "pacing"),
+    limited_by!(receive_window, "receive window"),
+    limited_by!(send_buffer, "send buffer"),
+    limited_by!(application, "application"),
+    limited_by!(relay_buffer, "relay buffer"),
+    limited_by!(agent_cache, "agent cache"),
+    limited_by!(handshake, "handshake"),
+    limited_by!(outage, "link outage"),
 ];
 
 /// Harm to some flows by the candidates (Ware et al., Beyond Jain's Fairness Index, HotNets 2019).
