@@ -26,12 +26,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{AnyAgent, Bound, Entry, Family, Footprint, SchemeConfig};
 use crate::snack::{DELAY, SnackReceiver};
-use crate::snoop::{CACHE_PACKETS, Snoop, SnoopAgent};
+use crate::snoop::{Snoop, SnoopAgent, cache_bound};
 use lasthop_core::role::Role;
 use lasthop_core::segment::Direction;
 use lasthop_core::units::{Duration, Size};
 use lasthop_tcp::receiver::ReceiverRule;
-use lasthop_tcp::sender::Limit;
 
 /// Settings of SNACK-Snoop.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -122,13 +121,7 @@ impl SchemeConfig for SnackSnoop {
     }
 
     fn bounds(&self) -> Vec<Bound> {
-        let given = self.cache_packets.map(|n| Size::Segments(f64::from(n)));
-        vec![Bound::of_path(
-            Limit::AgentCache,
-            "cache_packets",
-            given,
-            Size::Segments(f64::from(CACHE_PACKETS)),
-        )]
+        vec![cache_bound(self.cache_packets)]
     }
 
     fn set_bound(&mut self, setting: &str, value: Size) {

@@ -36,11 +36,10 @@ use lasthop_core::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscri
 use lasthop_core::role::Role;
 use lasthop_core::segment::{Direction, Flags, FlowId, Segment};
 use lasthop_core::units::{Duration, Size};
-use lasthop_tcp::sender::Limit;
 
 use flow::{Answer, FlowState};
-pub(crate) use settings::CACHE_PACKETS;
 pub use settings::Snoop;
+pub(crate) use settings::cache_bound;
 
 impl SchemeConfig for Snoop {
     const ENTRY: Entry = Entry {
@@ -83,13 +82,7 @@ impl SchemeConfig for Snoop {
     }
 
     fn bounds(&self) -> Vec<Bound> {
-        let given = self.cache_packets.map(|n| Size::Segments(f64::from(n)));
-        vec![Bound::of_path(
-            Limit::AgentCache,
-            "cache_packets",
-            given,
-            Size::Segments(f64::from(CACHE_PACKETS)),
-        )]
+        vec![cache_bound(self.cache_packets)]
     }
 
     fn set_bound(&mut self, setting: &str, value: Size) {

@@ -2,6 +2,7 @@
 
 use super::rnc::RnfAgent;
 use super::*;
+use crate::testing::harness;
 use lasthop_core::agent::{Action, Agent, Context, LinkChange, LinkEvent, NodeView};
 use lasthop_core::segment::{Direction, Flags, Options, Segment};
 use lasthop_core::units::Rate;
@@ -156,26 +157,8 @@ fn receive_window_depends_on_the_queued_bytes() {
 /// value.
 #[test]
 fn timeout_restarts_the_window_growth() {
-    use lasthop_tcp::profile::HalvingBase;
     let (mut rule, mut window) = (RnfWindow::default(), Window { cwnd: 2000.0, ssthresh: 1e9 });
-    let loss = |kind| Loss {
-        now: Time::ZERO,
-        kind,
-        seq: 0,
-        snd_max: 30_000,
-        flight: 30_000,
-        pipe: 30_000,
-        window: 30_000.0,
-        mss: 1000,
-        srtt: None,
-        eln: false,
-        ece: false,
-        halving: HalvingBase::FlightSize,
-        integer_ssthresh: false,
-        integer_window: false,
-        whole_segments: false,
-        loss_window: 1000.0,
-    };
+    let loss = |kind| Loss { kind, snd_max: 30_000, ..harness::loss(30) };
     rule.on_steered(&mut window, 30_000);
     rule.on_loss(&mut window, &loss(LossKind::DuplicateAcks));
     assert!(rule.steers_recovery() && window.cwnd == 30_000.0);

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use lasthop_core::units::{Duration, Share};
+use crate::catalogue::Bound;
+use lasthop_core::units::{Duration, Share, Size};
+use lasthop_tcp::sender::Limit;
 
 /// Settings of Snoop.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -101,4 +103,11 @@ impl Snoop {
 }
 
 /// Default number of segments cached per flow.
-pub const CACHE_PACKETS: u32 = 100;
+const CACHE_PACKETS: u32 = 100;
+
+/// The bound of a cache with this setting.
+pub fn cache_bound(packets: Option<u32>) -> Bound {
+    let size = |n| Size::Segments(f64::from(n));
+    let (given, published) = (packets.map(size), size(CACHE_PACKETS));
+    Bound::of_path(Limit::AgentCache, "cache_packets", given, published)
+}
