@@ -64,18 +64,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A segment size, a factor near 1, a smoothed RTT in s, and the smallest RTT if there is one.
+    fn path() -> impl Strategy<Value = (u64, f64, f64, Option<Duration>)> {
+        let min_rtt = prop::option::of((0u64..100_000).prop_map(Duration::micros));
+        let rtt = (1u64..10_000_000).prop_map(|us| Duration::micros(us).as_secs());
+        (1u64..9000, 0.999_999..1.000_001f64, rtt, min_rtt)
+    }
+
     proptest! {
         /// What is said without dividing is what the division gives.
         #[test]
         fn a_frame_that_is_surely_larger_is_larger(
-            bytes in 0u64..70_000,
-            mss in 1u64..9000,
-            factor in 0.999_999..1.000_001f64,
-            srtt_us in 1u64..10_000_000,
-            min_rtt in prop::option::of(0u64..100_000),
+            bytes in 0u64..70_000, (mss, factor, rtt, min_rtt) in path(),
         ) {
-            let rtt = Duration::micros(srtt_us).as_secs();
-            let min_rtt = min_rtt.map(Duration::micros);
             if let Some(rate) = rate_above(bytes, mss) {
                 let exact = rate.0 as f64 * rtt;
                 for bits in [exact * factor, exact, exact.next_up()] {
@@ -90,18 +91,11 @@ mod tests {
                 prop_assert!((bytes + mss) as f64 > MAX_FRAME);
             }
         }
-    }
 
-    proptest! {
         #[test]
         fn a_frame_that_is_surely_the_smallest_is_the_smallest(
-            mss in 1u64..9000,
-            factor in 0.999_999..1.000_001f64,
-            srtt_us in 1u64..10_000_000,
-            min_rtt in prop::option::of(0u64..100_000),
+            (mss, factor, rtt, min_rtt) in path(),
         ) {
-            let rtt = Duration::micros(srtt_us).as_secs();
-            let min_rtt = min_rtt.map(Duration::micros);
             if let Some(rate) = rate_of_more(mss, 2, min_rtt) {
                 let exact = rate.0 as f64 * rtt;
                 for bits in [exact * factor, exact, exact.next_down()] {

@@ -289,56 +289,55 @@ mod tests {
         std::iter::from_fn(|| splitter.next().map(<[u8]>::to_vec)).collect()
     }
 
+    /// The packets that the sender would have made, with what a device writes into IPv4: the
+    /// identification counts; the checksum of the header follows it.
+    fn numbered(mut packets: Vec<Vec<u8>>, v6: bool) -> Vec<Vec<u8>> {
+        for (i, packet) in packets.iter_mut().enumerate().filter(|_| !v6) {
+            packet[4..6].copy_from_slice(&(i as u16).to_be_bytes());
+            packet[10..12].copy_from_slice(&[0; 2]);
+            let sum = Sum16BitWords::new().add_slice(&packet[..20]);
+            write_sum(packet, 10, sum);
+        }
+        packets
+    }
+
+    /// The bytes of a large packet, and how many of them a small one has.
+    fn large() -> impl Strategy<Value = (Vec<u8>, usize)> {
+        let payload = (1..40_000_usize).prop_map(|n| (0..n).map(|i| (i % 251) as u8).collect());
+        (payload, 500..1500_usize)
+    }
+
     proptest! {
         /// The packets of a large one are those that the sender would have made.
         #[test]
         fn packets_are_as_the_sender_would_have_made_them(
-            v6: bool, seq: u32, length in 1..40_000_usize, size in 500..1500_usize,
+            v6: bool, seq: u32, (payload, size) in large(),
             skipped in prop::sample::select(vec![0, 14]),
         ) {
-            let payload: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
             let whole = assemble(&addressing(v6), &tcp(seq, true, true), &payload);
             let kind = if v6 { TCP_V6 } else { TCP_V4 | ECN };
             let mut splitter = Splitter::new(skipped);
             let made = all(&mut splitter, &given(kind, size, v6, skipped, &whole));
             let chunks: Vec<_> = payload.chunks(size).collect();
-            prop_assert_eq!(made.len(), chunks.len());
-            for (i, (packet, chunk)) in made.iter().zip(&chunks).enumerate() {
-                let header = tcp(
-                    seq.wrapping_add((i * size) as u32), i == 0, i + 1 == chunks.len(),
-                );
-                let mut expected = assemble(&addressing(v6), &header, chunk);
-                if !v6 {
-                    // The identification counts; the checksum of the IP header follows it.
-                    expected[4..6].copy_from_slice(&(i as u16).to_be_bytes());
-                    expected[10..12].copy_from_slice(&[0; 2]);
-                    let sum = Sum16BitWords::new().add_slice(&expected[..20]);
-                    write_sum(&mut expected, 10, sum);
-                }
-                prop_assert_eq!(packet, &expected);
-            }
+            let expected = chunks.iter().enumerate().map(|(i, chunk)| {
+                let from = seq.wrapping_add((i * size) as u32);
+                assemble(&addressing(v6), &tcp(from, i == 0, i + 1 == chunks.len()), chunk)
+            });
+            prop_assert_eq!(made, numbered(expected.collect(), v6));
         }
 
         /// The datagrams of a large one (UDP_SEGMENT) are those that single writes would have made.
         #[test]
         fn datagrams_are_as_single_writes_would_have_made_them(
-            v6: bool, length in 1..40_000_usize, size in 500..1500_usize,
+            v6: bool, (payload, size) in large(),
         ) {
-            let payload: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
             let Addressing { source, destination, .. } = addressing(v6);
             let packet = |payload| Datagram { source, destination, payload }.packet();
             let mut splitter = Splitter::new(0);
             let mut bytes = given(UDP, size, v6, 0, &packet(&payload));
             bytes[8..10].copy_from_slice(&6_u16.to_ne_bytes());
             let made = all(&mut splitter, &bytes);
-            let mut expected: Vec<_> = payload.chunks(size).map(packet).collect();
-            for (i, packet) in expected.iter_mut().enumerate().filter(|_| !v6) {
-                packet[4..6].copy_from_slice(&(i as u16).to_be_bytes());
-                packet[10..12].copy_from_slice(&[0; 2]);
-                let sum = Sum16BitWords::new().add_slice(&packet[..20]);
-                write_sum(packet, 10, sum);
-            }
-            prop_assert_eq!(made, expected);
+            prop_assert_eq!(made, numbered(payload.chunks(size).map(packet).collect(), v6));
         }
 
         /// A checksum that the kernel has left to the device is completed.

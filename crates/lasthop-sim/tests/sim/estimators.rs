@@ -4,12 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use crate::support::*;
-use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
 use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow, window_rule};
-use lasthop::units::{Duration, Share, Size};
+use lasthop::units::{Duration, Size};
 
 /// Reno that records the data of each ACK.
 struct AckRecorder(Arc<Mutex<Vec<Ack>>>);
@@ -94,23 +93,9 @@ const SCHEMES: [&str; 7] = [
     "tibet",
 ];
 
-/// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms, with this loss rate of data.
 fn radio(flow: Flow, loss: f64, queue: u64, secs: u64) -> Network {
-    let mut network = last_hop(vec![flow], Duration::secs(secs));
-    network.flows[0].receive_window = Size::Segments(1000.0);
-    for l in [DOWN, UP] {
-        (network.links[l].rate, network.links[l].delay) =
-            (mbps(2.0), DelayConfig::constant(ms(50)));
-    }
-    network.links[DOWN].queue = packets(queue);
-    if loss > 0.0 {
-        network.links[DOWN].loss = LossConfig::Uniform {
-            rate: Share(loss),
-            index: DrawIndex::Frame,
-            slot: Duration::micros(500),
-        };
-    }
-    network
+    let flow = Flow { receive_window: Size::Segments(1000.0), ..flow };
+    lossy_radio(flow, loss, queue, Duration::secs(secs))
 }
 
 /// Mean goodput in kbit/s of a bulk flow under the RFCs, over five seeds of 100 s.

@@ -11,12 +11,12 @@ use lasthop::air::config::{DelayConfig, LossConfig, ScriptedDelay};
 use lasthop::air::loss::Scripted;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
-use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::tcp::profile::{DelayedAck, InitialSsthresh, NewRenoTimer, Profile, ProfileName};
 use lasthop::units::{Duration, Quantity, QueueLimit, Size};
 use lasthop_sim::events::{Event, Kind, Observer};
 
 use crate::support::fixture::{Fixture, Sequence, difference, fixtures, rate, read};
+use crate::support::flow;
 
 #[derive(Default)]
 struct Record {
@@ -141,26 +141,13 @@ fn network(f: &Fixture, scheme: &str) -> Network {
             vec![Some(3), Some(3), None],
         ],
         flows: vec![Flow {
-            name: "flow 1".into(),
-            group: "flow 1".into(),
-            role: Default::default(),
-            from: 0,
-            to: 2,
-            app: App::Transfer { size: number("segments") as u64 * 1000 },
-            start: Duration::ZERO,
-            stop: None,
-            segment: 1000,
-            headers: 40,
             receive_window: Size::Segments(number("window")),
             profile,
-            scheme: SchemeChoice::parse(scheme).unwrap(),
-            loss: LossConfig::None,
-            ack_loss: LossConfig::None,
-            reader: None,
-            opens: Default::default(),
-            misbehaviour: None,
-            is_arrival: false,
-            draw: None,
+            ..flow(
+                scheme,
+                ProfileName::Ns235,
+                App::Transfer { size: number("segments") as u64 * 1000 },
+            )
         }],
         assumed: vec![],
     }

@@ -17,7 +17,7 @@ use lasthop::units::{Duration, Quantity, QueueLimit, Size};
 use lasthop_sim::events::{Event, Kind, Observer};
 
 use crate::support::fixture::{Fixture, Sequence, difference, fixtures, rate, read};
-use crate::support::{DOWN, UP, last_hop, lose, scheme};
+use crate::support::{DOWN, UP, flow, last_hop, lose};
 
 const SETTINGS: &str = "snoop:backoff=false:ns2_rtt_weights=true:ns2_rtt_samples=true:\
                         ns2_passing=true:ns2_suppress_expected=true:\
@@ -51,27 +51,12 @@ fn network(f: &Fixture, sender: &str) -> Network {
     profile.clock_granularity = Duration::from_secs_f64(f.number("tick_s"));
     profile.limited_transmit = f.text("limited_transmit") == "1";
     profile.initial_ssthresh = InitialSsthresh::Size(Size::Segments(f.number("window")));
+    let app = App::Transfer { size: f.number("segments") as u64 * 1000 };
+    let snoop = format!("{SETTINGS}:tick={}s:sender={sender}", f.text("snooptick_s"));
     let flow = Flow {
-        name: "flow 1".into(),
-        group: "flow 1".into(),
-        role: Default::default(),
-        from: 0,
-        to: 2,
-        app: App::Transfer { size: f.number("segments") as u64 * 1000 },
-        start: Duration::ZERO,
-        stop: None,
-        segment: 1000,
-        headers: 40,
         receive_window: Size::Segments(f.number("window")),
         profile,
-        scheme: scheme(&format!("{SETTINGS}:tick={}s:sender={sender}", f.text("snooptick_s"))),
-        loss: LossConfig::None,
-        ack_loss: LossConfig::None,
-        reader: None,
-        opens: Default::default(),
-        misbehaviour: None,
-        is_arrival: false,
-        draw: None,
+        ..flow(&snoop, ProfileName::Ns235, app)
     };
     let mut net = last_hop(vec![flow], Duration::secs(2000));
     let after_start = |link: &Link, bytes: u64| {

@@ -19,12 +19,11 @@ use lasthop::queue::{
 use lasthop::role::Role;
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
-use lasthop::segment::{Direction, Flags, Options, Segment};
+use lasthop::segment::{Direction, Flags, Segment};
 use lasthop::tcp::profile::{InitialSsthresh, ProfileName};
 use lasthop::traffic::Cbr;
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size, Time};
-use lasthop_sim::events::{Event, Kind, Observer};
-use lasthop_sim::verifier::Verifier;
+use lasthop_sim::events::Kind;
 
 fn managed(limit: u64, discipline: Discipline) -> QueueConfig {
     QueueConfig { limit: Some(QueueLimit::Packets(limit)), discipline }
@@ -223,25 +222,6 @@ fn a_discipline_from_outside_the_core() {
 /// Events of queues are checked: the events of a valid run are tampered with, one at a time.
 #[test]
 fn the_verifier_detects_violations_of_a_queue() {
-    let violations = |net: &Network, events: &[Seen]| {
-        let mut v = Verifier::new(net);
-        for e in events {
-            let (t, segment) = (Time(e.t), e.segment.as_ref());
-            let (node, kind, options) = (e.node, e.kind, &Options::NONE);
-            v.on_event(&Event {
-                t,
-                node,
-                link: e.link,
-                flow: e.flow,
-                kind,
-                segment,
-                options,
-                reason: e.reason,
-                value: e.value,
-            });
-        }
-        v.finish().err().unwrap_or_default().join("\n")
-    };
     let codel =
         |ecn| bulk(managed(60, Discipline::Codel(Codel { ecn, ..Codel::default() })), ecn, 20);
     let tampered = |net: &Network, kind: Kind, change: &dyn Fn(&mut Vec<Seen>, usize)| {
@@ -253,8 +233,8 @@ fn the_verifier_detects_violations_of_a_queue() {
         change(&mut events, i);
         violations(net, &events)
     };
-    let expect = |text: &str, found: String| {
-        assert!(found.contains(text), "expected \"{text}\", found:\n{found}")
+    let expect = |text: &str, found: Vec<String>| {
+        assert!(found.iter().any(|f| f.contains(text)), "expected \"{text}\", found {found:#?}")
     };
     let (drops, marks) = (codel(false), codel(true));
     expect(

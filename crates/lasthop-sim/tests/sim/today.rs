@@ -2,16 +2,14 @@
 
 use crate::support::random::never_gives_up;
 use crate::support::*;
-use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig, OutageRule};
-use lasthop::scenario::network::{App, Network};
+use lasthop::air::config::{DelayConfig, OutageRule};
+use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::{CubicForm, DelayedAck, DelayedAckRule, ProfileName, TsoDefer};
-use lasthop::units::{Duration, Share, Size};
+use lasthop::units::{Duration, Size};
 use lasthop_sim::events::Kind;
 
 const SCHEMES: [&str; 5] = ["cubic", "cubic:hystart=false", "bbr", "bbr3", "copa"];
 
-/// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms: the bandwidth-delay product is 29 segments of
-/// 1000 bytes.
 fn radio(
     scheme: &str,
     profile: ProfileName,
@@ -20,21 +18,9 @@ fn radio(
     queue: u64,
     secs: u64,
 ) -> Network {
-    let mut network = last_hop(vec![flow(scheme, profile, app)], Duration::secs(secs));
-    network.flows[0].receive_window = Size::Segments(2000.0);
-    for l in [DOWN, UP] {
-        (network.links[l].rate, network.links[l].delay) =
-            (mbps(2.0), DelayConfig::constant(ms(50)));
-    }
-    network.links[DOWN].queue = packets(queue);
-    if loss > 0.0 {
-        network.links[DOWN].loss = LossConfig::Uniform {
-            rate: Share(loss),
-            index: DrawIndex::Frame,
-            slot: Duration::micros(500),
-        };
-    }
-    network
+    let flow = flow(scheme, profile, app);
+    let flow = Flow { receive_window: Size::Segments(2000.0), ..flow };
+    lossy_radio(flow, loss, queue, Duration::secs(secs))
 }
 
 fn bulk(scheme: &str, loss: f64, queue: u64, secs: u64) -> Network {

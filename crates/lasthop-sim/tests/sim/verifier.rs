@@ -6,11 +6,10 @@ use lasthop::air::config::{LossConfig, OutageRule, RandomStart, TraceStart};
 use lasthop::air::loss::BitErrors;
 use lasthop::link::cell::mac::Mac;
 use lasthop::scenario::network::{App, Network};
-use lasthop::segment::{Flags, Options};
+use lasthop::segment::Flags;
 use lasthop::tcp::profile::ProfileName;
-use lasthop::units::{Duration, Rate, Share, Time};
-use lasthop_sim::events::{Event, Kind, Observer};
-use lasthop_sim::verifier::Verifier;
+use lasthop::units::{Duration, Rate, Share};
+use lasthop_sim::events::Kind;
 
 /// A run with losses, an agent that drops, injects and forwards, a short queue and an outage.
 fn scenario() -> Network {
@@ -22,26 +21,6 @@ fn scenario() -> Network {
     network.links[DOWN].queue = packets(9);
     network.links[DOWN].outages = vec![outage(1000, 300, OutageRule::LostAtArrival)];
     network
-}
-
-fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
-    let mut v = Verifier::new(network);
-    for e in events {
-        let (t, segment) = (Time(e.t), e.segment.as_ref());
-        let (node, kind, options) = (e.node, e.kind, &Options::NONE);
-        v.on_event(&Event {
-            t,
-            node,
-            link: e.link,
-            flow: e.flow,
-            kind,
-            segment,
-            options,
-            reason: e.reason,
-            value: e.value,
-        });
-    }
-    v.finish().err().unwrap_or_default()
 }
 
 /// Changes the `n`-th event selected by `which` and returns the violations found.

@@ -263,21 +263,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A segment of 1000 bytes in order at `ms`, of a path of 100 ms, that makes `next` the next
-    /// byte expected.
-    fn in_order(g: &mut WindowGrowth, ms: u64, next: u64) -> u64 {
-        let now = Time(ms * 1_000_000);
-        g.on_data(&Arrived {
-            now,
+    /// A segment of 1000 bytes at `ms`, after which `next` is expected. `highest` above it lies
+    /// beyond a hole.
+    fn arrived(ms: u64, next: u64, highest: u64) -> Arrived {
+        Arrived {
+            now: Time(ms * 1_000_000),
             len: 1000,
             frame: 1000,
             next,
             read: next,
-            highest: next,
-            ahead: false,
-            held: 1000,
+            highest,
+            ahead: highest > next,
+            held: 0,
             window: 65_535,
+            echo: None,
+        }
+    }
+
+    /// A segment of 1000 bytes in order at `ms`, of a path of 100 ms, that makes `next` the next
+    /// byte expected.
+    fn in_order(g: &mut WindowGrowth, ms: u64, next: u64) -> u64 {
+        g.on_data(&Arrived {
+            held: 1000,
             echo: Some((ms as u32 + 1, Duration::millis(100))),
+            ..arrived(ms, next, next)
         });
         g.window(0)
     }
@@ -349,18 +358,7 @@ mod tests {
         let offers = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|i| in_order(&mut g, 10 * i, 1000 * i));
         assert_eq!(offers[6..], [79_535, 80_920, 80_920]);
         for offer in [81_920, 81_920] {
-            g.on_data(&Arrived {
-                now: Time(95_000_000),
-                len: 1000,
-                frame: 1000,
-                next: 9000,
-                read: 9000,
-                highest: 12_000,
-                ahead: true,
-                held: offer - 81_920,
-                window: 65_535,
-                echo: None,
-            });
+            g.on_data(&Arrived { held: offer - 81_920, ..arrived(95, 9000, 12_000) });
             assert_eq!(g.offered(), offer);
         }
     }
@@ -371,18 +369,7 @@ mod tests {
         let mut after = |echo, ms, len| {
             let next = 1000;
             let echo = Some((echo, Duration::millis(ms)));
-            g.on_data(&Arrived {
-                now: Time(1),
-                len,
-                frame: len,
-                next,
-                read: next,
-                highest: next,
-                ahead: false,
-                held: 0,
-                window: 65_535,
-                echo,
-            });
+            g.on_data(&Arrived { now: Time(1), len, frame: len, echo, ..arrived(0, next, next) });
             g.rtt().map(|r| r.0 / 1000)
         };
         assert_eq!(after(7, 80, 1000), Some(80_000));
@@ -392,18 +379,7 @@ mod tests {
         assert_eq!(after(10, 56, 1000), Some(49_000));
         g.rule = ReceiveRtt::Smoothed;
         let echo = Some((11, Duration::millis(41)));
-        g.on_data(&Arrived {
-            now: Time(1),
-            len: 1000,
-            frame: 1000,
-            next: 1000,
-            read: 1000,
-            highest: 1000,
-            ahead: false,
-            held: 0,
-            window: 65_535,
-            echo,
-        });
+        g.on_data(&Arrived { now: Time(1), echo, ..arrived(0, 1000, 1000) });
         assert_eq!(g.rtt(), Some(Duration::millis(48)));
     }
 
@@ -413,18 +389,7 @@ mod tests {
     fn what_lies_beyond_a_hole_ends_no_round_trip() {
         let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         in_order(&mut g, 0, 10_000);
-        g.on_data(&Arrived {
-            now: Time(100_000_000),
-            len: 1000,
-            frame: 1000,
-            next: 10_000,
-            read: 10_000,
-            highest: 20_000,
-            ahead: true,
-            held: 1000,
-            window: 65_535,
-            echo: None,
-        });
+        g.on_data(&Arrived { held: 1000, ..arrived(100, 10_000, 20_000) });
         in_order(&mut g, 120, 20_000);
         assert_eq!(g.room, 120_000);
     }
@@ -436,19 +401,7 @@ mod tests {
         in_order(&mut g, 0, 1000);
         let before = g.window(0);
         for i in 0..3 {
-            let now = Time(1_000_000 * (i + 1));
-            g.on_data(&Arrived {
-                now,
-                len: 1000,
-                frame: 1000,
-                next: 1000,
-                read: 1000,
-                highest: 62_000 + 1000 * i,
-                ahead: true,
-                held: 1000 * i,
-                window: 65_535,
-                echo: None,
-            });
+            g.on_data(&Arrived { held: 1000 * i, ..arrived(i + 1, 1000, 62_000 + 1000 * i) });
         }
         assert_eq!((g.room, g.window(0) > before), (83_000, true));
     }
@@ -459,18 +412,7 @@ mod tests {
     fn without_sack_the_offer_does_not_grow_while_segments_are_missing() {
         let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, false);
         let before = in_order(&mut g, 0, 1000);
-        g.on_data(&Arrived {
-            now: Time(1_000_000),
-            len: 1000,
-            frame: 1000,
-            next: 1000,
-            read: 1000,
-            highest: 62_000,
-            ahead: true,
-            held: 0,
-            window: 65_535,
-            echo: None,
-        });
+        g.on_data(&arrived(1, 1000, 62_000));
         assert_eq!(g.window(0), before);
         assert_eq!(in_order(&mut g, 2, 2000), before + 2000);
     }
@@ -481,19 +423,7 @@ mod tests {
     fn without_timestamps_a_window_is_timed() {
         let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true);
         let mut after = |ms: u64, next| {
-            let now = Time(ms * 1_000_000);
-            g.on_data(&Arrived {
-                now,
-                len: 1000,
-                frame: 1000,
-                next,
-                read: next,
-                highest: next,
-                ahead: false,
-                held: 0,
-                window: 65_535,
-                echo: None,
-            });
+            g.on_data(&arrived(ms, next, next));
             g.rtt().map(|r| r.0 / 1_000_000)
         };
         assert_eq!(after(100, 1000), None);
@@ -512,18 +442,7 @@ mod tests {
         assert_eq!((g.window(0), g.window(2000), g.window(90_000)), (80_920, 79_920, 0));
         // The buffer grows with the highest byte, the offer not.
         let offer = g.offered();
-        g.on_data(&Arrived {
-            now: Time(200_000_000),
-            len: 1000,
-            frame: 1000,
-            next: 19_000,
-            read: 19_000,
-            highest: 99_000,
-            ahead: true,
-            held: 79_000,
-            window: 65_535,
-            echo: None,
-        });
+        g.on_data(&Arrived { held: 79_000, ..arrived(200, 19_000, 99_000) });
         assert_eq!((g.room, g.offered()), (102_000, offer));
         assert_eq!(g.window(80_000), 22_000);
     }

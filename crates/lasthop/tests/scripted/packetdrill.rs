@@ -31,7 +31,7 @@ use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::{Limit, Output, SendReason, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
 
-use language::{Event, Line, Packet, When, parse};
+use language::{Event, Line, Packet, parse};
 use receiver::ReceiverPlayer;
 use scope::{NO_DATA_SENT, out_of_receivers_scope, out_of_scope, sysctl};
 use stamps::Stamps;
@@ -224,11 +224,7 @@ impl Player {
     }
 
     fn line(&mut self, line: &Line) -> Result<(), String> {
-        let (from, to) = match line.when {
-            When::After(from, to) => (self.clock + from, self.clock + to),
-            When::At(t) => (t, t),
-            When::Any => (self.clock, self.clock + 100.0),
-        };
+        let (from, to) = line.when.interval(self.clock);
         self.clock = from;
         if let Event::Out(packet) = &line.event {
             return self.expect(packet, from, to);

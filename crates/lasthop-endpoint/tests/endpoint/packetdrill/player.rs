@@ -11,7 +11,7 @@ use lasthop::units::{Duration, Time};
 use lasthop_endpoint::{ConnectionId, End, Endpoint, Host, Listening, Settings};
 use lasthop_wire::parse;
 
-use super::language::{self, Event, Line, Packet, When};
+use super::language::{self, Event, Line, Packet};
 use super::wire::Numbers;
 
 /// Tolerance of the time at which a packet is sent (packetdrill's default).
@@ -171,11 +171,7 @@ impl Player {
     }
 
     fn line(&mut self, line: &Line) -> Result<(), String> {
-        let (from, to) = match line.when {
-            When::After(from, to) => (self.clock + from, self.clock + to),
-            When::At(t) => (t, t),
-            When::Any => (self.clock, self.clock + 100.0),
-        };
+        let (from, to) = line.when.interval(self.clock);
         self.clock = from;
         if let Event::Out(packet) = &line.event {
             let found = self.expect(packet, from, to);

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::air::config::{
-    DelayConfig, LossConfig, OutageConfig, OutageRule, RateConfig, RateStep, TraceStart,
+    DelayConfig, DrawIndex, LossConfig, OutageConfig, OutageRule, RateConfig, RateStep, TraceStart,
 };
 use lasthop::air::loss::Scripted;
 use lasthop::air::trace::Trace;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
 use lasthop::schemes::catalogue::SchemeChoice;
-use lasthop::segment::{NodeId, Segment};
+use lasthop::segment::{NodeId, Options as SegmentOptions, Segment};
 use lasthop::tcp::profile::{DelayedAck, Profile, ProfileName};
-use lasthop::units::{Duration, QueueLimit, Rate, Size};
+use lasthop::units::{Duration, QueueLimit, Rate, Share, Size, Time};
 use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_sim::verifier::Verifier;
 use lasthop_sim::{Options, RunResult};
@@ -314,4 +314,44 @@ pub fn packets(n: u64) -> QueueConfig {
 
 pub fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6
+}
+
+/// What the verifier finds wrong with these events of a run.
+pub fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
+    let mut v = Verifier::new(network);
+    for e in events {
+        let (t, segment) = (Time(e.t), e.segment.as_ref());
+        let (node, kind, options) = (e.node, e.kind, &SegmentOptions::NONE);
+        v.on_event(&Event {
+            t,
+            node,
+            link: e.link,
+            flow: e.flow,
+            kind,
+            segment,
+            options,
+            reason: e.reason,
+            value: e.value,
+        });
+    }
+    v.finish().err().unwrap_or_default()
+}
+
+/// `last_hop` with 2 Mbit/s and 50 ms at the radio, a queue of packets and this loss rate of data.
+/// With 10 Mbit/s and 10 ms before it, the bandwidth-delay product is 29 segments of 1000 bytes.
+pub fn lossy_radio(flow: Flow, loss: f64, queue: u64, duration: Duration) -> Network {
+    let mut network = last_hop(vec![flow], duration);
+    for l in [DOWN, UP] {
+        (network.links[l].rate, network.links[l].delay) =
+            (mbps(2.0), DelayConfig::constant(ms(50)));
+    }
+    network.links[DOWN].queue = packets(queue);
+    if loss > 0.0 {
+        network.links[DOWN].loss = LossConfig::Uniform {
+            rate: Share(loss),
+            index: DrawIndex::Frame,
+            slot: Duration::micros(500),
+        };
+    }
+    network
 }

@@ -24,6 +24,17 @@ pub enum When {
     Any,
 }
 
+impl When {
+    /// Earliest and latest time of an event that follows one at `clock`.
+    pub fn interval(self, clock: f64) -> (f64, f64) {
+        match self {
+            When::After(from, to) => (clock + from, clock + to),
+            When::At(t) => (t, t),
+            When::Any => (clock, clock + 100.0),
+        }
+    }
+}
+
 /// Kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {

@@ -8,7 +8,7 @@ use lasthop::tcp::receiver::{Discard, Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Output, SendReason, timestamp};
 use lasthop::units::Time;
 
-use super::language::{Event, Line, Packet, When};
+use super::language::{Event, Line, Packet};
 use super::stamps::Stamps;
 use super::{TOLERANCE, python, seconds};
 
@@ -104,11 +104,7 @@ impl ReceiverPlayer {
     ///
     /// What was found instead of what the line expects.
     pub fn line(&mut self, line: &Line) -> Result<(), String> {
-        let (from, to) = match line.when {
-            When::After(from, to) => (self.clock + from, self.clock + to),
-            When::At(t) => (t, t),
-            When::Any => (self.clock, self.clock + 100.0),
-        };
+        let (from, to) = line.when.interval(self.clock);
         self.clock = from;
         if let Event::Out(packet) = &line.event {
             return self.expect(packet, from, to);
