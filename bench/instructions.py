@@ -31,10 +31,9 @@ sys.path.insert(0, str(HERE))
 import counting  # noqa: E402
 import growth  # noqa: E402
 import speed  # noqa: E402
+import speed_page  # noqa: E402
 
 BASELINES = HERE / "instructions.json"
-PAGE = HERE.parent / "docs" / "speed.md"
-MARKS = ("<!-- instructions -->\n", "<!-- end of instructions -->\n")
 # The case to which the others are compared: one Reno flow under the profile `ns-2.35`.
 HEADLINE = "one flow on 100 Mbit/s"
 # T of the cases of bench/speed.py, in seconds, by their T there.
@@ -74,8 +73,7 @@ def table(stored: dict[str, dict[str, float]]) -> str:
 
 def page(text: str, stored: dict[str, dict[str, float]]) -> str:
     """docs/speed.md with the table of these baselines."""
-    before, rest = text.split(MARKS[0])
-    return before + MARKS[0] + "\n" + table(stored) + "\n" + MARKS[1] + rest.split(MARKS[1])[1]
+    return speed_page.replaced(text, "instructions", table(stored))
 
 
 def main() -> int:
@@ -118,7 +116,8 @@ def main() -> int:
     if new:
         stored[version] = {**baseline, **new}
         BASELINES.write_text(json.dumps(stored, indent=1) + "\n")
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), stored), encoding="utf-8")
+        file = speed_page.PAGE
+        file.write_text(page(file.read_text(encoding="utf-8"), stored), encoding="utf-8")
         print(f"recorded in {BASELINES.name}: {len(new)} of {len(found)}")
     if off and not args.write:
         print("if the change is intended, record it: make instructions WRITE=--write")

@@ -12,6 +12,8 @@ lasthop is timed. Then seven runs under the default profile, `linux`, are compar
 Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time per packet should
 not depend on the rate. Finally every end-to-end scheme runs the same cases under the profile `rfc`,
 and one case under `linux`.
+
+The times beside ns-2 are written into docs/speed.md, unless the runs are short.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import speed_page  # noqa: E402
+
 TRACES = HERE.parent / "python" / "lasthop" / "data" / "traces"
 LASTHOP = Path(sys.executable).parent / "lasthop"
 
@@ -296,8 +302,9 @@ def compare_default(runs: int, folder: str, short: bool) -> None:
     print()
 
 
-def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
-    """Time the four cases and start-up."""
+def compare_with_ns2(runs: int, folder: str, short: bool) -> dict[str, tuple[float, float]]:
+    """Time the four cases and start-up: ns per packet of lasthop and ns-2 (or nan), by case."""
+    found: dict[str, tuple[float, float]] = {}
     programs: dict[str, Program] = {"lasthop": lasthop}
     if shutil.which("ns"):
         programs["ns-2"] = ns2
@@ -315,6 +322,7 @@ def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
                 each, packets[name] = per_packet(program, case, seconds, folder)
                 best[name] = min(best.get(name, each), each)
         ours, theirs = best["lasthop"], best.get("ns-2", math.nan)
+        found[case.name] = ours, theirs
         counts = " and ".join(f"{n} in {name}" for name, n in packets.items())
         print(
             f"{case.name:38s} {ours:18.1f} {theirs:15.1f} {theirs / ours:6.1f}   {counts}",
@@ -331,6 +339,17 @@ def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
         f" (processors: {os.cpu_count()})\n",
         flush=True,
     )
+    return found
+
+
+def record(runs: int, load: float, found: dict[str, tuple[float, float]]) -> None:
+    """Write the times beside ns-2 into docs/speed.md."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    bench = speed_page.Bench(commit, os.cpu_count() or 1, load, runs)
+    text = speed_page.beside_ns2(speed_page.PAGE.read_text(encoding="utf-8"), bench, found)
+    speed_page.PAGE.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -355,7 +374,10 @@ def main() -> None:
         if options.default:
             return compare_default(options.runs, folder, options.short)
         if options.schemes is None:
-            compare_with_ns2(options.runs, folder, options.short)
+            load = os.getloadavg()[0]
+            found = compare_with_ns2(options.runs, folder, options.short)
+            if not options.short and shutil.which("ns"):
+                record(options.runs, load, found)
             compare_default(options.runs, folder, options.short)
             time_overflow(min(options.runs, 3), folder)
         compare_schemes(options.schemes or [], min(options.runs, 3), folder, options.short)

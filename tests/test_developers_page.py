@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,5 +36,38 @@ def test_the_page_of_speed_has_the_baselines(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     instructions = importlib.import_module("instructions")
     stored = json.loads(instructions.BASELINES.read_text(encoding="utf-8"))
-    text = instructions.PAGE.read_text(encoding="utf-8")
+    text = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
     assert instructions.page(text, stored) == text
+
+
+def test_a_bench_writes_its_times_into_the_page_of_speed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    speed_page, speed = map(importlib.import_module, ("speed_page", "speed"))
+    text = speed_page.PAGE.read_text(encoding="utf-8")
+    section = r"<!-- bench -->\n(.*)<!-- end of bench -->"
+    (before,) = re.findall(section, text, re.DOTALL)
+    rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \|$", before, re.M)
+    assert [name for name, *_ in rows] == [case.name for case in speed.CASES]
+    # The table of the page is one that a bench writes.
+    conditions = re.search(r"Commit (\w+), .* (\d+) processors .* best of (\d+) runs:", before)
+    assert conditions is not None
+    commit, processors, runs = conditions.groups()
+    stored = speed_page.Bench(commit, int(processors), 0.0, int(runs))
+    if match := re.search(r"beside a load of ([\d.]+)", before):
+        stored = replace(stored, load=float(match[1]))
+    times = {name: tuple(float(t.replace(",", "")) for t in each) for name, *each, _ in rows}
+    again = speed_page.beside_ns2(text, stored, times)
+    (written,) = re.findall(section, again, re.DOTALL)
+    ratio = r"\| [\d.]+ \|$"
+    assert re.sub(ratio, "", written, flags=re.M) == re.sub(ratio, "", before, flags=re.M)
+    # A run of the bench replaces it, and nothing else.
+    file = tmp_path / "speed.md"
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(speed_page, "PAGE", file)
+    speed.record(3, 1.25, {"one flow": (40.0, 1000.0)})
+    new = file.read_text(encoding="utf-8")
+    assert "| one flow | 40 | 1,000 | 25.0 |\n" in new
+    assert "beside a load of 1.2, the best of 3 runs:" in new
+    assert re.sub(section, "", new, flags=re.DOTALL) == re.sub(section, "", text, flags=re.DOTALL)

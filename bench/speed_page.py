@@ -1,0 +1,48 @@
+"""The tables of docs/speed.md that programs write, each between two comments with its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "speed.md"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where and how a bench has run: what its times depend on."""
+
+    commit: str
+    processors: int
+    # Mean number of other processes that wanted a processor in the minute before.
+    load: float
+    runs: int
+
+    def sentence(self) -> str:
+        beside = "without other load" if self.load < 0.2 else f"beside a load of {self.load:.1f}"
+        return (
+            f"Commit {self.commit}, `make build-release` (no PGO), {self.processors} processors"
+            f" {beside}, the best of {self.runs} runs:"
+        )
+
+
+def replaced(text: str, name: str, written: str) -> str:
+    """The page with this between the marks of a name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{written}\n{end}{rest.split(end)[1]}"
+
+
+def beside_ns2(text: str, bench: Bench, times: Mapping[str, tuple[float, float]]) -> str:
+    """The page with CPU times per packet in ns, of lasthop and of ns-2, by case."""
+    rows = [
+        f"| {case} | {ours:,.0f} | {theirs:,.0f} | {theirs / ours:.1f} |"
+        for case, (ours, theirs) in times.items()
+    ]
+    head = "| case | lasthop, ns per packet | ns-2, ns per packet | ratio |"
+    lines = [bench.sentence(), "", head, "| --- | ---: | ---: | ---: |", *rows]
+    return replaced(text, "bench", "\n".join(lines) + "\n")
+
+
+__all__ = ["PAGE", "Bench", "beside_ns2", "replaced"]
