@@ -68,7 +68,7 @@ def table(stored: dict[str, dict[str, float]]) -> str:
             for name, count in counts.items()
         ),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def page(text: str, stored: dict[str, dict[str, float]]) -> str:

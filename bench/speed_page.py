@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "speed.md"
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import marked_pages  # noqa: E402
+
+PAGE = ROOT / "docs" / "speed.md"
 
 
 @dataclass(frozen=True)
@@ -29,9 +35,8 @@ class Bench:
 
 def replaced(text: str, name: str, written: str) -> str:
     """The page with this between the marks of a name."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-    before, rest = text.split(begin)
-    return f"{before}{begin}\n{written}\n{end}{rest.split(end)[1]}"
+    marks = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    return marked_pages.replaced(text, marks, written)
 
 
 def beside_ns2(text: str, bench: Bench, times: Mapping[str, tuple[float, float]]) -> str:
@@ -42,7 +47,7 @@ def beside_ns2(text: str, bench: Bench, times: Mapping[str, tuple[float, float]]
     ]
     head = "| case | lasthop, ns per packet | ns-2, ns per packet | ratio |"
     lines = [bench.sentence(), "", head, "| --- | ---: | ---: | ---: |", *rows]
-    return replaced(text, "bench", "\n".join(lines) + "\n")
+    return replaced(text, "bench", "\n".join(lines))
 
 
 __all__ = ["PAGE", "Bench", "beside_ns2", "replaced"]

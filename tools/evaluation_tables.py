@@ -16,6 +16,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import marked_pages
+
 from lasthop import catalogue
 from lasthop.evaluation import suite, text, trial
 from lasthop.evaluation.card import Card
@@ -25,8 +27,10 @@ from lasthop.experiments.store import write_whole
 DOCS = Path(__file__).parents[1] / "docs"
 FILE = DOCS / "evaluation.md"
 CARDS = DOCS / "evaluation-cards.md"
-BEGIN = "<!-- tables of the suite: made by `make docs`; do not edit -->"
-END = "<!-- end of the tables -->"
+MARKS = (
+    "<!-- tables of the suite: made by `make docs`; do not edit -->",
+    "<!-- end of the tables -->",
+)
 
 #: Sections of RFC 9743 that evaluate a congestion control: title, and the verb that the RFC uses.
 RFC9743 = {
@@ -171,15 +175,7 @@ def tables(the_suite: Suite) -> str:
 
 def page(found: str) -> str:
     """The page with its tables made again."""
-    made, count = re.subn(
-        rf"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})",
-        lambda _: "\n" + tables(suite.read()) + "\n\n",
-        found,
-        flags=re.DOTALL,
-    )
-    if count != 1:
-        raise SystemExit(f"{FILE} must have the lines {BEGIN} and {END} once each")
-    return made
+    return marked_pages.replaced(found, MARKS, tables(suite.read()))
 
 
 #: Order of the counts in a cell of the cards: a table that sorts compares them from the left.

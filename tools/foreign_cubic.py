@@ -16,6 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import marked_pages
 from matplotlib.figure import Figure
 
 from lasthop.analysis import statistics
@@ -156,10 +157,7 @@ def draw(links: dict[tuple[str, str], dict[str, dict[str, str]]]) -> None:
 
 def page(text: str, made: str) -> str:
     """The page with its table made again."""
-    if any(text.count(mark) != 1 for mark in MARKS):
-        raise SystemExit(f"{PAGE} must have the lines {MARKS[0]} and {MARKS[1]} once each")
-    before, rest = text.split(MARKS[0])
-    return f"{before}{MARKS[0]}\n{made}\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
+    return marked_pages.replaced(text, MARKS, made)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import marked_pages
+
 import lasthop
 from lasthop import catalogue
 from lasthop.analysis import statistics
@@ -83,11 +85,7 @@ def main() -> None:
         line for link in LINKS for loss in LOSSES for line in table(folder, link, loss, schemes)
     ]
     page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(MARKS[0])
-    write_whole(
-        PAGE,
-        f"{before}{MARKS[0]}\n\n" + "\n".join(lines) + f"\n{MARKS[1]}{rest.partition(MARKS[1])[2]}",
-    )
+    write_whole(PAGE, marked_pages.replaced(page, MARKS, "\n".join(lines)))
 
 
 if __name__ == "__main__":

@@ -4,18 +4,21 @@ lasthop fills in: `make docs`.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import marked_pages
+
 from lasthop import _native
 from lasthop.experiments.store import write_whole
 
 FILE = Path(__file__).parents[1] / "docs/scenario.md"
-BEGIN = "<!-- profile values: made by `make docs`; do not edit -->"
-END = "<!-- end of profile values -->"
+MARKS = (
+    "<!-- profile values: made by `make docs`; do not edit -->",
+    "<!-- end of profile values -->",
+)
 SHOWN = ("linux", "rfc", "ns-2.35")
 #: Older versions of ns-2, shown where they differ from ns-2.35, and their marks.
 OLDER = {"ns-2.30": "³⁰", "ns-2.27": "²⁷", "ns-2.26": "²⁶"}
@@ -90,15 +93,7 @@ def table() -> str:
 
 def page(text: str) -> str:
     """The page with its table made again."""
-    made, count = re.subn(
-        rf"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})",
-        lambda _: table() + "\n",
-        text,
-        flags=re.DOTALL,
-    )
-    if count != 1:
-        raise SystemExit(f"{FILE} must have the lines {BEGIN} and {END} once each")
-    return made
+    return marked_pages.replaced(text, MARKS, table())
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import marked_pages
+
 HERE = Path(__file__).resolve().parent.parent
 DOC = HERE / "docs" / "numbers.md"
 MARKS = ("<!-- dieharder -->", "<!-- end -->")
@@ -147,9 +149,8 @@ def main() -> None:
     if not options.table:
         options.results.parent.mkdir(parents=True, exist_ok=True)
         measure(options.results, options.samples)
-    before, _, rest = DOC.read_text().partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    DOC.write_text(f"{before}{MARKS[0]}\n\n{table(read(options.results))}\n\n{MARKS[1]}{after}")
+    page = marked_pages.replaced(DOC.read_text(), MARKS, table(read(options.results)))
+    DOC.write_text(page)
 
 
 if __name__ == "__main__":
