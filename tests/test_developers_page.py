@@ -40,6 +40,32 @@ def test_the_page_of_speed_has_the_baselines(monkeypatch: pytest.MonkeyPatch) ->
     assert instructions.page(text, stored) == text
 
 
+def test_the_page_of_traces_has_marks_for_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    names = ("marked_pages", "fit_coverage", "advice_regret")
+    marked_pages, coverage, regret = map(importlib.import_module, names)
+    text = coverage.PAGE.read_text(encoding="utf-8")
+    for marks in (*coverage.MARKS.values(), regret.MARKS):
+        (before,) = re.findall(f"{marks[0]}\n(.*){marks[1]}\n", text, re.DOTALL)
+        assert marked_pages.replaced(text, marks, before) == text
+        assert "| new |" in marked_pages.replaced(text, marks, "| new |")
+    with pytest.raises(SystemExit, match="once each"):
+        marked_pages.replaced(text, ("<!-- none -->", "<!-- end -->"), "")
+    # The rows of all links add up those of each kind.
+    counts = {"drawn | phone": coverage.Counts(), "arq | phone": coverage.Counts()}
+    link = coverage.Link(rate_bps=8e6, rtt_s=0.04, loss=0.0, queue_packets=60)
+    found = coverage.fit(coverage.measured(link, 1, "phone", 5.0))
+    for each in counts.values():
+        each.judge(link, found, "here")
+    lines = coverage.table("links | captured at", counts).splitlines()
+    each, total = (
+        next(x for x in lines if x.startswith(f"| {n} | phone | all")) for n in ("drawn", "all")
+    )
+    assert [2 * int(n) for n in re.findall(r"\d+", each)] == [
+        int(n) for n in re.findall(r"\d+", total)
+    ]
+
+
 def test_a_bench_writes_its_times_into_the_page_of_speed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -41,6 +41,8 @@ OTHER_OPTIONS = {
     "--live": "tools/fit_coverage.py",
     "--links": "tools/fit_coverage.py",
     "--unknown": "tools/advice_regret.py",
+    "--write": "tools/fit_coverage.py",
+    "--first": "tools/advice_regret.py",
     "--title": "python/lasthop/traces/iperf_text.py",
     "--cards": "tools/evaluation_tables.py",
     "--missing": "tools/evaluation_tables.py",

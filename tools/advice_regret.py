@@ -1,6 +1,8 @@
 """Regret of `lasthop advise` over random links (docs/traces.md).
 
-Prints the table: python3 tools/advice_regret.py --links 20
+    python tools/advice_regret.py [--links 20] [--write]
+
+Prints the table; `--write` also writes it into the page.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+import marked_pages
 import unclear_captures
 from fitted_links import Link, drawn, measured
 
@@ -24,6 +27,8 @@ from lasthop.advice import advise
 from lasthop.traces.fit.fit import fit
 
 DURATION_S = 30.0
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "traces.md"
+MARKS = ("<!-- advice regret -->", "<!-- end of advice regret -->")
 # Seeds of the true scenario, none of which made the capture.
 TRUE_SEEDS = tuple(range(1001, 1011))
 PLACES = ("base-station", "both-ends")
@@ -116,13 +121,16 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1, help="seed of the first link")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--can", choices=PLACES, action="append")
+    parser.add_argument("--write", action="store_true", help="write the table into the page")
     parser.add_argument("--unknown", action="store_true", help="captures without a capacity")
     options = parser.parse_args()
     if options.unknown:
         unknown(options.draws)
         return
-    print("| `--can` | what is followed | links | median | 90th percentile | worst |")
-    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    lines = [
+        "| `--can` | what is followed | links | median | 90th percentile | worst |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
     for can in options.can or PLACES:
         found = []
         for seed in range(options.first, options.first + options.links):
@@ -130,7 +138,13 @@ def main() -> None:
             found.append(one)
             print(can, seed, one, file=sys.stderr, flush=True)
         for row, values in tables(found):
-            print(f"| {can} | {row} | {len(values)} | {summary(values) if values else '| |'} |")
+            lines.append(
+                f"| {can} | {row} | {len(values)} | {summary(values) if values else '| |'} |"
+            )
+    print("\n".join(lines))
+    if options.write:
+        page = marked_pages.replaced(PAGE.read_text(encoding="utf-8"), MARKS, "\n".join(lines))
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Coverage of the 90 % intervals of `lasthop trace fit` over random links (docs/traces.md).
 
-Prints the table: python3 tools/fit_coverage.py --links 40
-Of links that are carried live, with iperf3, ping and tcpdump: … --live --links 10
+    python tools/fit_coverage.py --links 80 [--write]
+    python tools/fit_coverage.py --live --links 10 [--write]    (root, iperf3, ping and tcpdump)
+
+`--live` carries the links. Prints the table; `--write` also writes it into the page.
 """
 
 from __future__ import annotations
@@ -16,11 +18,17 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import live_fits
+import marked_pages
 from fitted_links import KINDS, Link, measured, of_kind
 
 from lasthop.traces.fit.fit import Fit, fit
 
 DURATION_S = 30.0
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "traces.md"
+MARKS = {
+    "": ("<!-- fit coverage -->", "<!-- end of fit coverage -->"),
+    "live": ("<!-- live fit coverage -->", "<!-- end of live fit coverage -->"),
+}
 
 
 def truths(link: Link) -> dict[str, float]:
@@ -64,32 +72,57 @@ class Counts:
             elif not e.note and not (0.5 * true <= e.value <= 2 * true or true == e.low == 0):
                 self.off.append(text)
 
+    def add(self, other: Counts) -> None:
+        """Count the parameters of others too."""
+        for name, counts in other._counts.items():
+            for key, value in counts.items():
+                self._counts[name][key] += value
+
     def rows(self) -> list[str]:
         """Cells of the table: a row per parameter, and one of all."""
+        return [*map(_cells, self._counts, self._counts.values()), self.total()]
+
+    def total(self) -> str:
+        """The cells of all parameters together."""
         keys = ("interval", "interval holds", "range", "range holds")
-        total = {key: sum(c[key] for c in self._counts.values()) for key in keys}
-        return [
-            f"{name.replace('_', ' ')} | {c['interval holds']} of {c['interval']} |"
-            f" {c['range holds']} of {c['range']}"
-            for name, c in [*self._counts.items(), ("all", total)]
-        ]
+        return _cells("all", {k: sum(c[k] for c in self._counts.values()) for k in keys})
 
 
-def _print(head: str, tables: Mapping[str, Counts]) -> None:
-    print(f"| {head} | parameter | in the 90 % interval | unknown: in the range |")
-    print("| --- " * (head.count("|") + 1) + "| --- | ---: | ---: |")
+def _cells(name: str, c: Mapping[str, int]) -> str:
+    return (
+        f"{name.replace('_', ' ')} | {c['interval holds']} of {c['interval']} |"
+        f" {c['range holds']} of {c['range']}"
+    )
+
+
+def table(head: str, tables: Mapping[str, Counts]) -> str:
+    """A row per parameter of each kind of links or measurements, and what is off.
+
+    The last rows are of all links, for each word after the first one in the names.
+    """
+    lines = [
+        f"| {head} | parameter | in the 90 % interval | unknown: in the range |",
+        "| --- " * (head.count("|") + 1) + "| --- | ---: | ---: |",
+        *(f"| {name} | {row} |" for name, counts in tables.items() for row in counts.rows()),
+    ]
+    totals: dict[str, Counts] = defaultdict(Counts)
     for name, counts in tables.items():
-        for row in counts.rows():
-            print(f"| {name} | {row} |")
-    for text, lines in (
+        totals[" | ".join(["all", *name.split(" | ")[1:]])].add(counts)
+    lines += [f"| {name} | {counts.total()} |" for name, counts in totals.items()]
+    for text, found in (
         ("More than twice off without a word", [x for c in tables.values() for x in c.off]),
         ("Ranges more than twice off", [x for c in tables.values() for x in c.off_ranges]),
     ):
-        print(f"\n{text}: {len(lines)}.")
-        print("".join(f"* {line}\n" for line in lines), end="")
+        lines += [
+            "",
+            f"{text}: {len(found)}.",
+            *([""] if found else []),
+            *(f"* {x}" for x in found),
+        ]
+    return "\n".join(lines)
 
 
-def _simulated(options: argparse.Namespace, seeds: range) -> None:
+def _simulated(options: argparse.Namespace, seeds: range) -> str:
     tables = {}
     for kind in options.kind or KINDS:
         for end in ("phone", "server") if options.end == "both" else (options.end,):
@@ -98,10 +131,10 @@ def _simulated(options: argparse.Namespace, seeds: range) -> None:
                 link = of_kind(kind, seed)
                 found = fit(measured(link, seed, end, DURATION_S))
                 counts.judge(link, found, f"{kind}, {end}, link {seed}")
-    _print("links | captured at", tables)
+    return table("links | captured at", tables)
 
 
-def _carried(seeds: range, note: Callable[[str], None]) -> None:
+def _carried(seeds: range, note: Callable[[str], None]) -> str:
     tables = {name: Counts() for name in live_fits.MEASUREMENTS}
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +142,7 @@ def _carried(seeds: range, note: Callable[[str], None]) -> None:
             note(f"link {seed}: {run.link}, p99 of lateness {1e3 * run.late_s:.3g} ms")
             for name, counts in tables.items():
                 counts.judge(run.link, run.fit(name), f"{name}, link {seed}")
-    _print("measured by", tables)
+    return table("measured by", tables)
 
 
 def main() -> None:
@@ -120,12 +153,18 @@ def main() -> None:
     parser.add_argument("--end", choices=("phone", "server", "both"), default="both")
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--live", action="store_true", help="carry the links live (needs root)")
+    parser.add_argument("--write", action="store_true", help="write the table into the page")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.links)
     if options.live:
-        _carried(seeds, lambda text: print(text, file=sys.stderr, flush=True))
+        written = _carried(seeds, lambda text: print(text, file=sys.stderr, flush=True))
     else:
-        _simulated(options, seeds)
+        written = _simulated(options, seeds)
+    print(written)
+    if options.write:
+        marks = MARKS["live" if options.live else ""]
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(marked_pages.replaced(page, marks, written), encoding="utf-8")
 
 
 if __name__ == "__main__":
