@@ -256,9 +256,23 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
                 "",
             ),
         ]
-    marking = any(x["marked_frames"] for x in result["links"])
-    link_arq = any("attempts" in x for x in result["links"])
-    counters = [key for key in _LINK_COUNTERS if any(key in x for x in result["links"])]
+    out += ["", _links(result["links"])]
+    for agent in result["agents"]:
+        counts = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
+        out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counts or 'no counters'}")
+        if agent.get("limited_by"):
+            out.append(f"  sender of the agent: limited by {limits.describe(agent)}")
+    out += _classifier(result["classifier"])
+    if assumed:
+        out += ["", *(f"assumed: {a}" for a in assumed)]
+    return "\n".join(out)
+
+
+def _links(links: Sequence[Mapping[str, Any]]) -> str:
+    """A row per one-way link."""
+    marking = any(x["marked_frames"] for x in links)
+    link_arq = any("attempts" in x for x in links)
+    counters = [key for key in _LINK_COUNTERS if any(key in x for x in links)]
     more = [
         *(["attempts"] if link_arq else []),
         *(["ECN-marked"] if marking else []),
@@ -287,18 +301,9 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             f"{100 * x['utilisation']:.1f} %" if x["utilisation"] is not None else "–",
             time(x["queue_delay_s"]["p95"]),
         ]
-        for x in result["links"]
+        for x in links
     ]
-    out += ["", columns(rows, "")]
-    for agent in result["agents"]:
-        counts = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
-        out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counts or 'no counters'}")
-        if agent.get("limited_by"):
-            out.append(f"  sender of the agent: limited by {limits.describe(agent)}")
-    out += _classifier(result["classifier"])
-    if assumed:
-        out += ["", *(f"assumed: {a}" for a in assumed)]
-    return "\n".join(out)
+    return columns(rows, "")
 
 
 def _slots(flows: Sequence[Mapping[str, Any]], slots: Sequence[str]) -> list[str]:

@@ -164,17 +164,8 @@ def _values(
         else:
             try:
                 if read_time is None:
-                    name = names[found.time]
-                    text = fields[found.time]
-                    if text.lower() in _MISSING:
-                        raise ValueError(text)
-                    read_time = _time_reader(text, name, options, where)
-                    given = options.time_unit or options.time_format
-                    if not given and units.assumes_seconds(text, name):
-                        values.notes.append(
-                            f"Column `{name}` does not say its unit; its numbers are taken as"
-                            " seconds, or say it with --time-unit."
-                        )
+                    example, name = fields[found.time], names[found.time]
+                    read_time = _first_time(example, name, options, where, values.notes)
                 time = read_time(fields[found.time])
                 end = read_time(fields[found.end]) if found.end is not None else np.nan
             except InputError:
@@ -191,6 +182,22 @@ def _values(
         if found.sent is not None:
             values.sent.append(_packets(fields, found.sent))
     return values
+
+
+def _first_time(
+    example: str, name: str, options: ReadOptions, where: str, notes: list[str]
+) -> units.TimeReader:
+    """How the times of a column are read, by its first one; notes if its unit is a guess."""
+    if example.lower() in _MISSING:
+        raise ValueError(example)
+    reader = _time_reader(example, name, options, where)
+    given = options.time_unit or options.time_format
+    if not given and units.assumes_seconds(example, name):
+        notes.append(
+            f"Column `{name}` does not say its unit; its numbers are taken as"
+            " seconds, or say it with --time-unit."
+        )
+    return reader
 
 
 def _time_reader(example: str, name: str, options: ReadOptions, where: str) -> units.TimeReader:
