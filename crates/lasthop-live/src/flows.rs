@@ -125,6 +125,24 @@ struct Headers {
 }
 
 impl Stream {
+    /// Keeps the headers of a packet, for those that an agent makes.
+    fn keep_headers(&mut self, seen: &Seen<'_>, packet: &TcpPacket<'_>) {
+        match &mut self.last {
+            // The common case: no new allocation.
+            Some(h) if h.interface == seen.interface && h.prefix == seen.prefix => {
+                h.addressing = packet.addressing
+            }
+            last => {
+                *last = Some(Headers {
+                    interface: seen.interface,
+                    prefix: seen.prefix.to_vec(),
+                    encapsulation: seen.encapsulation.clone(),
+                    addressing: packet.addressing,
+                })
+            }
+        }
+    }
+
     /// Starts a new stream at a SYN with this ISN. A retransmitted SYN changes nothing; if packets
     /// were captured before their SYN, their offsets stay.
     fn open(&mut self, isn: u32) {
@@ -398,20 +416,7 @@ impl Flows {
             false => own.offset(packet.seq),
         };
         let ack = if flags.has(Flags::ACK) { other.offset(packet.ack) } else { 0 };
-        match &mut own.last {
-            // The common case: no new allocation.
-            Some(h) if h.interface == seen.interface && h.prefix == seen.prefix => {
-                h.addressing = packet.addressing
-            }
-            last => {
-                *last = Some(Headers {
-                    interface: seen.interface,
-                    prefix: seen.prefix.to_vec(),
-                    encapsulation: seen.encapsulation.clone(),
-                    addressing: packet.addressing,
-                })
-            }
-        }
+        own.keep_headers(seen, packet);
         let scale = if syn { 0 } else { flow.numbering(seen.direction).window_scale };
         let (ts_value, ts_echo) = packet.timestamps().unwrap_or_default();
         Ok(Segment {

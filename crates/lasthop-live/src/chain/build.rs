@@ -80,7 +80,7 @@ impl Parts {
             .chain(down.iter().filter_map(|&l| network.links.get(l).map(|link| link.to)))
             .collect();
         let last = nodes.len() - 1;
-        let mut agents = agents(network, scheme, &nodes)?;
+        let agents = agents(network, scheme, &nodes)?;
         let subscriptions =
             |node: usize| agents.get(&node).map_or(Subscriptions::NONE, Stand::subscriptions);
         let position = |node: NodeId| nodes.iter().position(|&n| n == node);
@@ -116,22 +116,7 @@ impl Parts {
                 receiver,
             });
         }
-        let hop = |node: usize, direction| {
-            // The mobile has no link further on.
-            let found = hops.iter().position(|h| h.from == node && h.direction == direction);
-            found.unwrap_or(usize::MAX)
-        };
-        let mut stations = Vec::new();
-        while let Some((node, stand)) = agents.pop_first() {
-            let (down, up) = (hop(node, Direction::Downlink), hop(node, Direction::Uplink));
-            let state = |h: usize| {
-                let link = hops.get(h).map(|h| h.drive.link());
-                link.map(|l| (l.rate(Time::ZERO), l.is_down(Time::ZERO))).unwrap_or_default()
-            };
-            let reported =
-                stand.subscriptions().any(Subscriptions::CHANGES).then(|| [state(down), state(up)]);
-            stations.push(Station { node, stand, down, up, reported });
-        }
+        let stations = stations(agents, &hops);
         let relay = relay(network, scheme, &nodes, seed)?;
         if let (Some(relay), Some(choice)) = (&relay, scheme)
             && stations.iter().any(|station| station.node < relay.node)
@@ -144,6 +129,26 @@ impl Parts {
         let oracle = oracle.map(|flow| Oracle::new(flow, direction_of(flow, server), hops.len()));
         Ok(Parts { hops, stations, last, relay, oracle })
     }
+}
+
+/// The agents at their nodes, with the hops that leave them and what they report first.
+fn stations(agents: BTreeMap<usize, Stand<Packet>>, hops: &[Hop]) -> Vec<Station> {
+    let hop = |node: usize, direction| {
+        // The mobile has no link further on.
+        let found = hops.iter().position(|h| h.from == node && h.direction == direction);
+        found.unwrap_or(usize::MAX)
+    };
+    let state = |h: usize| {
+        let link = hops.get(h).map(|h| h.drive.link());
+        link.map(|l| (l.rate(Time::ZERO), l.is_down(Time::ZERO))).unwrap_or_default()
+    };
+    let station = |(node, stand): (usize, Stand<Packet>)| {
+        let (down, up) = (hop(node, Direction::Downlink), hop(node, Direction::Uplink));
+        let reports = stand.subscriptions().any(Subscriptions::CHANGES);
+        let reported = reports.then(|| [state(down), state(up)]);
+        Station { node, stand, down, up, reported }
+    };
+    agents.into_iter().map(station).collect()
 }
 
 /// The direction of a flow's data.

@@ -106,6 +106,40 @@ pub fn node_names(file: &File) -> Vec<String> {
         .collect()
 }
 
+/// Checks the name of a link or flow, which others may not have.
+fn check_distinct<'f>(
+    name: Option<&'f str>,
+    others: &mut HashSet<&'f str>,
+    what: &'static str,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Checked {
+    check_name(name, what, at, tree)?;
+    match name {
+        Some(name) if !others.insert(name) => {
+            let kind = ErrorKind::DuplicateName { what, name: name.into() };
+            Err(tree.error(&at.at("name"), kind))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that there are flows, and not too many.
+fn check_number_of_flows(file: &File, tree: &Tree<'_>) -> Checked {
+    let fail = |i, text: String| Err(tree.wrong(&Path::key("flow").at(i).at("count"), text));
+    let mut flows = 0;
+    for (i, flow) in file.flow.iter().enumerate() {
+        flows += u64::from(flow.count) * flow.app.flows();
+        if flows > MAX_FLOWS {
+            return fail(i, format!("more than {MAX_FLOWS} flows"));
+        }
+    }
+    match flows {
+        0 if !file.flow.is_empty() => fail(0, "at least 1 flow is needed, found 0".into()),
+        _ => Ok(()),
+    }
+}
+
 /// Checks every value of a file.
 pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
     let fail = |path: &Path, message: String| Err(tree.wrong(path, message));
@@ -139,39 +173,16 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
     let mut names = HashSet::new();
     for (i, link) in file.link.iter().enumerate() {
         let at = Path::key("link").at(i);
-        check_name(link.name.as_deref(), "link", &at, tree)?;
-        if link.name.is_some() && !names.insert(&link.name) {
-            let name = link.name.clone().unwrap_or_default();
-            return Err(tree.error(&at.at("name"), ErrorKind::DuplicateName { what: "link", name }));
-        }
+        check_distinct(link.name.as_deref(), &mut names, "link", &at, tree)?;
         link::check(link, &at, tree)?;
     }
     cell::check(&file.cell, tree)?;
     let mut names = HashSet::new();
     for (i, flow) in file.flow.iter().enumerate() {
         let at = Path::key("flow").at(i);
-        check_name(flow.name.as_deref(), "flow", &at, tree)?;
-        if flow.name.is_some() && !names.insert(&flow.name) {
-            let name = flow.name.clone().unwrap_or_default();
-            return Err(tree.error(&at.at("name"), ErrorKind::DuplicateName { what: "flow", name }));
-        }
+        check_distinct(flow.name.as_deref(), &mut names, "flow", &at, tree)?;
         flow::check(flow, file.duration, &at, tree)?;
     }
-    let mut flows = 0;
-    for (i, flow) in file.flow.iter().enumerate() {
-        flows += u64::from(flow.count) * flow.app.flows();
-        if flows > MAX_FLOWS {
-            return fail(
-                &Path::key("flow").at(i).at("count"),
-                format!("more than {MAX_FLOWS} flows"),
-            );
-        }
-    }
-    if flows == 0 && !file.flow.is_empty() {
-        return fail(
-            &Path::key("flow").at(0).at("count"),
-            "at least 1 flow is needed, found 0".into(),
-        );
-    }
+    check_number_of_flows(file, tree)?;
     tcp::check(&file.tcp, &Path::key("tcp"), tree)
 }

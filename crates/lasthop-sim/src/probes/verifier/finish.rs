@@ -17,31 +17,7 @@ impl Verifier {
     pub fn finish(&self) -> Result<(), Vec<String>> {
         let mut violations = self.violations.clone();
         let mut report = |text: String| violations.push(format!("at the end: {text}"));
-        for (id, packet) in &self.packets {
-            match packet.place {
-                Place::Node(n) => report(format!("packet {id} vanished at node {n}")),
-                Place::Agent(_) => {}
-                Place::Link(l)
-                    if self.links[l]
-                        .config
-                        .cell
-                        .is_some_and(|c| self.cells[c.cell as usize].has(c.from, *id)) => {}
-                Place::Link(l) if self.links[l].config.cell.is_some() => {
-                    report(format!("packet {id} vanished in a cell, link {l}"))
-                }
-                Place::Link(l) => {
-                    let frame = self.links[l].frames.get(id);
-                    if frame.is_some_and(|f| f.latest < self.end)
-                        && self.offered.is_none_or(|o| o.1.id != *id)
-                    {
-                        report(format!(
-                            "packet {id} vanished on link {l}: it had to arrive by {}",
-                            frame.map_or(Time::NEVER, |f| f.latest)
-                        ));
-                    }
-                }
-            }
-        }
+        self.packets.iter().filter_map(|(id, p)| self.vanished(*id, p.place)).for_each(&mut report);
         let c = self.counts();
         if c.sent + c.injected
             != c.received
@@ -59,18 +35,7 @@ impl Verifier {
                 report(format!("link {l}: {text}"));
             }
         }
-        for (f, flow) in self.flows.iter().enumerate() {
-            let Some(last) = flow.connections.last().map(|&c| &self.connections[c]) else {
-                continue;
-            };
-            let unread = flow.reads_slowly && flow.delivered < last.in_order;
-            if flow.delivered != last.in_order && !unread {
-                report(format!(
-                    "flow {f}: {} bytes arrived in order, but {} were delivered",
-                    last.in_order, flow.delivered
-                ));
-            }
-        }
+        (0..self.flows.len()).filter_map(|f| self.undelivered(f)).for_each(&mut report);
         for medium in &self.media {
             let outstanding = |f: usize| self.outstanding.as_ref().map_or(0, |o| o[f]);
             let sum = |of: &dyn Fn(usize) -> u64| medium.flows.iter().map(|&f| of(f)).sum();
@@ -85,6 +50,35 @@ impl Verifier {
             report(format!("{} more violations", self.found - self.violations.len()));
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// What is wrong with a packet that is in this place after the run.
+    fn vanished(&self, id: u64, place: Place) -> Option<String> {
+        let l = match place {
+            Place::Node(n) => return Some(format!("packet {id} vanished at node {n}")),
+            Place::Agent(_) => return None,
+            Place::Link(l) => l,
+        };
+        if let Some(c) = self.links[l].config.cell {
+            let is_there = self.cells[c.cell as usize].has(c.from, id);
+            return (!is_there).then(|| format!("packet {id} vanished in a cell, link {l}"));
+        }
+        let latest = self.links[l].frames.get(&id)?.latest;
+        let is_late = latest < self.end && self.offered.is_none_or(|o| o.1.id != id);
+        is_late.then(|| format!("packet {id} vanished on link {l}: it had to arrive by {latest}"))
+    }
+
+    /// What is wrong if bytes that have arrived in order were not delivered.
+    fn undelivered(&self, f: usize) -> Option<String> {
+        let flow = &self.flows[f];
+        let in_order = self.connections[*flow.connections.last()?].in_order;
+        let unread = flow.reads_slowly && flow.delivered < in_order;
+        (flow.delivered != in_order && !unread).then(|| {
+            format!(
+                "flow {f}: {in_order} bytes arrived in order, but {} were delivered",
+                flow.delivered
+            )
+        })
     }
 
     /// Like [`Self::finish`]; also checks that the result of the run agrees with its events.
@@ -142,17 +136,7 @@ impl Verifier {
             let filtered = link.filtered_frames.unwrap_or(0);
             same(format!("link {l}: frames filtered"), model.filtered, filtered);
             if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
-                // An attempt in progress at the end has neither failed nor arrived.
-                let (least, most) = if model.config.cell.is_some() {
-                    model.cell_attempts
-                } else {
-                    model.attempts()
-                };
-                let offered = self
-                    .offered
-                    .filter(|o| o.0 == l)
-                    .map_or(0, |o| model.fragments_and_slots(&o.1).0);
-                let most = most + u64::from(offered) + self.in_propagation(l);
+                let (least, most) = self.attempts(l);
                 same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
                 if let Some(place) = model.config.cell {
                     let cell = &self.cells[place.cell as usize];
@@ -167,6 +151,17 @@ impl Verifier {
             violations.extend(cell.air_time.compare(air_time, result.duration_s).err());
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// The least and the most attempts of a link: one in progress at the end has neither failed nor
+    /// arrived.
+    fn attempts(&self, l: usize) -> (u64, u64) {
+        let model = &self.links[l];
+        let in_cell = model.config.cell.is_some();
+        let (least, most) = if in_cell { model.cell_attempts } else { model.attempts() };
+        let offered = self.offered.filter(|o| o.0 == l);
+        let offered = offered.map_or(0, |o| model.fragments_and_slots(&o.1).0);
+        (least, most + u64::from(offered) + self.in_propagation(l))
     }
 
     /// Frames on a link of a cell whose last attempt may have ended without an event: they are in
