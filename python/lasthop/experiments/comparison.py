@@ -418,16 +418,7 @@ def compare(
     with Progress(what, sum(len(b.seeds) for b in todo)) as progress:
 
         def done(block: Block, outcome: Outcome[Finished]) -> None:
-            if isinstance(outcome.error, InputError):
-                raise outcome.error
-            found = outcome.value
-            if found is None:
-                unknown = np.full((len(block.seeds), len(names)), math.nan)
-                found = Finished(unknown, [outcome.error] * len(block.seeds))
-            new = []
-            for seed, values, error in zip(block.seeds, found.values, found.errors, strict=False):
-                text = "" if error is None else _failed(block.case, seed, error, report)
-                new.append(Row(block.case, seed, values, text))
+            new = _rows(block, outcome, len(names), report)
             rows.update((row.place, row) for row in new)
             if store is not None:
                 store.add(new)
@@ -452,6 +443,23 @@ def compare(
     if store is not None:
         store.finish(ordered)
     return Comparison(plan, ordered, version, names, interrupted=not complete)
+
+
+def _rows(
+    block: Block, outcome: Outcome[Finished], metrics: int, report: Callable[[str], None]
+) -> list[Row]:
+    """A row per run of a block; the metrics of failed runs are unknown."""
+    if isinstance(outcome.error, InputError):
+        raise outcome.error
+    found = outcome.value
+    if found is None:
+        unknown = np.full((len(block.seeds), metrics), math.nan)
+        found = Finished(unknown, [outcome.error] * len(block.seeds))
+    rows = []
+    for seed, values, error in zip(block.seeds, found.values, found.errors, strict=False):
+        text = "" if error is None else _failed(block.case, seed, error, report)
+        rows.append(Row(block.case, seed, values, text))
+    return rows
 
 
 def _failed(case: Case, seed: int, error: BaseException, report: Callable[[str], None]) -> str:
