@@ -364,6 +364,12 @@ pub trait Agent: Send {
         false
     }
 
+    /// True if the agent may inject ACKs; read once. A simulator computes receivers in advance only
+    /// where no agent does.
+    fn sends_acks(&self) -> bool {
+        true
+    }
+
     /// The link events that the agent subscribes to; read once.
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::NONE

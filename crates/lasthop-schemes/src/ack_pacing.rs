@@ -278,6 +278,10 @@ impl Agent for AckPacingAgent {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         let rate = self.rate(ctx, id);
         if let Some(state) = self.flows.get_mut(id) {

@@ -230,6 +230,10 @@ impl Agent for BalakrishnanElnAgent {
         }
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::DEQUEUED
     }

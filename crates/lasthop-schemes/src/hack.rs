@@ -94,6 +94,10 @@ impl Agent for HackAgent {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn is_passive(&self) -> bool {
         true
     }

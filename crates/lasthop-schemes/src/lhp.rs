@@ -147,6 +147,10 @@ impl Agent for LhpAgent {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn is_passive(&self) -> bool {
         true
     }

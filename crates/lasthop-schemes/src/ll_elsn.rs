@@ -97,6 +97,10 @@ impl Agent for LlElsnAgent {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn is_passive(&self) -> bool {
         true
     }

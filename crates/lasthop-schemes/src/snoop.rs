@@ -322,6 +322,10 @@ impl Agent for SnoopAgent {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         self.release_leaving(ctx);
         let Some(state) = self.flows.get_mut(id) else { return };

@@ -362,6 +362,10 @@ impl Agent for ZhugeAgent {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         if let Some(state) = self.flows.get_mut(id) {
             state.release(ctx, false);

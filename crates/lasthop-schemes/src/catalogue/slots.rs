@@ -242,6 +242,9 @@ impl Agent for AnyAgent {
     fn is_passive(&self) -> bool {
         each_agent!(self, a => a.is_passive())
     }
+    fn sends_acks(&self) -> bool {
+        each_agent!(self, a => a.sends_acks())
+    }
     fn subscribes(&self) -> Subscriptions {
         each_agent!(self, a => a.subscribes())
     }

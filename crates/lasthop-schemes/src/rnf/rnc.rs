@@ -171,6 +171,10 @@ impl Agent for RnfAgent {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::DEQUEUED.with(Subscriptions::REFUSED).with(Subscriptions::CHANGES)
     }

@@ -38,6 +38,10 @@ impl Agent for LinkWatch {
         Verdict::Forward
     }
 
+    fn sends_acks(&self) -> bool {
+        false
+    }
+
     fn subscribes(&self) -> Subscriptions {
         if self.watches { Subscriptions::CHANGES } else { Subscriptions::NONE }
     }

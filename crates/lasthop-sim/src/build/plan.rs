@@ -16,7 +16,7 @@ use crate::network::paths::{Watch, path};
 type Feeders = Vec<Vec<Option<usize>>>;
 
 /// Source and destination of packets.
-type Route = (NodeId, NodeId);
+pub(super) type Route = (NodeId, NodeId);
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
@@ -85,14 +85,21 @@ impl<R: Observer> Builder<'_, R> {
             routes.push((node, datagram.to));
             routes.extend(flow.is_answered().then_some((datagram.to, node)));
         }
-        for path in self.net.paths.all() {
+        routes.extend(self.routes_of_agents().map(|(_, route)| route));
+        routes
+    }
+
+    /// The sources and destinations of packets that agents may send, with their connection.
+    pub(super) fn routes_of_agents(&self) -> impl Iterator<Item = (usize, Route)> {
+        self.net.paths.all().iter().enumerate().flat_map(|(c, path)| {
             let ends = [path.from, path.to].into_iter().chain(path.agents.iter().map(|w| w.node));
             let sending = path.agents.iter().filter(|w| self.may_send(w));
-            routes.extend(sending.flat_map(|w| {
-                ends.clone().map(|end| (w.node, end)).filter(|route| route.0 != route.1)
-            }));
-        }
-        routes
+            sending
+                .flat_map(move |w| {
+                    ends.clone().map(|end| (w.node, end)).filter(|route| route.0 != route.1)
+                })
+                .map(move |route| (c, route))
+        })
     }
 
     /// Returns false for an agent that sends only in response to incomplete frames, at a node where

@@ -146,8 +146,6 @@ impl<R: Observer> Builder<'_, R> {
     fn obstacle_for_receivers(&self, options: Options) -> Option<&'static str> {
         if options.receivers_by_event {
             Some("an option makes each arrival an event")
-        } else if self.hosts.agents.len() > 0 {
-            Some("agents read queues and link events as of now")
         } else if !self.hosts.oracles.is_empty() {
             Some("an oracle reads queues as of now")
         } else if !self.hosts.sessions.is_empty() {
@@ -166,8 +164,13 @@ impl<R: Observer> Builder<'_, R> {
         let app = &self.network.flows[flow].app;
         // What is aborted unless it is complete must not be complete before its time.
         let stops = matches!(app, App::Transfer { .. }) && self.network.flows[flow].stop.is_some();
+        let (to, agents) = (connection.ends().1, &self.net.paths.all()[c].agents);
         if self.hosts.flows[flow].relay().is_some() {
             Some("a relay reads what arrives")
+        } else if self.watches().any(|w| w.node == to) {
+            Some("an agent at its node reads queues and link events as of now")
+        } else if agents.iter().any(|w| self.hosts.agents.sends_acks(w.agent as usize)) {
+            Some("an agent sends ACKs, whose numbers show in which order packets are sent")
         } else if connection.receiver().opens_actively() {
             Some("it opens the connection")
         } else if connection.receiver().is_read_manually() {
@@ -233,6 +236,18 @@ impl<R: Observer> Builder<'_, R> {
             let Some((node, datagram)) = flow.datagram() else { continue };
             for (from, to) in [(node, datagram.to), (datagram.to, node)] {
                 path(self.network, from, to).into_iter().for_each(|l| uses[l].push(Use::Other));
+            }
+        }
+        for (c, (from, to)) in self.routes_of_agents() {
+            let (data, acks) = &paths[c];
+            for l in path(self.network, from, to) {
+                uses[l].push(if to == self.hosts.connections[c].ends().1 && data.contains(&l) {
+                    Use::Data(c, data.last() == Some(&l))
+                } else if acks.contains(&l) {
+                    Use::Acks(c, false)
+                } else {
+                    Use::Other
+                });
             }
         }
         uses

@@ -127,6 +127,11 @@ impl Agents {
         self.hosts[a].agent.is_passive()
     }
 
+    /// Returns true if an agent may inject ACKs.
+    pub(crate) fn sends_acks(&self, a: usize) -> bool {
+        self.hosts[a].agent.sends_acks()
+    }
+
     /// The link events that an agent subscribes to.
     pub(crate) fn subscriptions(&self, a: usize) -> Subscriptions {
         self.hosts[a].subscriptions
@@ -169,16 +174,27 @@ impl Agents {
         }
     }
 
-    /// Shows a segment to its agent and applies the verdict. Returns the segment if it is addressed
-    /// to the agent's own node.
+    /// Shows a segment of its node's stack to its agent and sends it, or what the agent wants.
     #[inline(never)]
-    pub(super) fn on_segment<P: Probe>(
+    pub(super) fn on_sending<P: Probe>(&mut self, watch: &Watch, handle: Handle, net: &mut Net<P>) {
+        let segment = *net.pool.get(handle);
+        if self.passes(watch, &segment, handle, net) && segment.to != watch.node {
+            net.forward(watch.node, handle);
+        }
+        self.carry_out(watch.agent as usize, net);
+    }
+
+    /// Shows a segment to its agent and applies the verdict. Returns false if the segment does not
+    /// go on; otherwise it has to be sent before the agent's actions are carried out, unless it is
+    /// addressed to the agent's own node.
+    #[inline]
+    pub(super) fn passes<P: Probe>(
         &mut self,
         watch: &Watch,
+        segment: &Segment,
         handle: Handle,
         net: &mut Net<P>,
-    ) -> Option<Handle> {
-        let segment = *net.pool.get(handle);
+    ) -> bool {
         let (a, node) = (watch.agent as usize, watch.node);
         if P::READS {
             self.report_node_view(a, watch.links, net);
@@ -187,26 +203,20 @@ impl Agents {
         let mut copy = None;
         let options = net.pool.valid_options(handle, &mut copy);
         let verdict = self.call(a, watch.links, options, net, |agent, ctx| {
-            agent.on_segment(ctx, watch.direction(&segment), &segment)
+            agent.on_segment(ctx, watch.direction(segment), segment)
         });
         if self.hosts[a].has_cache {
             let binds = self.hosts[a].agent.cache_binds(segment.flow);
             let flow = net.paths.all()[segment.flow as usize].flow;
             net.probes.cache_binds(net.now, flow, binds);
         }
-        let mut local = None;
-        if apply(&verdict, node, handle, net) {
+        let passes = apply(&verdict, node, handle, net);
+        if passes {
             net.emit_frame(Kind::AgentForwarded, node, None, handle, "");
-            if segment.to == node {
-                local = Some(handle);
-            } else {
-                net.forward(node, handle);
-            }
         } else {
             net.pool.free(handle);
         }
-        self.carry_out(a, net);
-        local
+        passes
     }
 
     /// Reports the view of its node that an agent is about to get.
@@ -246,8 +256,9 @@ impl Agents {
         call(&mut self.hosts[a].agent, &mut ctx)
     }
 
+    /// Carries out what an agent has asked for.
     #[inline]
-    fn carry_out<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
+    pub(super) fn carry_out<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
         if !self.actions.is_empty() {
             self.carry_out_actions(a, net);
         }

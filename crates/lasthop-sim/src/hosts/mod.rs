@@ -136,7 +136,7 @@ impl Hosts {
         // An agent cannot read a packet with a bit error and forwards it.
         let agent = self.agents.at(net, node, &segment);
         match agent.filter(|_| !segment.flags.has(Flags::CORRUPTED)) {
-            Some(watch) => self.receive_at_agent(&watch, handle, net),
+            Some(watch) => self.receive_at_agent(&watch, &segment, handle, net),
             None if segment.to == node => {
                 net.pool.free(handle);
                 self.deliver(&segment, handle, net);
@@ -151,10 +151,39 @@ impl Hosts {
     }
 
     #[inline(never)]
-    fn receive_at_agent<P: Probe>(&mut self, watch: &Watch, handle: Handle, net: &mut Net<P>) {
-        if let Some(handle) = self.agents.on_segment(watch, handle, net) {
+    fn receive_at_agent<P: Probe>(
+        &mut self,
+        watch: &Watch,
+        segment: &Segment,
+        handle: Handle,
+        net: &mut Net<P>,
+    ) {
+        let passes = self.agents.passes(watch, segment, handle, net);
+        let is_here = segment.to == watch.node;
+        if passes && !is_here {
+            self.send_on(watch.node, handle, net);
+        }
+        self.agents.carry_out(watch.agent as usize, net);
+        if passes && is_here {
             self.deliver_frame(handle, net);
         }
+    }
+
+    /// Sends a segment that an agent has let pass. If it reaches a receiver that is computed in
+    /// advance, its arrival is handled at once, with the clock set to its time.
+    #[inline(always)]
+    fn send_on<P: Probe>(&mut self, node: NodeId, handle: Handle, net: &mut Net<P>) {
+        let Some((l, arrival)) = net.forward_to_receiver(node, handle) else { return };
+        let present = (net.now, net.triggered_at);
+        let timers = arrival.0 >= net.receivers_due[l as usize];
+        if timers && !self.run_receiver_timers(l as usize, arrival, net) {
+            net.put_in_flight(l, arrival, handle);
+        } else {
+            (net.now, net.triggered_at) = arrival;
+            net.links[l as usize].passed(arrival.0);
+            self.deliver_frame(handle, net);
+        }
+        (net.now, net.triggered_at) = present;
     }
 
     fn deliver_frame<P: Probe>(&mut self, handle: Handle, net: &mut Net<P>) {

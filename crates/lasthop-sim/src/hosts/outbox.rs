@@ -65,7 +65,7 @@ pub(super) fn transmit<P: Probe>(
     let handle = net.pool.put(segment);
     match agent {
         None => net.forward(node, handle),
-        Some(watch) => drop(agents.on_segment(&watch, handle, net)),
+        Some(watch) => agents.on_sending(&watch, handle, net),
     }
 }
 
@@ -194,7 +194,7 @@ impl<P: Probe> Port<'_, P> {
         let handle = self.net.pool.put_with(segment, options);
         match agent {
             None => self.net.forward(self.node, handle),
-            Some(watch) => drop(self.agents.on_segment(&watch, handle, self.net)),
+            Some(watch) => self.agents.on_sending(&watch, handle, self.net),
         }
     }
 }

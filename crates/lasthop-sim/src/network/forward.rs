@@ -10,6 +10,7 @@ use lasthop::units::Time;
 
 use crate::events::Kind;
 use crate::events::probe::{Fate, Probe, Seen};
+use crate::network::fast_path::Arrival;
 use crate::network::{Net, cells};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
@@ -52,6 +53,26 @@ impl<P: Probe> Net<P> {
     /// Sends a segment on the link towards its destination and on the links chained to it.
     #[inline(never)]
     pub(crate) fn forward(&mut self, node: NodeId, handle: Handle) {
+        self.carry::<false>(node, handle);
+    }
+
+    /// The same. If the arrival at the end of the last link can be computed at once, the frame is
+    /// not put in flight: returns that link and the arrival.
+    #[inline(never)]
+    pub(crate) fn forward_to_receiver(
+        &mut self,
+        node: NodeId,
+        handle: Handle,
+    ) -> Option<(u32, Arrival)> {
+        self.carry::<true>(node, handle)
+    }
+
+    #[inline(always)]
+    fn carry<const ARRIVES: bool>(
+        &mut self,
+        node: NodeId,
+        handle: Handle,
+    ) -> Option<(u32, Arrival)> {
         let segment = self.pool.get(handle);
         let route = &self.routes[usize::from(node) * self.nodes + usize::from(segment.to)];
         let (mut at, mut triggered_at, mut left) = (self.now, self.triggered_at, route.len());
@@ -62,7 +83,8 @@ impl<P: Probe> Net<P> {
                 see_enqueued(&mut self.probes, at, (link.from, l), segment, value);
             }
             if let Some(place) = link.place() {
-                return self.enter_cell(l as usize, place, handle);
+                self.enter_cell(l as usize, place, handle);
+                return None;
             }
             let mut plan = Plan::default();
             if let Some(arrival) = link.transmit_idle(at, segment.size) {
@@ -80,9 +102,13 @@ impl<P: Probe> Net<P> {
                         );
                     }
                     Offered::Refused => {
-                        return self.dropped(l as usize, handle, drop_reason::FULL, at);
+                        self.dropped(l as usize, handle, drop_reason::FULL, at);
+                        return None;
                     }
-                    Offered::Evented => return self.enqueue(l as usize, handle),
+                    Offered::Evented => {
+                        self.enqueue(l as usize, handle);
+                        return None;
+                    }
                 }
             }
             if plan.lost {
@@ -96,16 +122,38 @@ impl<P: Probe> Net<P> {
                 (at, triggered_at) = (plan.arrival, plan.start);
                 continue;
             }
-            let changes = link.propagate(&plan, handle);
+            let arrival = (plan.arrival, plan.start);
+            if ARRIVES && !plan.lost && self.arrives_at_once(l, arrival) {
+                return Some((l, arrival));
+            }
+            let changes = self.links[l as usize].propagate(&plan, handle);
             if self.in_advance[l as usize] && !plan.lost {
                 self.enter(l);
             } else if changes {
                 self.schedule_link(l as usize);
             }
-            return;
+            return None;
         }
         // No route: cannot happen, since routes are checked when the scenario is read.
         self.pool.free(handle);
+        None
+    }
+
+    /// The arrival of a frame at the end of the link `l` is computed in advance, and no frame
+    /// before it waits for that.
+    #[inline(always)]
+    fn arrives_at_once(&self, l: u32, (at, _): Arrival) -> bool {
+        self.in_advance[l as usize]
+            && self.is_fast_path_open()
+            && at.0 > self.event.time
+            && at < self.until
+    }
+
+    /// Puts a frame in flight whose arrival was to be computed at once.
+    #[inline(never)]
+    pub(crate) fn put_in_flight(&mut self, l: u32, (at, start): Arrival, handle: Handle) {
+        self.links[l as usize].put_in_flight((start, at), handle);
+        self.enter(l);
     }
 
     /// A frame has entered a link whose arrivals are computed in advance.
