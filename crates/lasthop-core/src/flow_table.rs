@@ -57,10 +57,19 @@ impl<S: Default> FlowTable<S> {
     /// table.entry(1);
     /// assert_eq!(table.entry(3).1, Some(20));
     /// ```
+    #[inline]
     pub fn entry(&mut self, flow: FlowId) -> (&mut S, Option<S>) {
+        if self.is_newest(flow) {
+            return (&mut self.slots[self.newest].state, None);
+        }
+        self.older_entry(flow)
+    }
+
+    /// The same for a flow that was not used last.
+    #[inline(never)]
+    fn older_entry(&mut self, flow: FlowId) -> (&mut S, Option<S>) {
         let mut out = None;
         let i = match self.place(flow) {
-            Some(i) if i == self.newest => return (&mut self.slots[i].state, None),
             Some(i) => {
                 self.unlink(i);
                 i
@@ -88,9 +97,17 @@ impl<S: Default> FlowTable<S> {
     #[inline]
     fn place(&self, flow: FlowId) -> Option<usize> {
         // Segments of a flow mostly come one after the other.
-        if self.slots.get(self.newest).is_some_and(|slot| slot.flow == flow) {
-            return Some(self.newest);
-        }
+        if self.is_newest(flow) { Some(self.newest) } else { self.older_place(flow) }
+    }
+
+    /// True if `flow` was used last.
+    #[inline(always)]
+    fn is_newest(&self, flow: FlowId) -> bool {
+        self.slots.get(self.newest).is_some_and(|slot| slot.flow == flow)
+    }
+
+    #[inline(never)]
+    fn older_place(&self, flow: FlowId) -> Option<usize> {
         self.places.get(&flow).copied()
     }
 
@@ -121,12 +138,14 @@ impl<S: Default> FlowTable<S> {
     }
 
     /// The state of `flow` if there is one; does not count as use.
+    #[inline]
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut S> {
         let i = self.place(flow)?;
         Some(&mut self.slots[i].state)
     }
 
     /// The state of `flow` if there is one; does not count as use.
+    #[inline]
     pub fn get(&self, flow: FlowId) -> Option<&S> {
         self.place(flow).map(|i| &self.slots[i].state)
     }

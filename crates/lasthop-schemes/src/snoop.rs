@@ -278,7 +278,15 @@ impl SnoopAgent {
     }
 
     /// Releases the segments of `leaving`.
+    #[inline]
     fn release_leaving(&mut self, ctx: &mut Context<'_>) {
+        if !self.leaving.is_empty() {
+            self.release_all_leaving(ctx);
+        }
+    }
+
+    #[inline(never)]
+    fn release_all_leaving(&mut self, ctx: &mut Context<'_>) {
         for segment in self.leaving.drain(..) {
             self.room.release(ctx, &segment);
         }
@@ -286,6 +294,7 @@ impl SnoopAgent {
 }
 
 /// The state of a flow. An evicted flow releases its segments.
+#[inline]
 fn state_of<'a>(
     flows: &'a mut FlowTable<FlowState>,
     flow: FlowId,
@@ -295,10 +304,16 @@ fn state_of<'a>(
 ) -> &'a mut FlowState {
     let (state, evicted) = flows.entry(flow);
     state.flow = flow;
-    if let Some(mut evicted) = evicted {
-        evicted.acknowledge(config, ctx, u64::MAX, room);
+    if let Some(evicted) = evicted {
+        release(evicted, config, ctx, room);
     }
     state
+}
+
+/// A flow that was evicted releases its segments.
+#[cold]
+fn release(mut evicted: FlowState, config: &Snoop, ctx: &mut Context<'_>, room: &mut Room) {
+    evicted.acknowledge(config, ctx, u64::MAX, room);
 }
 
 impl Agent for SnoopAgent {
@@ -312,7 +327,7 @@ impl Agent for SnoopAgent {
         let flags = segment.flags;
         match direction {
             _ if flags.has(Flags::DATAGRAM) => {}
-            _ if flags.has(Flags::SYN) || flags.has(Flags::RST) => {
+            _ if flags.any(Flags::SYN.with(Flags::RST)) => {
                 self.forget(ctx, segment, direction)
             }
             d if d == self.ahead && segment.len > 0 => self.data(ctx, segment),
@@ -357,6 +372,7 @@ impl Agent for SnoopAgent {
         }
     }
 
+    #[inline]
     fn cache_binds(&self, flow: FlowId) -> bool {
         self.flows.get(flow).is_some_and(FlowState::cache_binds)
     }

@@ -9,6 +9,24 @@ pub const HELD_BY_HOST: Handle = Handle::MAX;
 /// The start of a frame's serialisation, which is the trigger time of its arrival, and the arrival.
 pub type Passage = (Time, Time);
 
+/// What becomes of a stored frame on a link that computes this from few facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// It is sent.
+    Sent {
+        /// Start of its serialisation.
+        start: Time,
+        /// Its arrival at the far end.
+        arrival: Time,
+        /// It is lost on the air.
+        lost: bool,
+    },
+    /// The queue refuses it.
+    Refused,
+    /// The link needs the steps for any frame.
+    Otherwise,
+}
+
 /// Frames in flight that the host stores and that arrive before all others of the link.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldByHost {

@@ -40,7 +40,7 @@ use cell::config::Place;
 use config::LinkConfig;
 use damaged::DamagedFrame;
 use evented::Evented;
-pub use flight::{HELD_BY_HOST, Passage};
+pub use flight::{HELD_BY_HOST, Passage, Passed};
 use flight::{HeldByHost, InFlight, is_later};
 use idle::IdleFastPath;
 use impairment::Processes;
@@ -349,6 +349,13 @@ impl Link {
             return true;
         }
         self.push_in_flight(InFlight { at: plan.arrival, start: plan.start, handle, tag: 0 })
+    }
+
+    /// Puts a frame in flight that is sent and not lost. True if the time of the link's next event
+    /// changes.
+    #[inline(always)]
+    pub fn put_sent_in_flight(&mut self, (start, at): Passage, handle: Handle) -> bool {
+        self.push_in_flight(InFlight { at, start, handle, tag: 0 })
     }
 
     /// Adds a frame in flight that will arrive. True if the time of the link's next event changes.

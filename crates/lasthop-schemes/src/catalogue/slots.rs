@@ -272,6 +272,7 @@ impl Agent for AnyAgent {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         each_agent!(self, a => a.counters())
     }
+    #[inline]
     fn cache_binds(&self, flow: FlowId) -> bool {
         each_agent!(self, a => a.cache_binds(flow))
     }

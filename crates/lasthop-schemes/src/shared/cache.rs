@@ -101,6 +101,7 @@ impl Cache {
     }
 
     /// Index of the segment that begins at `seq`, or where it would be inserted.
+    #[inline]
     pub fn index(&self, seq: u64) -> usize {
         match self.segments.back() {
             Some(last) if last.segment.seq >= seq => {
@@ -122,9 +123,14 @@ impl Cache {
     }
 
     /// Inserts a segment at its index and retains its payload.
+    #[inline(always)]
     pub fn insert(&mut self, ctx: &mut Context<'_>, room: &mut Room, index: usize, cached: Cached) {
         room.retain(ctx, &cached.segment);
-        self.segments.insert(index, cached);
+        if index == self.segments.len() {
+            self.segments.push_back(cached);
+        } else {
+            self.segments.insert(index, cached);
+        }
     }
 
     /// Replaces the copy at `index` by a newer one, if it is at least as long and fits.
@@ -152,16 +158,21 @@ impl Cache {
         }
     }
 
-    /// Removes and releases the first segment if it lies below `ack`.
-    pub fn take_below(
+    /// Removes and releases the segments that lie below `ack`. Returns when the last one of them
+    /// was sent whose ACK gives an RTT sample.
+    pub fn release_below(
         &mut self,
         ctx: &mut Context<'_>,
         room: &mut Room,
         ack: u64,
-    ) -> Option<Cached> {
-        let cached = *self.segments.front().filter(|c| c.segment.end() <= ack)?;
-        self.segments.pop_front();
-        room.release(ctx, &cached.segment);
-        Some(cached)
+    ) -> Option<Time> {
+        let (mut sent, mut count) = (None, 0);
+        for cached in self.segments.iter().take_while(|c| c.segment.end() <= ack) {
+            sent = cached.sent.or(sent);
+            room.release(ctx, &cached.segment);
+            count += 1;
+        }
+        self.segments.drain(..count);
+        sent
     }
 }

@@ -134,10 +134,7 @@ impl FlowState {
         ack: u64,
         room: &mut Room,
     ) {
-        let mut sent = None;
-        while let Some(cached) = self.cache.take_below(ctx, room, ack) {
-            sent = cached.sent.or(sent);
-        }
+        let sent = self.cache.release_below(ctx, room, ack);
         let sample = sent.filter(|&s| s < ctx.now).map(|sent| ctx.now.since(sent).0);
         if let Some(sample) = sample.filter(|_| !config.ns2_rtt_samples) {
             self.measure(config, sample);

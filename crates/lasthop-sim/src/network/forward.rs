@@ -3,7 +3,7 @@
 use lasthop::agent::LinkEvent;
 use lasthop::framing::Step;
 use lasthop::link::arq::Ended;
-use lasthop::link::{HELD_BY_HOST, Offered, Plan};
+use lasthop::link::{HELD_BY_HOST, Link, Offered, Passed, Plan};
 use lasthop::queue::{Frame, Outcome, drop_reason};
 use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
 use lasthop::units::Time;
@@ -11,6 +11,7 @@ use lasthop::units::Time;
 use crate::events::Kind;
 use crate::events::probe::{Fate, Probe, Seen};
 use crate::network::fast_path::Arrival;
+use crate::network::paths::Paths;
 use crate::network::{Net, cells};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
@@ -86,48 +87,43 @@ impl<P: Probe> Net<P> {
                 self.enter_cell(l as usize, place, handle);
                 return None;
             }
-            let mut plan = Plan::default();
-            if let Some(arrival) = link.transmit_idle(at, segment.size) {
-                plan = Plan { start: at, arrival, ..plan };
-            } else {
-                match link.offer(at, triggered_at, segment.size) {
-                    Offered::Admitted => plan = link.plan(at, at, segment),
-                    Offered::Served => {
-                        let subscriptions = self.paths.subscriptions(link.to);
-                        plan = link.plan_service(
-                            at,
-                            segment,
-                            self.paths.framing_of(link, segment),
-                            subscriptions,
-                        );
-                    }
-                    Offered::Refused => {
-                        self.dropped(l as usize, handle, drop_reason::FULL, at);
-                        return None;
-                    }
-                    Offered::Evented => {
-                        self.enqueue(l as usize, handle);
-                        return None;
+            let (start, arrival, lost) = match link.pass_stored(at, triggered_at, segment) {
+                Passed::Sent { start, arrival, lost } => (start, arrival, lost),
+                Passed::Refused => {
+                    self.dropped(l as usize, handle, drop_reason::FULL, at);
+                    return None;
+                }
+                Passed::Otherwise => {
+                    match offer(link, &self.paths, (at, triggered_at), segment) {
+                        Ok(plan) => (plan.start, plan.arrival, plan.lost),
+                        Err(Offered::Refused) => {
+                            self.dropped(l as usize, handle, drop_reason::FULL, at);
+                            return None;
+                        }
+                        Err(_) => {
+                            self.enqueue(l as usize, handle);
+                            return None;
+                        }
                     }
                 }
-            }
-            if plan.lost {
-                // Passing a copy leaves `plan` in registers; taking its address would force it into
-                // memory.
-                link.queue_damaged_frame(&{ plan }, segment);
-            }
+            };
             left -= 1;
-            if left > 0 && !plan.lost {
-                link.passed(plan.arrival);
-                (at, triggered_at) = (plan.arrival, plan.start);
+            if left > 0 && !lost {
+                link.passed(arrival);
+                (at, triggered_at) = (arrival, start);
                 continue;
             }
-            let arrival = (plan.arrival, plan.start);
-            if ARRIVES && !plan.lost && self.arrives_at_once(l, arrival) {
-                return Some((l, arrival));
+            if ARRIVES && !lost && self.arrives_at_once(l, (arrival, start)) {
+                return Some((l, (arrival, start)));
             }
-            let changes = self.links[l as usize].propagate(&plan, handle);
-            if self.in_advance[l as usize] && !plan.lost {
+            let link = &mut self.links[l as usize];
+            let changes = if lost {
+                link.put_lost_in_flight(start, handle);
+                true
+            } else {
+                link.put_sent_in_flight((start, arrival), handle)
+            };
+            if self.in_advance[l as usize] && !lost {
                 self.enter(l);
             } else if changes {
                 self.schedule_link(l as usize);
@@ -376,6 +372,32 @@ impl<P: Probe> Net<P> {
         self.raise(node, LinkEvent::Refused, &segment);
         self.pool.free(handle);
     }
+}
+
+/// Offers a segment to a link, at a time and with a trigger time, and plans it.
+///
+/// # Errors
+///
+/// The answer of the link, if its queue refuses the segment or the link is evented.
+#[inline(never)]
+fn offer(
+    link: &mut Link,
+    paths: &Paths,
+    (at, triggered_at): (Time, Time),
+    segment: &Segment,
+) -> Result<Plan, Offered> {
+    let plan = match link.offer(at, triggered_at, segment.size) {
+        Offered::Admitted => link.plan(at, at, segment),
+        Offered::Served => {
+            let subscriptions = paths.subscriptions(link.to);
+            link.plan_service(at, segment, paths.framing_of(link, segment), subscriptions)
+        }
+        answer => return Err(answer),
+    };
+    if plan.lost {
+        link.queue_damaged_frame(&plan, segment);
+    }
+    Ok(plan)
 }
 
 /// A segment enters the queue of a link (its node and number), in which `value` frames wait.

@@ -2,7 +2,7 @@
 //! when it enters the queue.
 
 use crate::air::loss::{Frame as AirFrame, LossProcess};
-use crate::link::flight::{HELD_BY_HOST, HeldByHost, InFlight, Passage, is_later};
+use crate::link::flight::{HELD_BY_HOST, HeldByHost, InFlight, Passage, Passed, is_later};
 use crate::link::{Link, Offered};
 use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::{Duration, Time};
@@ -254,6 +254,34 @@ impl Link {
         let arrival = self.pass_last(now, triggered_at, segment.size)?;
         let passage = (self.last_start, arrival);
         Some((passage, self.loses_plain(segment.size, || *segment)))
+    }
+
+    /// Carries a stored frame over a link that computes its fate from time, ordinal and size, or
+    /// from a draw of its losses. [`Passed::Otherwise`] on other links, and where an agent receives
+    /// damaged frames: nothing has changed then. The arrival is not counted.
+    #[inline(always)]
+    pub fn pass_stored(&mut self, now: Time, triggered_at: Time, segment: &Segment) -> Passed {
+        if self.evented.is_some() || self.service.is_some() || self.reports_damaged {
+            return Passed::Otherwise;
+        }
+        let size = segment.size;
+        if self.plain.is_some_and(|p| p.rate.0 > 0) {
+            let Some(arrival) = self.pass_busy(now, triggered_at, size) else {
+                return Passed::Refused;
+            };
+            return Passed::Sent {
+                start: self.last_start,
+                arrival,
+                lost: self.loses_plain(size, || *segment),
+            };
+        }
+        if self.by_time && now != Time::NEVER {
+            return match self.pass_by_time(now, triggered_at, size) {
+                Some(((start, arrival), lost)) => Passed::Sent { start, arrival, lost },
+                None => Passed::Refused,
+            };
+        }
+        Passed::Otherwise
     }
 
     /// Puts the frame in flight that was passed last, and lost; its serialisation began at `start`.
