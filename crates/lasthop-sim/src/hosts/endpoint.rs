@@ -1,5 +1,7 @@
 //! The two ends of a TCP connection.
 
+mod plain;
+
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{NodeId, Notice, Options, Segment};
 use lasthop::tcp::receiver::Receiver;

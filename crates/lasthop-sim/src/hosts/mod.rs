@@ -181,9 +181,29 @@ impl Hosts {
         } else {
             (net.now, net.triggered_at) = arrival;
             net.links[l as usize].passed(arrival.0);
-            self.deliver_frame(handle, net);
+            let segment = *net.pool.get(handle);
+            net.pool.free(handle);
+            if !self.deliver_plain(&segment, net) {
+                self.deliver(&segment, handle, net);
+            }
         }
         (net.now, net.triggered_at) = present;
+    }
+
+    /// Delivers a segment that its receiver, which is computed in advance, expects. False if it
+    /// does not, or may need more.
+    #[inline(always)]
+    fn deliver_plain<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) -> bool {
+        let Some(connection) = self.connections.get_mut(segment.flow as usize) else {
+            return false;
+        };
+        let mut out = Outbox { net: &mut *net, agents: &mut self.agents };
+        let Some(in_order) = connection.receive_plain(segment, &mut out) else { return false };
+        let (f, to) = (connection.flow() as usize, connection.ends().1);
+        if in_order.1 > 0 && self.flows[f].deliver(in_order, to, net) {
+            self.transfer_completed(f, net);
+        }
+        true
     }
 
     fn deliver_frame<P: Probe>(&mut self, handle: Handle, net: &mut Net<P>) {

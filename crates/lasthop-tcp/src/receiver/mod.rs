@@ -230,7 +230,8 @@ impl Receiver {
             self.acknowledge(now, Flags::NONE, out);
             return (before, next - before);
         }
-        if self.takes_plain_segment(now, segment, out) {
+        if self.expects_segment(segment) {
+            self.take_plain_segment(now, segment, out);
             return (before, next - before);
         }
         self.on_other_segment(now, segment, discard, out)

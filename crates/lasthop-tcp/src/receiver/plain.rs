@@ -21,25 +21,36 @@ impl Receiver {
             && self.paws.is_recent(stamp)
     }
 
-    /// A segment that it expects, where ACKs are those of Linux: takes it, and sends its ACK unless
-    /// that is delayed. False if it may need more than the fast path; then nothing has changed.
-    #[inline]
-    pub(super) fn takes_plain_segment(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        out: &mut impl Output,
-    ) -> bool {
+    /// True if a segment is one that it expects, and ACKs are those of Linux:
+    /// [`Self::take_plain_segment`] may take it.
+    #[inline(always)]
+    pub fn expects_segment(&self, segment: &Segment) -> bool {
+        self.reports_plainly(segment) && self.expects(segment.seq, segment.len, segment.ts_value)
+    }
+
+    /// The same for one that arrives beyond a hole, which [`Self::take_beyond_as_linux`] may take.
+    #[inline(always)]
+    pub fn expects_segment_beyond(&self, segment: &Segment) -> bool {
+        self.reports_plainly(segment)
+            && self.expects_beyond(segment.seq, segment.len, segment.ts_value)
+    }
+
+    /// ACKs are those of Linux, and the segment has data, no marks and no options but timestamps.
+    #[inline(always)]
+    fn reports_plainly(&self, segment: &Segment) -> bool {
         let stamped = Flags::ACK.with(Flags::TIMESTAMPS);
-        let expected = self.linux_acks.is_some()
+        self.linux_acks.is_some()
             && segment.flags == if self.timestamps { stamped } else { Flags::ACK }
             && segment.len > 0
-            && self.expects(segment.seq, segment.len, segment.ts_value);
+    }
+
+    /// Takes such a segment, and sends its ACK unless that is delayed.
+    #[inline(always)]
+    pub fn take_plain_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         let stamps = (segment.ts_value, segment.ts_echo);
-        if expected && self.take_plain(now, segment.len, stamps).is_some() {
+        if self.take_plain(now, segment.len, stamps).is_some() {
             self.send_ack(now, Flags::NONE, out);
         }
-        expected
     }
 
     /// The next segment may need more than the fast path.
