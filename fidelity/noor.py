@@ -146,7 +146,7 @@ PAUSE = (
     "below that end only: a lost last segment of a burst is not sent again before the next burst, "
     "while the timer fires and backs off. With one more segment allowed ns-2 sends it again "
     "(last table, `tools/ns2_more.py noor_resent`). 15 sessions, 1e-3: 624.5 instead of "
-    "607.5 kbit/s, 2150 instead of 2064 retransmissions. 75 and 105 sessions were not run so"
+    "607.5 kbit/s, 2150 instead of 2064 retransmissions"
 )
 
 
