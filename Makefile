@@ -198,9 +198,8 @@ validation: build ## carry the real transfers that are missing (root), simulate 
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
 	$(BIN)/python -m fidelity.expected $(OUT)
 
-docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the tables of docs/scenario.md and docs/evaluation.md, the reference of the crates in target/doc
+docs: build ## the pages of docs/schemes, the tables of docs/scenario.md and docs/evaluation.md, the reference of the crates in target/doc
 	$(BIN)/python tools/scheme_pages.py
-	$(BIN)/python tools/scheme_figures.py
 	$(BIN)/python tools/profile_table.py
 	$(BIN)/python tools/evaluation_tables.py
 	cargo doc --workspace --no-deps --quiet

@@ -15,12 +15,6 @@ def test_every_scheme_has_a_figure() -> None:
     assert set(figures) <= {e["name"] for e in ENTRIES}
 
 
-def test_the_table_is_up_to_date() -> None:
-    assert scheme_figures.FILE.read_text(encoding="utf-8") == scheme_figures.table(ENTRIES), (
-        "`make docs`"
-    )
-
-
 def test_all_schemes_of_a_figure_are_found() -> None:
     text = """
 [[flow]]
@@ -39,7 +33,7 @@ scheme = "packet-control"
 packets = ["data 1"]
 expect = ["forward"]
 """
-    figure = experiment.read(scheme_figures.FILE, "x/y", text)
+    figure = experiment.read(scheme_pages.FOLDER / "x.toml", "x/y", text)
     assert scheme_figures.schemes_of(figure) == {
         "veno",
         "reno",
@@ -51,10 +45,10 @@ expect = ["forward"]
     }
 
 
-def test_sections_of_a_paper_are_found_in_the_head_of_a_file() -> None:
-    assert "yun2009, section 3" in scheme_figures.sections(scheme_pages.source_of("ll-elsn"))
-    line = next(
-        x for x in scheme_figures.table(ENTRIES).splitlines() if x.startswith("| [santa-cruz]")
-    )
-    assert "yun2009: section2" in line
-    assert "[santa_cruz.rs](../crates/lasthop-schemes/src/santa_cruz.rs)" in line
+def test_the_page_of_a_scheme_lists_its_figures() -> None:
+    page = (scheme_pages.FOLDER / "santa-cruz.md").read_text(encoding="utf-8")
+    figures = scheme_figures.figures_by_scheme()["santa-cruz"]
+    assert "yun2009/section2" in figures
+    (line,) = (x for x in page.splitlines() if x.startswith("[Figures]"))
+    assert all(figure.partition("/")[2] in line for figure in figures)
+    assert "[santa_cruz.rs](../../crates/lasthop-schemes/src/santa_cruz.rs)" in page

@@ -1,28 +1,14 @@
-"""The table docs/scheme-figures.md: scheme, paper, source file, figures, evidence: `make docs`."""
+"""Which figures of the papers run which scheme, for the pages of the schemes."""
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-import scheme_pages
-
-from lasthop import catalogue, quantities
-from lasthop.catalogue import Entry
-from lasthop.experiments.store import write_whole
+from lasthop import quantities
 from lasthop.scenarios import experiment, table_reader
-
-FILE = scheme_pages.ROOT / "docs/scheme-figures.md"
-PAPERS = ("zeng2006", "yun2009", "paul2005", "noor", "janevski2009")
-#: A reference to one of the five papers in the head of a file: "yun2009, section 2.1", "(yun2009),
-#: sections 3 and 4".
-SECTION = re.compile(
-    rf"\b({'|'.join(PAPERS)})\)?(?:'s)?,? \(?((?:sections?|chapter|figures?|slides?) [0-9][0-9."
-    r" ]*(?:(?:and|to) [0-9.]+)?)"
-)
 
 
 def names(scheme: str) -> Iterator[str]:
@@ -47,6 +33,7 @@ def schemes_of(figure: experiment.Figure) -> set[str]:
     return {n for scheme in [*figure.experiment.schemes, *own, *vectors] for n in names(scheme)}
 
 
+@cache
 def figures_by_scheme() -> dict[str, list[str]]:
     """Scheme -> the figures that run it."""
     found: dict[str, list[str]] = {}
@@ -56,65 +43,9 @@ def figures_by_scheme() -> dict[str, list[str]]:
     return found
 
 
-def sections(file: Path) -> list[str]:
-    """The sections of the five papers that the head of a scheme's file names."""
-    head = " ".join(scheme_pages.head(file).split())
-    return list(
-        dict.fromkeys(f"{paper}, {place.rstrip(' .')}" for paper, place in SECTION.findall(head))
-    )
-
-
-def _ids(ids: Sequence[str]) -> str:
-    """Figures by paper: "yun2009: fig06, fig07"."""
+def text(scheme: str) -> str:
+    """The figures that run a scheme, by paper: "yun2009: fig06, fig07"."""
     by: dict[str, list[str]] = {}
-    for paper, _, name in (i.partition("/") for i in ids):
+    for paper, _, name in (i.partition("/") for i in figures_by_scheme().get(scheme, [])):
         by.setdefault(paper, []).append(name)
     return "; ".join(f"{paper}: {', '.join(found)}" for paper, found in by.items())
-
-
-def table(entries: Sequence[Entry]) -> str:
-    """The page."""
-    figures = figures_by_scheme()
-    lines = [
-        "# Which figure runs which scheme",
-        "",
-        (
-            "Made by `make docs` from the catalogue and the figure files; do not edit. *Figures*"
-            " lists the"
-        ),
-        (
-            "figures of `python/lasthop/papers` that use the scheme as a scheme or a sender, or"
-            " pass test packets"
-        ),
-        (
-            "to it; `related` contains the figures in scenarios of other papers. *Evidence* lists"
-            " the comparisons"
-        ),
-        "with an independent reference, and how many claims of the figures about the scheme hold.",
-        "",
-        "| scheme | paper and section | file | figures | evidence |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for entry in entries:
-        file = scheme_pages.source_of(entry["name"])
-        path = file.relative_to(scheme_pages.ROOT)
-        paper = "; ".join([entry["paper"], *(s for s in sections(file) if s not in entry["paper"])])
-        known = [catalogue.agreement(e) for e in entry["evidence"] if e["kind"] != "none"]
-        cells = [
-            f"[{entry['name']}](schemes/{entry['name']}.md)",
-            paper,
-            f"[{file.name}](../{path})",
-            _ids(figures.get(entry["name"], [])),
-            "; ".join(known) or "none yet",
-        ]
-        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    """Write the page."""
-    write_whole(FILE, table(catalogue.entries()))
-
-
-if __name__ == "__main__":
-    main()

@@ -15,6 +15,7 @@ from typing import Any
 
 import goldens
 import numpy as np
+import scheme_figures
 
 from lasthop import catalogue
 from lasthop.analysis import series
@@ -77,11 +78,13 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
     group = (
         "" if entry["group"] is None else f", {catalogue.section_title(catalogue.section(entry))}"
     )
+    file = source_of(entry["name"])
     rows = [
         ("family", entry["family"].replace("-", " ") + group),
         ("source", entry["paper"]),
         ("changes", changes),
         ("slots", slots),
+        ("file", f"[{file.name}](../../{file.relative_to(ROOT)})"),
     ]
     if entry["unsafe"]:
         rows.append(("unsafe", entry["unsafe_where"]))
@@ -194,7 +197,9 @@ def page(entry: Entry) -> str:
         "",
     ]
     lines += ["## Assumptions", "", *(f"- {a}" for a in entry["assumptions"] or ["none"]), ""]
-    lines += ["## Evidence", "", *evidence(entry), "", f"{MADE} [All schemes](README.md).", ""]
+    lines += ["## Evidence", "", *evidence(entry), ""]
+    lines += [f"[Figures](../figures.md#the-papers) that run it: {scheme_figures.text(name)}.", ""]
+    lines += [f"{MADE} [All schemes](README.md).", ""]
     return "\n".join(lines)
 
 
@@ -212,10 +217,7 @@ def index(entries: Sequence[Entry]) -> str:
     lines = [
         "# Schemes",
         "",
-        (
-            f"{len(entries)} schemes, by family. {MADE} [Which figure runs which"
-            " scheme](../scheme-figures.md)."
-        ),
+        f"{len(entries)} schemes, by family. {MADE}",
         "",
     ]
     family = ""
