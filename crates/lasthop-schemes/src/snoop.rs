@@ -327,9 +327,7 @@ impl Agent for SnoopAgent {
         let flags = segment.flags;
         match direction {
             _ if flags.has(Flags::DATAGRAM) => {}
-            _ if flags.any(Flags::SYN.with(Flags::RST)) => {
-                self.forget(ctx, segment, direction)
-            }
+            _ if flags.any(Flags::SYN.with(Flags::RST)) => self.forget(ctx, segment, direction),
             d if d == self.ahead && segment.len > 0 => self.data(ctx, segment),
             d if d != self.ahead && flags.has(Flags::ACK) => return self.ack(ctx, segment),
             _ => {}

@@ -93,19 +93,17 @@ impl<P: Probe> Net<P> {
                     self.dropped(l as usize, handle, drop_reason::FULL, at);
                     return None;
                 }
-                Passed::Otherwise => {
-                    match offer(link, &self.paths, (at, triggered_at), segment) {
-                        Ok(plan) => (plan.start, plan.arrival, plan.lost),
-                        Err(Offered::Refused) => {
-                            self.dropped(l as usize, handle, drop_reason::FULL, at);
-                            return None;
-                        }
-                        Err(_) => {
-                            self.enqueue(l as usize, handle);
-                            return None;
-                        }
+                Passed::Otherwise => match offer(link, &self.paths, (at, triggered_at), segment) {
+                    Ok(plan) => (plan.start, plan.arrival, plan.lost),
+                    Err(Offered::Refused) => {
+                        self.dropped(l as usize, handle, drop_reason::FULL, at);
+                        return None;
                     }
-                }
+                    Err(_) => {
+                        self.enqueue(l as usize, handle);
+                        return None;
+                    }
+                },
             };
             left -= 1;
             if left > 0 && !lost {
