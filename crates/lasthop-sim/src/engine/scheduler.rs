@@ -79,7 +79,12 @@ impl Scheduler {
         for (lane, &(source, _)) in (1..).zip(busy) {
             lanes[source as usize] = lane;
         }
-        let nodes = vec![Entry { time: NEVER, source: 0 }; 2 * sources.next_power_of_two()];
+        let leaves = sources.next_power_of_two();
+        let mut nodes = vec![Entry { time: NEVER, source: 0 }; 2 * leaves];
+        for node in (1..2 * leaves).rev() {
+            let source = node.checked_sub(leaves).map(|source| source as Source);
+            nodes[node].source = source.unwrap_or_else(|| nodes[2 * node].source);
+        }
         Scheduler { next, nodes, triggered_at: vec![0; sources], lanes, horizon: 0 }
     }
 
@@ -151,25 +156,34 @@ impl Scheduler {
     /// The entry of a source has changed: compares it again on the way to the root.
     #[inline]
     fn replay(&mut self, changed: Entry) {
-        let nodes = self.nodes.as_mut_slice();
+        let (nodes, triggered_at) = (self.nodes.as_mut_slice(), self.triggered_at.as_slice());
         let mut node = nodes.len() / 2 + changed.source as usize;
         let mut first = changed;
         nodes[node] = first;
+        // The nodes where it is the first now.
         while node > 1 {
             let other = nodes[node ^ 1];
-            // Equal times are rare, so that this branch is predicted.
-            if other.time <= first.time
-                && (other.time < first.time || ties(&self.triggered_at, other, first))
-            {
-                first = other;
-            }
             node >>= 1;
-            let entry = &mut nodes[node];
-            if *entry == first && first != changed {
-                // The change does not reach this node.
+            if precedes(triggered_at, other, first) {
+                first = other;
+                break;
+            }
+            nodes[node] = first;
+        }
+        // The nodes where it was. The change reaches none above them.
+        while first.source != changed.source {
+            if nodes[node].source != changed.source {
                 return;
             }
-            *entry = first;
+            nodes[node] = first;
+            if node <= 1 {
+                break;
+            }
+            let other = nodes[node ^ 1];
+            node >>= 1;
+            if precedes(triggered_at, other, first) {
+                first = other;
+            }
         }
         let Entry { time, source } = first;
         let triggered_at = self.triggered_at[source as usize];
@@ -177,11 +191,20 @@ impl Scheduler {
     }
 }
 
-/// True if the event `a` precedes the event `b` at the same time.
+/// True if the event `a` precedes the event `b`.
+#[inline(always)]
+fn precedes(triggered_at: &[u64], a: Entry, b: Entry) -> bool {
+    // Equal times are rare, so that this branch is predicted.
+    a.time <= b.time && (a.time < b.time || ties(triggered_at, a, b))
+}
+
+/// The same of two events at the same time.
 #[cold]
 #[inline(never)]
 fn ties(triggered_at: &[u64], a: Entry, b: Entry) -> bool {
-    let order = |e: Entry| (triggered_at[e.source as usize], e.source);
+    // Leaves without a source come last.
+    let order =
+        |e: Entry| (triggered_at.get(e.source as usize).copied().unwrap_or(NEVER), e.source);
     order(a) < order(b)
 }
 
@@ -194,10 +217,10 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_like_a_sorted_map(
-            steps in prop::collection::vec((0u32..8, 0u64..50, 0u64..5, any::<bool>()), 1..200),
+            steps in prop::collection::vec((0u32..13, 0u64..50, 0u64..5, any::<bool>()), 1..200),
             busy in 0u32..5,
         ) {
-            let mut s = Scheduler::new(8, &(2..2 + busy).map(|s| (s, s)).collect::<Vec<_>>());
+            let mut s = Scheduler::new(13, &(2..2 + busy).map(|s| (s, s)).collect::<Vec<_>>());
             let mut model: BTreeMap<u32, Key> = BTreeMap::new();
             for (source, time, triggered_at, clear) in steps {
                 let lane = source.wrapping_sub(1);
