@@ -115,6 +115,12 @@ impl Scheduler {
         self.horizon = others.map(|(_, key)| key.time).min().map_or(end, |time| time.min(end));
     }
 
+    /// Something has to be done before the next event: no event is before the horizon.
+    #[inline]
+    pub fn end_horizon(&mut self) {
+        self.horizon = 0;
+    }
+
     /// The horizon, not later than what has been scheduled since it was computed.
     #[inline]
     pub fn horizon(&self) -> u64 {

@@ -439,11 +439,7 @@ fn send<P: Probe>(
 ) {
     net.probes.injected(net.now, node, kind, &segment, reason);
     let (to, handle) = (segment.to, net.pool.put(segment));
-    if to == node {
-        net.pending.push_back(Pending::Deliver(handle))
-    } else {
-        net.forward(node, handle)
-    }
+    if to == node { net.add_pending(Pending::Deliver(handle)) } else { net.forward(node, handle) }
 }
 
 /// Sends a notice, if its addressee exists.

@@ -254,7 +254,7 @@ impl Hosts {
             Timer::Reader(f) => self.read(f as usize, net),
             Timer::Endpoint(e) => {
                 self.externals[e as usize].timer_expired(net);
-                net.pending.push_back(Pending::Endpoint(e));
+                net.add_pending(Pending::Endpoint(e));
             }
             Timer::Oracle(o) => {
                 let mut out = Outbox { net, agents: &mut self.agents };
@@ -360,7 +360,7 @@ impl Hosts {
             None if segment.payload != Payload::NONE => {
                 let e = external_end(segment);
                 self.externals[e as usize].receive(segment, handle, net);
-                net.pending.push_back(Pending::Endpoint(e));
+                net.add_pending(Pending::Endpoint(e));
             }
             None if self.flows[segment.flow as usize].has_client() => {
                 let flow = &mut self.flows[segment.flow as usize];

@@ -156,6 +156,7 @@ impl<P: Probe> Net<P> {
         self.fast.enter();
         if self.entered.last() != Some(&l) {
             self.entered.push(l);
+            self.scheduler.end_horizon();
         }
     }
 

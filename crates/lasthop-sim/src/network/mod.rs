@@ -305,7 +305,15 @@ impl<P: Probe> Net<P> {
     #[inline(never)]
     fn raise_at(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
         let notification = self.paths.notification(node, event, segment);
-        self.pending.extend(notification.map(Pending::LinkEvent));
+        if let Some(event) = notification {
+            self.add_pending(Pending::LinkEvent(event));
+        }
+    }
+
+    /// Adds what has to be done after the present event.
+    pub(crate) fn add_pending(&mut self, pending: Pending) {
+        self.pending.push_back(pending);
+        self.scheduler.end_horizon();
     }
 
     /// A frame arrives at the far end of the link `l`. Returns false if bit errors of its

@@ -224,6 +224,9 @@ impl<R: Observer> Simulation<R> {
     fn plain_acks(&mut self, l: usize) -> u64 {
         let mut events = 0;
         self.net.scheduler.set_horizon(self.net.links[l].tag, self.net.until.0);
+        if !self.net.pending.is_empty() {
+            self.net.scheduler.end_horizon();
+        }
         let ring = self.net.ring_of_acks(l);
         while let Some(ack) = self.net.take_plain_ack(l, ring) {
             self.hosts.receive_plain_ack(ack, &mut self.net);

@@ -2,6 +2,7 @@
 
 use crate::events::probe::Probe;
 use crate::network::Net;
+use lasthop::link::Passage;
 use lasthop::queue::drop_reason;
 use lasthop::ring::Ring;
 use lasthop::segment::{NodeId, Segment};
@@ -238,29 +239,42 @@ impl<P: Probe> Net<P> {
         ack: &PlainAck,
     ) -> bool {
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
-        for i in 0.. {
-            let l = path.acks.get(i).copied().unwrap_or(path.last_of_acks);
+        for &l in &*path.acks {
             let link = &mut self.links[l as usize];
             let passed = link.pass_in_order(at, triggered_at, size, || ack.segment(size));
-            let Some((passage, lost)) = passed else {
-                return self.refuse_ack(l, at, size, ack);
+            let Some((passage, false)) = passed else {
+                return self.end_ack(passed, l, at, size, ack);
             };
-            if lost {
-                self.lose(l, passage.0, &ack.segment(size));
-                return false;
-            }
-            if i == path.acks.len() {
-                self.fast.acks[path.ring as usize].push(PlainAck { passage, ..*ack });
-                let lane = link.tag;
-                if link.put_held_in_flight(passage) {
-                    self.schedule_arrival(l as usize, lane, (passage.1, passage.0));
-                }
-                return true;
-            }
             link.passed(passage.1);
             (triggered_at, at) = passage;
         }
+        let l = path.last_of_acks;
+        let link = &mut self.links[l as usize];
+        let passed = link.pass_in_order(at, triggered_at, size, || ack.segment(size));
+        let Some((passage, false)) = passed else {
+            return self.end_ack(passed, l, at, size, ack);
+        };
+        self.fast.acks[path.ring as usize].push(PlainAck { passage, ..*ack });
+        let lane = link.tag;
+        if link.put_held_in_flight(passage) {
+            self.schedule_arrival(l as usize, lane, (passage.1, passage.0));
+        }
         true
+    }
+
+    /// An ACK that would enter a link at `at` is refused, or lost there.
+    #[inline(never)]
+    fn end_ack(
+        &mut self,
+        passed: Option<(Passage, bool)>,
+        l: u32,
+        at: Time,
+        size: u32,
+        ack: &PlainAck,
+    ) -> bool {
+        let Some(((start, _), _)) = passed else { return self.refuse_ack(l, at, size, ack) };
+        self.lose(l, start, &ack.segment(size));
+        false
     }
 
     /// The queue of a link refuses an ACK that would enter it at `at`.
@@ -304,8 +318,7 @@ impl<P: Probe> Net<P> {
             return false;
         }
         let (at, triggered_at) = link.next_arrival();
-        let waits = !self.pending.is_empty() || !self.entered.is_empty();
-        if waits || at.0 >= self.scheduler.horizon() {
+        if at.0 >= self.scheduler.horizon() {
             return false;
         }
         (self.event.time, self.event.triggered_at) = (at.0, triggered_at.0);
