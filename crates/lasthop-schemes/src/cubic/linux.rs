@@ -130,6 +130,11 @@ impl Kernel {
             return;
         }
         self.skip_idle_time(ack);
+        // Outside of slow start only the smallest round-trip time matters.
+        let is_smallest = || ack.rtt < self.delay_min || self.delay_min.is_none();
+        if !window.slow_start() && !is_smallest() {
+            return;
+        }
         // Right after a reduction the queue has not drained.
         let recent = self.epoch.is_some_and(|e| tick(ack.now) < e.start + HZ);
         let Some(rtt) = ack.rtt.filter(|_| !recent) else { return };
