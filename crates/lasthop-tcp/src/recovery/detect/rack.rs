@@ -58,6 +58,7 @@ pub struct Rack {
 #[derive(Clone, Copy, Debug, Default)]
 struct Resent {
     seq: u64,
+    number: usize,
     at: Time,
 }
 
@@ -127,10 +128,10 @@ impl Rack {
         if self.judges_once { Marks::JUDGED } else { Marks::NONE }
     }
 
-    /// The segment at `seq` has just been retransmitted.
+    /// The segment at `seq`, which has this number on the scoreboard, has just been retransmitted.
     #[inline]
-    pub fn on_retransmitted(&mut self, seq: u64, now: Time) {
-        self.resent.push(Resent { seq, at: now });
+    pub fn on_retransmitted(&mut self, seq: u64, number: usize, now: Time) {
+        self.resent.push(Resent { seq, number, at: now });
     }
 
     /// Nothing from `seq` on is considered lost any longer.
@@ -232,7 +233,7 @@ impl Rack {
         let mut i = 0;
         while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
             let live = board
-                .place(r.seq)
+                .place_near(r.seq, r.number)
                 .and_then(|p| board.at(p))
                 .filter(|s| s.last_sent == r.at)
                 .filter(|s| !s.marks.any(Marks::SACKED.with(Marks::JUDGED)));
@@ -276,6 +277,7 @@ impl Rack {
 
     /// A segment was delivered, as told by an ACK that echoes the stamp `echo` if it has one
     /// (section 6.2, steps 1 to 3).
+    #[inline(always)]
     pub fn on_delivered(&mut self, now: Time, sent: &Sent, echo_is_older: bool) {
         let again = sent.transmissions > 1;
         let rtt = now - sent.last_sent;

@@ -30,8 +30,10 @@ pub struct SackBoard {
     sacked_segments: u64,
     /// Below it everything not SACKed counts as lost (SACK, FACK).
     loss_edge: u64,
-    /// Nothing below it is lost and waits to be retransmitted.
+    /// Nothing below it is lost and waits to be retransmitted; the number of the segment that
+    /// probably begins there.
     next_lost: u64,
+    next_lost_number: usize,
     /// Everything between these is SACKed, lost or retransmitted.
     reported: (u64, u64),
     /// Segments newly considered lost, for a rule that counts each of them.
@@ -413,21 +415,21 @@ impl SackBoard {
         self.reported = (0, 0);
     }
 
-    /// The first segment that is lost and waits to be sent again.
+    /// The place of the first segment that is lost and waits to be sent again.
     #[inline(always)]
-    pub fn first_waiting(&mut self, board: &Scoreboard) -> Option<u64> {
+    pub fn first_waiting(&mut self, board: &Scoreboard) -> Option<usize> {
         if self.waiting == 0 { None } else { self.find_waiting(board) }
     }
 
     #[inline(never)]
-    fn find_waiting(&mut self, board: &Scoreboard) -> Option<u64> {
+    fn find_waiting(&mut self, board: &Scoreboard) -> Option<usize> {
         let front = board.at(0)?.seq;
-        let mut place = board.place(self.next_lost.max(front))?;
+        let mut place = board.place_near(self.next_lost.max(front), self.next_lost_number)?;
         loop {
             let sent = board.at(place)?;
             if sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::RESENT) {
-                self.next_lost = sent.seq;
-                return Some(sent.seq);
+                (self.next_lost, self.next_lost_number) = (sent.seq, board.number(place));
+                return Some(place);
             }
             place += 1;
         }
@@ -468,9 +470,16 @@ impl SackBoard {
             .map(|s| s.seq)
     }
 
-    /// The segment at `seq` has just been retransmitted; false if there is none.
-    pub fn resent(&mut self, board: &mut Scoreboard, seq: u64, now: Time) -> bool {
-        let Some(sent) = board.find(seq) else { return false };
+    /// The segment at `place`, which has the byte `seq`, has just been retransmitted; false if
+    /// there is none.
+    pub fn resent(
+        &mut self,
+        board: &mut Scoreboard,
+        (seq, place): (u64, usize),
+        now: Time,
+    ) -> bool {
+        let number = board.number(place);
+        let Some(sent) = board.at_mut(place) else { return false };
         if !sent.marks.any(Marks::RESENT) {
             if sent.marks.any(Marks::LOST) {
                 self.waiting -= bytes(sent);
@@ -481,7 +490,7 @@ impl SackBoard {
         }
         sent.marks = sent.marks.without(Marks::JUDGED);
         if self.by_time {
-            self.rack.on_retransmitted(seq, now);
+            self.rack.on_retransmitted(seq, number, now);
         }
         true
     }
@@ -520,7 +529,8 @@ mod tests {
                     3 if seq >= una
                         && board.get(seq).is_some_and(|b| !b.marks.any(Marks::SACKED)) =>
                     {
-                        s.resent(&mut board, seq, Time(1));
+                        let place = board.place(seq).unwrap();
+                        s.resent(&mut board, (seq, place), Time(1));
                         s.high_resent = s.high_resent.max(seq + 1000);
                     }
                     4 => s.take_back(&mut board, seq),

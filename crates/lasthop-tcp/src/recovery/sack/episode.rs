@@ -354,7 +354,7 @@ impl SackRecovery {
     /// A loss that no hint reported is classified as congestion.
     fn classify_as_congestion<W: WindowRule>(&mut self, stream: &Stream<W>, out: &mut impl Output) {
         let first = self.board.first_waiting(stream.board());
-        let lost = first.and_then(|seq| stream.board().get(seq));
+        let lost = first.and_then(|place| stream.board().at(place));
         if let Some(lost) = lost.filter(|l| l.len > 0) {
             out.classified(lost.seq, lost.transmissions, LossClass::Congestion);
         }

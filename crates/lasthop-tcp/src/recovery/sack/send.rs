@@ -90,8 +90,8 @@ impl SackRecovery {
             let room = self.room(stream);
             let waiting =
                 if self.only_new { None } else { self.board.first_waiting(stream.board()) };
-            if let Some(seq) = waiting {
-                let bytes = stream.board().get(seq).map_or(mss, |b| b.end() - b.seq);
+            if let Some(place) = waiting {
+                let bytes = stream.board().at(place).map_or(mss, |b| b.end() - b.seq);
                 if room < mss.min(bytes) || !stream.congestion_mut().paced(now) {
                     break;
                 }
@@ -99,7 +99,7 @@ impl SackRecovery {
                     self.phase == Phase::Recovery && self.board.high_resent() == stream.snd_una();
                 let reason =
                     if is_first { SendReason::FastRetransmit } else { SendReason::Recovery };
-                self.retransmit(stream, now, seq, reason, out);
+                self.retransmit(stream, now, place, reason, out);
                 continue;
             }
             match self.send_new(stream, now, room, out) {
@@ -225,7 +225,9 @@ impl SackRecovery {
         let rescue = || if rescued { None } else { self.board.last_unsacked(stream.board()) };
         let Some(seq) = unreported.or_else(rescue) else { return false };
         let high = self.board.high_resent();
-        self.retransmit(stream, now, seq, SendReason::Recovery, out);
+        if let Some(place) = stream.board().place(seq) {
+            self.retransmit(stream, now, place, SendReason::Recovery, out);
+        }
         if unreported.is_none() {
             self.rescued = Some(self.recovery_point);
             self.board.set_high_resent(high);
@@ -240,28 +242,29 @@ impl SackRecovery {
         reason: SendReason,
         out: &mut impl Output,
     ) {
-        if let Some(seq) = self.board.first_waiting(stream.board()) {
-            self.retransmit(stream, now, seq, reason, out);
+        if let Some(place) = self.board.first_waiting(stream.board()) {
+            self.retransmit(stream, now, place, reason, out);
         }
     }
 
+    /// Retransmits the segment at a place of the scoreboard.
     fn retransmit<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
         now: Time,
-        seq: u64,
+        place: usize,
         reason: SendReason,
         out: &mut impl Output,
     ) {
-        let Some(sent) = stream.board().get(seq) else { return };
-        stream.retransmit(now, seq, reason, out);
-        self.note_retransmitted(stream, seq, now);
+        let Some((seq, end)) = stream.board().at(place).map(|s| (s.seq, s.end())) else { return };
+        stream.retransmit_at(now, place, reason, out);
+        self.note_retransmitted(stream, (seq, place), now);
         if let Some(hints) = &mut self.hints {
             hints.on_resent(seq, now);
         }
-        self.board.set_high_resent(self.board.high_resent().max(sent.end()));
+        self.board.set_high_resent(self.board.high_resent().max(end));
         if let Some(prr) = &mut self.prr {
-            prr.on_sent(sent.end() - sent.seq);
+            prr.on_sent(end - seq);
         }
         let restarts = stream.profile().rto_restart == RtoRestart::FirstSegment
             && self.board.rack().deadline() == Time::NEVER;
@@ -270,14 +273,14 @@ impl SackRecovery {
         }
     }
 
-    /// The segment at `seq` has just been retransmitted.
+    /// The segment at `place`, which has the byte `seq`, has just been retransmitted.
     pub(super) fn note_retransmitted<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
-        seq: u64,
+        (seq, place): (u64, usize),
         now: Time,
     ) {
-        if !self.board.resent(stream.board_mut(), seq, now) {
+        if !self.board.resent(stream.board_mut(), (seq, place), now) {
             return;
         }
         if let Some(detector) = &mut self.detector {
@@ -321,10 +324,12 @@ impl SackRecovery {
     ) {
         // What is behind a hole cannot be timed: its ACK waits for the hole.
         stream.timers_mut().stop_timing_above(seq);
-        stream.retransmit(now, seq, reason, out);
-        self.note_retransmitted(stream, seq, now);
-        if let (Some(prr), Some(sent)) = (&mut self.prr, stream.board().get(seq)) {
-            prr.on_sent(sent.end() - sent.seq);
+        if let Some(place) = stream.board().place(seq) {
+            stream.retransmit_at(now, place, reason, out);
+            self.note_retransmitted(stream, (seq, place), now);
+            if let (Some(prr), Some(sent)) = (&mut self.prr, stream.board().at(place)) {
+                prr.on_sent(sent.end() - sent.seq);
+            }
         }
         if let Some(hints) = &mut self.hints {
             hints.on_resent(seq, now);

@@ -216,9 +216,10 @@ impl SackRecovery {
         let window = stream.snd_nxt() - stream.snd_una() + u64::from(stream.mss());
         let again = !stream.send_next(now, window, SendReason::New, out);
         if again {
-            let Some(last) = stream.board().iter().last().map(|l| l.seq) else { return };
-            stream.retransmit(now, last, SendReason::Probe, out);
-            self.note_retransmitted(stream, last, now);
+            let place = stream.board().len().wrapping_sub(1);
+            let Some(last) = stream.board().at(place).map(|l| l.seq) else { return };
+            stream.retransmit_at(now, place, SendReason::Probe, out);
+            self.note_retransmitted(stream, (last, place), now);
         } else {
             self.sent_new(stream, before);
         }

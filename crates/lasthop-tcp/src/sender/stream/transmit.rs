@@ -307,9 +307,22 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// Sends the segment that begins at `seq` again.
-    #[inline(never)]
     pub fn retransmit(&mut self, now: Time, seq: u64, reason: SendReason, out: &mut impl Output) {
-        let Some(sent) = self.board.find(seq) else { return };
+        if let Some(place) = self.board.place(seq) {
+            self.retransmit_at(now, place, reason, out);
+        }
+    }
+
+    /// Sends the segment at a place of the scoreboard again.
+    #[inline(never)]
+    pub fn retransmit_at(
+        &mut self,
+        now: Time,
+        place: usize,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        let Some(sent) = self.board.at_mut(place) else { return };
         sent.last_sent = now;
         sent.transmissions = sent.transmissions.saturating_add(1);
         sent.marks = sent.marks.without(Marks::SAID);
