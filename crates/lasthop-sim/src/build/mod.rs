@@ -120,7 +120,8 @@ impl<'a, R: Observer> Builder<'a, R> {
             .map_err(RunError::Scenario)?;
         for link in &mut links {
             if let Some(place) = link.place() {
-                link.set_rate(cells[place.cell as usize].cell.rate_of_pair());
+                let cell = &cells[place.cell as usize].cell;
+                link.set_rate(cell.rate_of_pair(place.from as usize, place.to as usize));
             }
         }
         let routes =

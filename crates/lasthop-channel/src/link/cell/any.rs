@@ -65,9 +65,13 @@ impl AnyCell {
         either!(self, cell => cell.queue(station))
     }
 
-    /// See [`Cell::rate_of_pair`].
-    pub fn rate_of_pair(&self) -> Rate {
-        either!(self, cell => cell.rate_of_pair())
+    /// Capacity from one station to another: see [`Cell::rate_of_pair`] and
+    /// [`AggregatingCell::rate_of_pair`].
+    pub fn rate_of_pair(&self, from: usize, to: usize) -> Rate {
+        match self {
+            AnyCell::Plain(cell) => cell.rate_of_pair(),
+            AnyCell::Aggregating(cell) => cell.rate_of_pair(from, to),
+        }
     }
 
     /// Shares of time on the medium up to `now`, in a cell with aggregation.
@@ -91,7 +95,7 @@ impl AnyCell {
         either!(self, cell => cell.offer(now, station, frame, freight, outcomes))
     }
 
-    /// See [`Cell::fire`]. A cell with aggregation has reports only.
+    /// See [`Cell::fire`].
     #[inline]
     pub fn fire(
         &mut self,
@@ -100,12 +104,6 @@ impl AnyCell {
         reports: &mut Vec<Report>,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<Delivery> {
-        match self {
-            AnyCell::Plain(cell) => cell.fire(now, freight, reports, outcomes),
-            AnyCell::Aggregating(cell) => {
-                cell.fire(now, freight, reports, outcomes);
-                None
-            }
-        }
+        either!(self, cell => cell.fire(now, freight, reports, outcomes))
     }
 }

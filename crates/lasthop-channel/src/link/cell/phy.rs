@@ -220,23 +220,25 @@ impl Phy {
         Duration(fixed + ltf * ltfs)
     }
 
-    /// Duration of a PPDU of `bytes` bytes. With the short guard interval of HT and VHT it is a
-    /// multiple of 4 µs (802.11-2020, 19.4.3 and 21.4.3).
-    pub fn ppdu(&self, bytes: u64) -> Duration {
-        let bits = SERVICE_BITS + 8 * bytes + TAIL_BITS * self.encoders();
-        let data = bits.div_ceil(self.bits_per_symbol()) * self.symbol().0;
-        let whole = if self.guard.0 == 400 { data.next_multiple_of(4_000) } else { data };
-        self.preamble() + Duration(whole)
+    /// What the duration of its PPDUs depends on.
+    pub fn ppdu_format(&self) -> PpduFormat {
+        PpduFormat {
+            preamble: self.preamble(),
+            symbol: self.symbol(),
+            bits_per_symbol: self.bits_per_symbol(),
+            fixed_bits: SERVICE_BITS + TAIL_BITS * self.encoders(),
+            multiple: Duration(if self.guard.0 == 400 { 4_000 } else { 1 }),
+        }
     }
 
-    /// Most bytes that a PPDU of at most this duration can carry; 0 if not even one.
+    /// See [`PpduFormat::ppdu`].
+    pub fn ppdu(&self, bytes: u64) -> Duration {
+        self.ppdu_format().ppdu(bytes)
+    }
+
+    /// See [`PpduFormat::most_bytes`].
     pub fn most_bytes(&self, duration: Duration) -> u64 {
-        let mut data = duration.saturating_sub(self.preamble()).0;
-        if self.guard.0 == 400 {
-            data -= data % 4_000;
-        }
-        let bits = data / self.symbol().0 * self.bits_per_symbol();
-        bits.saturating_sub(SERVICE_BITS + TAIL_BITS * self.encoders()) / 8
+        self.ppdu_format().most_bytes(duration)
     }
 
     /// Rate of the frames that answer data sent like this: the highest mandatory legacy rate that
@@ -250,6 +252,37 @@ impl Phy {
             _ => Rate(24_000_000),
         };
         mandatory_rate(reference.min(basic))
+    }
+}
+
+/// What the duration of a PPDU depends on, besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PpduFormat {
+    preamble: Duration,
+    symbol: Duration,
+    bits_per_symbol: u64,
+    /// SERVICE field and tail bits.
+    fixed_bits: u64,
+    /// The duration of the data is a multiple of this.
+    multiple: Duration,
+}
+
+impl PpduFormat {
+    /// Duration of a PPDU of `bytes` bytes. With the short guard interval of HT and VHT it is a
+    /// multiple of 4 µs (802.11-2020, 19.4.3 and 21.4.3).
+    #[inline]
+    pub fn ppdu(&self, bytes: u64) -> Duration {
+        let bits = self.fixed_bits + 8 * bytes;
+        let data = bits.div_ceil(self.bits_per_symbol) * self.symbol.0;
+        self.preamble + Duration(data.next_multiple_of(self.multiple.0))
+    }
+
+    /// Most bytes that a PPDU of at most this duration can carry; 0 if not even one.
+    pub fn most_bytes(&self, duration: Duration) -> u64 {
+        let data = duration.saturating_sub(self.preamble).0;
+        let whole = data - data % self.multiple.0;
+        let bits = whole / self.symbol.0 * self.bits_per_symbol;
+        bits.saturating_sub(self.fixed_bits) / 8
     }
 }
 

@@ -77,6 +77,8 @@ pub enum Report {
     Started(Attempt),
     /// An attempt is over, at the end of its air time.
     Ended(Attempt, End),
+    /// The same for its usual end.
+    Delivered(Delivery),
     /// A packet that was held in a reorder buffer goes up the stack. Its last attempt; only its
     /// stations and its frame are set.
     Released {

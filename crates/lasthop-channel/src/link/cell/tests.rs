@@ -423,7 +423,7 @@ fn starts_are_announced_when_asked_for_and_change_nothing() {
                         starts.push(a);
                     }
                     Report::Ended(a, _) => ends.push(a),
-                    Report::Released { .. } | Report::Used(_) => panic!("there is no aggregation"),
+                    _ => panic!("there is no aggregation"),
                 }
             }
         }

@@ -211,6 +211,7 @@ impl<P: Probe> Net<P> {
                 let (l, handle) = self.cell_attempt_ended(attempt, end)?;
                 self.frame_ended(c, l, handle)
             }
+            Report::Delivered(delivery) => self.cell_delivery(c, delivery),
             &Report::Released { ref attempt, retained } => {
                 let handle = attempt.frame.handle;
                 let l = self.hops[handle as usize] as usize;

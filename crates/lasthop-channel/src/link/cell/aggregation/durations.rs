@@ -4,7 +4,9 @@
 
 use crate::link::cell::config::CellConfig;
 use crate::link::cell::mac::{ACK_BYTES, AfterCollision, RTS_BYTES};
-use crate::link::cell::phy::{Generation, LEGACY_PREAMBLE, Phy, legacy_ppdu, lowest_rate};
+use crate::link::cell::phy::{
+    Generation, LEGACY_PREAMBLE, Phy, PpduFormat, legacy_ppdu, lowest_rate,
+};
 use lasthop_core::units::Duration;
 
 /// Bytes of a BlockAckReq and a CF-End (9.3.1.7, 9.3.1.5).
@@ -22,6 +24,10 @@ pub(super) const DELIMITER: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByMcs {
     pub phy: Phy,
+    pub format: PpduFormat,
+    /// Most bytes of the PSDU in a first exchange, the answer included: of one MPDU, and of an
+    /// aggregate.
+    pub first_most: (u64, u64),
     pub ack: Duration,
     pub block_ack: Duration,
     pub rts: Duration,
@@ -58,10 +64,20 @@ impl Durations {
         let by_mcs = |mcs: u32| {
             let phy = wifi.phy(mcs);
             let rate = phy.control_rate(mac.basic_rate);
+            let ack = legacy_ppdu(ACK_BYTES.into(), rate);
+            let block_ack = legacy_ppdu(BLOCK_ACK_BYTES + bitmap, rate);
+            let format = phy.ppdu_format();
+            let most = |answer| {
+                let txop = (wifi.txop_limit > Duration::ZERO).then_some(wifi.txop_limit);
+                let left = txop.map_or(Duration::MAX, |t| t.saturating_sub(mac.sifs + answer));
+                format.most_bytes(left.min(wifi.ppdu_limit))
+            };
             ByMcs {
                 phy,
-                ack: legacy_ppdu(ACK_BYTES.into(), rate),
-                block_ack: legacy_ppdu(BLOCK_ACK_BYTES + bitmap, rate),
+                format,
+                first_most: (most(ack), most(block_ack)),
+                ack,
+                block_ack,
                 rts: legacy_ppdu(RTS_BYTES.into(), rate),
                 cts: legacy_ppdu(ACK_BYTES.into(), rate),
                 request: legacy_ppdu(REQUEST_BYTES, rate),

@@ -7,7 +7,7 @@ use super::{AggregatingCell, Phase};
 use crate::link::cell::air::OnAir;
 use crate::link::cell::contention::Wait;
 use crate::link::cell::medium_use::{MediumUse, UseKind};
-use crate::link::cell::report::{Attempt, End, Freight, Report};
+use crate::link::cell::report::{Attempt, Delivery, End, Freight, Report};
 use crate::queue::Outcome;
 use lasthop_core::agent::LinkEvent;
 use lasthop_core::framing::Step;
@@ -30,8 +30,8 @@ impl AggregatingCell {
         now: Time,
         freight: &impl Freight,
         reports: &mut Vec<Report>,
-    ) {
-        let &[i] = self.senders.as_slice() else { return };
+    ) -> Option<Delivery> {
+        let &[i] = self.senders.as_slice() else { return None };
         let exchange = &self.stations[i].exchange;
         let (s, content, answer) = (exchange.session, exchange.content, exchange.answer);
         let to = self.stations[i].sessions[s].to;
@@ -43,7 +43,8 @@ impl AggregatingCell {
         let answered = received && !self.loses_control((to, i), now + self.durations.sifs, free);
         let air_time = self.use_medium(i, if received { free } else { now });
         let ending = Ending { answered, collided: false, air_time };
-        let (acknowledged, gave_up) = self.end_mpdus(now, (i, s), ending, reports);
+        let mut delivery = None;
+        let (acknowledged, gave_up) = self.end_mpdus(now, (i, s), ending, &mut delivery, reports);
         let kind = match content {
             Content::Request => UseKind::Request,
             Content::Single => UseKind::Single,
@@ -67,6 +68,7 @@ impl AggregatingCell {
         session.trim();
         self.schedule_expiry((i, s));
         self.after_data(now, (i, to), free, (received, answered));
+        delivery
     }
 
     /// Decides what the recipient receives: `received` says so of each MPDU. False if it receives
@@ -108,6 +110,7 @@ impl AggregatingCell {
     }
 
     /// True if a control frame is lost.
+    #[inline]
     fn loses_control(&mut self, (from, to): (usize, usize), start: Time, end: Time) -> bool {
         let AggregatingCell { air, control, .. } = self;
         let frame = OnAir { from, to, start, end, bytes: 32, control: true, segment: control };
@@ -116,6 +119,7 @@ impl AggregatingCell {
 
     /// Station `i` has used the medium up to `end`, since its last exchange in this TXOP or since
     /// it won the medium.
+    #[inline]
     fn use_medium(&mut self, i: usize, end: Time) -> Duration {
         let used = self.air_time.busy(self.begun.max(self.air_time.until), end);
         self.air_time.stations[i] = self.air_time.stations[i] + used;
@@ -163,28 +167,41 @@ impl AggregatingCell {
         reports.push(Report::Used(used));
     }
 
-    /// Ends the attempts of the MPDUs that station `i` has sent. Returns how many are acknowledged,
-    /// if there was an answer, and whether one has been given up.
+    /// Ends the attempts of the MPDUs that station `i` has sent. `first` is the first delivery, if
+    /// it comes before all reports. Returns how many are acknowledged, if there was an answer, and
+    /// whether one has been given up.
     fn end_mpdus(
         &mut self,
         now: Time,
         (i, s): (usize, usize),
         how: Ending,
+        first: &mut Option<Delivery>,
         reports: &mut Vec<Report>,
     ) -> (Option<u32>, bool) {
         let AggregatingCell { stations, received, attempts: limit, start, .. } = self;
         let station = &mut stations[i];
         let (session, places) = (&mut station.sessions[s], &station.exchange.places);
-        let total: u64 = places.iter().map(|&k| u64::from(session.window[k].bytes)).sum();
+        // Those before in the aggregate have taken their part of the time; a single MPDU takes all.
+        let total: u64 = match places.as_slice() {
+            [_] => 0,
+            all => all.iter().map(|&k| u64::from(session.window[k].bytes)).sum(),
+        };
+        let part = |bytes: u64| (how.air_time.0 * bytes).checked_div(total);
         let (mut so_far, mut acknowledged, mut gave_up) = (0, 0, false);
         for (n, &k) in places.iter().enumerate() {
             let is_head = session.is_head(k);
             let mpdu = &mut session.window[k];
-            let before = how.air_time.0 * so_far / total;
+            let before = part(so_far).unwrap_or(0);
             so_far += u64::from(mpdu.bytes);
+            let air_time = Duration(part(so_far).map_or(how.air_time.0, |end| end - before));
             let arrives_now = received.get(n) == Some(&true) && !mpdu.received;
             if arrives_now {
                 (mpdu.received, mpdu.received_at) = (true, now);
+            }
+            if how.answered && arrives_now && is_head {
+                acknowledged += 1;
+                session.end_delivered((i, k), *start, air_time, first, reports);
+                continue;
             }
             let delivered = how.answered && mpdu.received;
             acknowledged += u32::from(delivered);
@@ -209,7 +226,7 @@ impl AggregatingCell {
                 },
                 damaged_frames: (is_over && !mpdu.received && !how.collided)
                     .then_some(LinkEvent::Damaged { header_readable: false }),
-                air_time: Duration(how.air_time.0 * so_far / total - before),
+                air_time,
             };
             let (to, number) = (session.to, mpdu.attempts);
             let attempt = |frame| Attempt::of_packet(i, to, frame, number, *start);
@@ -258,6 +275,7 @@ impl AggregatingCell {
     }
 
     /// The medium after data: the TXOP goes on, or all wait.
+    #[inline]
     fn after_data(
         &mut self,
         now: Time,
@@ -379,7 +397,7 @@ impl AggregatingCell {
         }
         self.received.clear();
         let ending = Ending { answered: false, collided, air_time: Duration::ZERO };
-        self.end_mpdus(now, (i, s), ending, reports);
+        self.end_mpdus(now, (i, s), ending, &mut None, reports);
         let session = &mut self.stations[i].sessions[s];
         session.must_request = session.waits_in_vain();
         session.trim();
@@ -418,7 +436,7 @@ impl AggregatingCell {
             self.receive(now, (i, s, to), freight);
             self.received.clear();
             let ending = Ending { answered: false, collided: true, air_time };
-            let (_, gave_up) = self.end_mpdus(now, (i, s), ending, reports);
+            let (_, gave_up) = self.end_mpdus(now, (i, s), ending, &mut None, reports);
             let limit = self.attempts;
             let Exchange { content, ref places, .. } = self.stations[i].exchange;
             let mpdus = places.len() as u32;
@@ -439,6 +457,37 @@ impl AggregatingCell {
 }
 
 impl Session {
+    /// The usual end of the MPDU at place `k`: it is in order, and acknowledged.
+    #[inline(always)]
+    fn end_delivered(
+        &mut self,
+        (station, k): (usize, usize),
+        start: Time,
+        air_time: Duration,
+        first: &mut Option<Delivery>,
+        reports: &mut Vec<Report>,
+    ) {
+        let mpdu = &self.window[k];
+        let delivery = |frame, air_time| Delivery {
+            attempt: Attempt::of_packet(station, self.to, frame, mpdu.attempts, start),
+            crashed: mpdu.collided,
+            air_time,
+        };
+        let of_first = delivery(mpdu.first, air_time);
+        if first.is_none() && reports.is_empty() {
+            *first = Some(of_first);
+        } else {
+            reports.push(Report::Delivered(of_first));
+        }
+        let others = mpdu.others.iter().map(|&f| delivery(f, Duration::ZERO));
+        reports.extend(others.map(Report::Delivered));
+        self.finish(k);
+        self.pass_head();
+        if self.deliverable().is_some() {
+            self.release(station, reports);
+        }
+    }
+
     /// The recipient delivers what is at its head.
     #[inline]
     pub(super) fn release(&mut self, station: usize, reports: &mut Vec<Report>) {

@@ -35,13 +35,13 @@ use super::config::CellConfig;
 use super::contention::{Contention, Wait};
 use super::mac::{Access, Mac};
 use super::medium_use::{MediumUse, UseKind};
-use super::report::{Attempt, Freight, Report};
+use super::report::{Attempt, Delivery, Freight, Report};
 use crate::queue::{Frame, Outcome};
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Rate, Time};
 
 use airtime::AirtimeLimit;
-use durations::Durations;
+use durations::{ByMcs, Durations};
 use occupation::{Occupation, Occupations};
 use stations::Station;
 use transmission::Passing;
@@ -232,21 +232,23 @@ impl AggregatingCell {
         shares
     }
 
-    /// Capacity for one pair of stations if no other station sends, aggregates are as long as
-    /// allowed and each is answered by as many ACKs of 40 bytes (TCP): bit/s of full-sized frames.
-    pub fn rate_of_pair(&self) -> Rate {
-        let mcs = self.stations.first().map_or(0, |s| s.radios.between(0, 1).0);
-        let times = self.durations.of(mcs as usize);
+    /// Capacity from one station to another, each with the MCS of the pair, if no other station
+    /// sends, aggregates are as long as allowed and each is answered by as many ACKs of 40 bytes
+    /// (TCP): bit/s of full-sized frames.
+    pub fn rate_of_pair(&self, from: usize, to: usize) -> Rate {
+        let between = |a, b| self.stations.first().map_or(0, |s| s.radios.between(a, b).0);
+        let times = self.durations.of(between(from, to) as usize);
+        let times_back = self.durations.of(between(to, from) as usize);
         let subframe = |bytes: u32| u64::from(bytes).next_multiple_of(4) + durations::DELIMITER;
-        let limit = times.phy.most_bytes(self.durations.ppdu_limit).min(self.ampdu);
+        let limit = times.format.most_bytes(self.durations.ppdu_limit).min(self.ampdu);
         let packets = (limit / subframe(self.full_frame)).clamp(1, self.window as u64);
-        let exchange = |bytes: u32| {
+        let exchange = |times: &ByMcs, bytes: u32| {
             let psdu = if packets > 1 { packets * subframe(bytes) } else { u64::from(bytes) };
             let answer = if packets > 1 { times.block_ack } else { times.ack };
             let access = self.durations.aifs + self.contention.mean_backoff();
-            access + times.phy.ppdu(psdu) + self.durations.sifs + answer
+            access + times.format.ppdu(psdu) + self.durations.sifs + answer
         };
-        let cycle = exchange(self.full_frame) + exchange(self.overhead + 40);
+        let cycle = exchange(times, self.full_frame) + exchange(times_back, self.overhead + 40);
         Rate((packets as f64 * f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
     }
 
@@ -286,24 +288,27 @@ impl AggregatingCell {
         self.occupations.after(self.air_time.until);
     }
 
-    /// Processes the event of `next_event`; `reports` and `outcomes` must be empty.
+    /// Processes the event of `next_event`; `reports` and `outcomes` must be empty. Returns the
+    /// delivery of a packet, if the event has one that comes before all reports.
     pub fn fire(
         &mut self,
         now: Time,
         freight: &impl Freight,
         reports: &mut Vec<Report>,
         outcomes: &mut Vec<Outcome>,
-    ) {
+    ) -> Option<Delivery> {
         if self.expiry < self.next_of_medium().0 {
-            return self.expire(now, reports);
+            self.expire(now, reports);
+            return None;
         }
+        let mut delivery = None;
         match self.phase {
             Phase::Idle if self.occupations.next() < self.start => self.take_medium(now, reports),
             Phase::Idle => self.begin(now, reports, outcomes),
             Phase::Rts => self.end_rts(now, reports),
             Phase::Data if self.passing.at < self.end => self.pass_mpdu(now, freight, reports),
             Phase::Data if self.senders.len() > 1 => self.collide(now, freight, reports),
-            Phase::Data => self.end_data(now, freight, reports),
+            Phase::Data => delivery = self.end_data(now, freight, reports),
             Phase::Answer => self.continue_txop(now, reports, outcomes),
             Phase::Taken => {
                 let since = now + self.durations.aifs;
@@ -314,6 +319,7 @@ impl AggregatingCell {
         if self.airtime_limit.is_some() {
             self.fill_devices(now, outcomes);
         }
+        delivery
     }
 
     /// The stations whose back-off has ended choose what to send, and start.

@@ -47,14 +47,15 @@ impl AggregatingCell {
         limit: Option<Duration>,
         outcomes: &mut Vec<Outcome>,
     ) -> bool {
-        let (sifs, txop) = (self.durations.sifs, self.durations.txop_limit);
-        let Station { sessions, exchange, .. } = &mut self.stations[i];
+        let sifs = self.durations.sifs;
+        let Station { sessions, exchange, stale, .. } = &mut self.stations[i];
+        *stale = true;
         let session = &mut sessions[s];
         let must_request = session.must_request;
         let choice = session.rate.choose(now);
         session.mcs = choice.mcs;
         exchange.protect = choice.protect;
-        let times = *self.durations.of(choice.mcs);
+        let times = self.durations.of(choice.mcs);
         exchange.places.clear();
         (exchange.session, exchange.rts, exchange.psdu) = (s, None, 0);
         if must_request {
@@ -64,11 +65,11 @@ impl AggregatingCell {
             return limit.is_none_or(|limit| whole <= limit);
         }
         let is_first = limit.is_none();
-        let limit = limit.or((txop > Duration::ZERO).then_some(txop));
-        let left =
-            |answer: Duration| limit.map_or(Duration::MAX, |l| l.saturating_sub(sifs + answer));
-        let single_limit = times.phy.most_bytes(left(times.ack).min(self.durations.ppdu_limit));
-        let most = times.phy.most_bytes(left(times.block_ack).min(self.durations.ppdu_limit));
+        let (single_limit, most) = limit.map_or(times.first_most, |limit| {
+            let left = |answer| limit.saturating_sub(sifs + answer).min(self.durations.ppdu_limit);
+            let bytes = |answer| times.format.most_bytes(left(answer));
+            (bytes(times.ack), bytes(times.block_ack))
+        });
         let most_bytes = if self.window > 1 { most.min(self.ampdu) } else { 0 };
         let most = if choice.probe { 1 } else { self.window };
         let mut room = Room { count: 0, most, bytes: 0, most_bytes };
@@ -173,7 +174,7 @@ impl AggregatingCell {
                 bytes
             }
         };
-        (exchange.psdu, exchange.data) = (psdu, times.phy.ppdu(psdu));
+        (exchange.psdu, exchange.data) = (psdu, times.format.ppdu(psdu));
         exchange.rts = (psdu > self.rts_threshold || exchange.protect).then_some(times.rts);
         for &k in &exchange.places {
             session.window[k].attempts += 1;

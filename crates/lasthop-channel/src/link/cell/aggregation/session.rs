@@ -269,8 +269,11 @@ impl Session {
     /// Sets the time when the first MPDU in the reorder buffer has waited too long.
     #[inline]
     pub(super) fn set_expiry(&mut self) {
-        let mut held = self.window.range(self.head.min(self.window.len())..);
-        let first = held.find(|m| m.received);
+        if self.head >= self.window.len() {
+            self.expires = Time::NEVER;
+            return;
+        }
+        let first = self.window.range(self.head..).find(|m| m.received);
         self.expires = first.map_or(Time::NEVER, |m| m.received_at + REORDER_TIMEOUT);
     }
 
@@ -306,7 +309,12 @@ impl Session {
     pub(super) fn trim(&mut self) {
         let done = self.start.min(self.head);
         if done > 0 {
-            self.window.drain(..done);
+            // Mostly all of them.
+            if done == self.window.len() {
+                self.window.clear();
+            } else {
+                self.window.drain(..done);
+            }
             self.start -= done;
             self.head -= done;
         }

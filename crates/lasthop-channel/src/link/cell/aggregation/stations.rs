@@ -40,6 +40,8 @@ pub(super) struct Station {
     /// the first ones.
     pub waiting: (u64, u64),
     pub turns: BinaryHeap<Reverse<(Time, u32)>>,
+    /// An exchange has begun since its session was noted.
+    pub stale: bool,
     pub make: MakeQueue,
 }
 
@@ -100,6 +102,7 @@ impl Station {
                 fifo_window: (wifi.scheduling == Scheduling::Fifo).then_some(window),
                 waiting: (0, 0),
                 turns: BinaryHeap::new(),
+                stale: false,
                 make: MakeQueue {
                     config: if shares { own } else { station.queue.clone() },
                     name: name.clone(),
@@ -196,7 +199,9 @@ impl Station {
         if self.sessions.len() < 2 {
             return self.load();
         }
-        self.note(self.exchange.session);
+        if self.stale {
+            self.note(self.exchange.session);
+        }
         debug_assert_eq!(self.waiting, self.load());
         self.waiting
     }
@@ -224,10 +229,19 @@ impl Station {
         is_next
     }
 
-    /// True if it has something to send.
+    /// True if it has something to send; its last exchange has ended.
     #[inline]
-    pub(super) fn has_work(&self) -> bool {
-        self.sessions.iter().any(Session::has_work)
+    pub(super) fn has_work(&mut self) -> bool {
+        match self.sessions.as_slice() {
+            [] => false,
+            [only] => only.has_work(),
+            _ if self.fifo_window.is_none() => self.sessions.iter().any(Session::has_work),
+            _ => {
+                self.note(self.exchange.session);
+                self.stale = false;
+                self.first_turn().is_some()
+            }
+        }
     }
 
     /// True if it has to send again what it has sent last.
@@ -242,7 +256,6 @@ impl Station {
             return 0;
         }
         let Some(window) = self.fifo_window else { return self.next_by_airtime() };
-        self.note(self.exchange.session);
         let next = self.first_turn();
         debug_assert_eq!(next, self.oldest_session(window));
         next.unwrap_or(0)

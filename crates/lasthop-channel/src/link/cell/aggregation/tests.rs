@@ -1,5 +1,6 @@
 //! Cells with aggregation against closed forms; the tests fill the queues of the stations.
 
+mod pairs;
 mod rate;
 mod reorder;
 mod sharing;
@@ -106,10 +107,14 @@ impl Bench {
             return None;
         }
         let mut reports = vec![];
-        self.cell.fire(at, &self.freight, &mut reports, &mut self.outcomes);
-        for report in reports {
+        let first = self.cell.fire(at, &self.freight, &mut reports, &mut self.outcomes);
+        for report in first.map(|d| d.report()).into_iter().chain(reports) {
+            let report = match report {
+                Report::Delivered(delivery) => delivery.report(),
+                other => other,
+            };
             match report {
-                Report::Started(_) | Report::Used(_) => {}
+                Report::Delivered(_) | Report::Started(_) | Report::Used(_) => {}
                 Report::Ended(attempt, end) => {
                     if end.arrives {
                         self.delivered.push((attempt.station, attempt.frame.handle));
