@@ -239,6 +239,7 @@ impl<W: WindowRule> Sender<W> {
         if reports && stream.congestion().reports_alone() {
             return self.on_report(now, options.report, out);
         }
+        let before = stream.snd_max();
         recovery.on_ack(stream, now, segment, options, out);
         if reports {
             self.on_report(now, options.report, out);
@@ -250,17 +251,19 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::FIN) && stream.state() == State::Done {
             stream.send_control(stream.snd_max(), Flags::ACK, now, out);
         }
-        self.write_if_room(now, out);
+        self.write_if_room(now, before, out);
     }
 
-    /// After an ACK: a program that waits for room writes if there is some.
+    /// After an ACK: a program that waits for room writes if there is some. `before`: the end of
+    /// the data sent before the ACK.
     #[inline(always)]
-    fn write_if_room(&mut self, now: Time, out: &mut impl Output) {
+    fn write_if_room(&mut self, now: Time, before: u64, out: &mut impl Output) {
         if !self.stream.may_have_room() {
             return;
         }
         let pipe = self.pipe();
-        if self.stream.has_room(pipe) && self.stream.wake_program(now) {
+        let sent = self.stream.snd_max() - before;
+        if self.stream.has_room(pipe, sent) && self.stream.wake_program(now) {
             self.write_blocks(now, out);
         }
     }

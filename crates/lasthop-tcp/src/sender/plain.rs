@@ -61,11 +61,12 @@ impl<W: WindowRule> Sender<W> {
         out: &mut impl Output,
     ) -> bool {
         let Engine::Sack(sack) = &mut self.recovery else { return false };
+        let before = self.stream.snd_max();
         let taken = segment.flags.without(Flags::TIMESTAMPS) == Flags::ACK
             && segment.ack > self.stream.snd_una()
             && sack.on_plain_ack(&mut self.stream, now, segment, out);
         if taken {
-            self.write_if_room(now, out);
+            self.write_if_room(now, before, out);
             // The program may have closed the connection with what it wrote.
             self.plain_with_sack = !self.stream.is_closing();
         }

@@ -29,27 +29,38 @@ fn a_full_send_buffer_is_refilled_when_a_third_is_free() {
     run("0 B", "> 15000..17000", "> 17000");
 }
 
-/// `tcp_should_expand_sndbuf`: the buffer of 46 080 bytes does not grow with cwnd while what is in
-/// flight fills cwnd. The program therefore waits until nothing is unsent.
+/// `tcp_should_expand_sndbuf`, `tcp_event_new_data_sent`: the buffer of 46 080 bytes does not grow
+/// with cwnd if the first frame that an ACK releases fills cwnd. If a second frame follows, the
+/// buffer has grown before it: with 24 segments a third of it is free, and the program is woken.
 #[test]
-fn the_send_buffer_grows_when_cwnd_is_not_filled() {
-    play(
-        "scheme reno
-         profile linux
-         set max_tcp_header = 256
-         set program_latency = \"1 ms\"
-         set tso_defer = \"off\"
-         window 40
-         write 200
-         > 0..10000
-         +0.1 < ack 10000
-         > 10000..30000
-         +0.1 < ack 20000
-         > 30000..50000
-         +0.1 < ack 30000
-         timer
-         > 50000..70000",
-    );
+fn the_send_buffer_grows_when_the_first_frame_does_not_fill_cwnd() {
+    let run = |acks: &[u64], last: &str| {
+        let mut sent = 10;
+        let mut acked = 0;
+        let script: String = acks
+            .iter()
+            .map(|segments| {
+                acked += segments;
+                let from = sent;
+                sent += 2 * segments;
+                format!("+0.001 < ack {acked}000\n> {from}000..{sent}000\n")
+            })
+            .collect();
+        play(&format!(
+            "scheme reno
+             profile linux
+             set max_tcp_header = 256
+             set program_latency = \"1 ms\"
+             set tso_defer = \"off\"
+             window 200
+             write 200
+             > 0..10000
+             {script}
+             {last}"
+        ));
+    };
+    run(&[1; 16], "");
+    run(&[2; 7], "timer");
 }
 
 /// A program closes the connection when the kernel has taken all its data: the FIN goes with the

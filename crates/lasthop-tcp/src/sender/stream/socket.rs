@@ -44,12 +44,16 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// The program waits, and is woken: a third of the buffer is free, which grows with cwnd unless
-    /// `pipe`, the bytes in the network, fills cwnd (`tcp_should_expand_sndbuf`).
+    /// `pipe`, the bytes in the network, fills cwnd (`tcp_should_expand_sndbuf`). The kernel looks
+    /// after each frame (`tcp_event_new_data_sent`): of the `sent` bytes of new data, those beyond
+    /// the first frame were still missing then.
     #[inline(never)]
-    pub fn has_room(&mut self, pipe: u64) -> bool {
+    pub fn has_room(&mut self, pipe: u64, sent: u64) -> bool {
         let (held, cwnd) = (self.held(), self.cwnd_segments());
         let windows = self.congestion.send_buffer_windows();
-        let fills = pipe + u64::from(self.config.mss) > self.congestion.inflated();
+        let frame = u64::from(self.largest_frame(&mut LargestFrame::new(None)));
+        let fills =
+            sent <= frame && pipe + u64::from(self.config.mss) > self.congestion.inflated();
         let Some(buffer) = self.buffer.as_mut() else { return false };
         if !fills {
             buffer.grow(windows, cwnd);
