@@ -8,7 +8,7 @@ case " $* " in
     level=0
     case " $* " in
     # These would run longer by more than that.
-    *" --crate-name relays "* | *" --crate-name lasthop_channel "* | *" --crate-name lasthop_core "*)
+    *" --crate-name relays "* | *" --crate-name lasthop_core "*)
         level=1 ;;
     esac
     set -- "$@" -C opt-level=$level -C debug-assertions=on -C overflow-checks=on
