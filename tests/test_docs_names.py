@@ -137,6 +137,47 @@ def test_keys_in_the_tables_of_the_scenario_page_are_in_the_schema() -> None:
     assert keys <= known
 
 
+def first_cells(section: str) -> set[str]:
+    """The words in the first cells of the rows of a section's tables."""
+    rows = re.findall(r"^\| (`[^|]*`) \|", section, re.MULTILINE)
+    return {word for row in rows for word in re.findall(r"[\w-]+", row)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "of", "key"),
+    [
+        ("Links", "Managed", "discipline"),
+        ("Links", "LossConfig", "model"),
+        ("Flows", "AppSpec", "kind"),
+    ],
+)
+def test_every_discipline_loss_model_and_application_has_a_row(
+    heading: str, of: str, key: str
+) -> None:
+    variants = _native.schema()["$defs"][of]["oneOf"]
+    names = {v["properties"][key]["const"] for v in variants if key in v.get("properties", {})}
+    assert len(names) > 10
+    shown = first_cells(SCENARIO_PAGE.split(f"\n### {heading}\n")[1].split("\n### ")[0])
+    # The text beside the tables has these.
+    missing = names - {"droptail", "none"} - shown
+    assert not missing, f"docs/scenario.md, {heading}: no row for {key} {sorted(missing)}"
+
+
+@pytest.mark.parametrize(
+    ("heading", "known"),
+    [
+        ("## Comparisons: `lasthop compare`", metrics.METRICS),
+        ("### Groups of flows", metrics.GROUP_METRICS),
+    ],
+)
+def test_every_column_of_results_has_a_row(heading: str, known: dict[str, object]) -> None:
+    page = (ROOT / "docs/numbers.md").read_text(encoding="utf-8")
+    shown = first_cells(page.split(f"\n{heading}\n")[1].split("\n#")[0])
+    # Their table is that of "What limited a flow".
+    missing = {name for name in known if not name.startswith("limited_by_")} - shown
+    assert not missing, f"docs/numbers.md, {heading.strip('# ')}: no row for {sorted(missing)}"
+
+
 def test_every_key_of_a_profile_is_in_the_table() -> None:
     assert profile_table.page(SCENARIO_PAGE) == SCENARIO_PAGE, "docs/scenario.md: `make docs`"
     table = profile_table.table()
