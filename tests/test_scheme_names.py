@@ -143,8 +143,12 @@ def test_no_word_of_a_name_or_of_a_file_is_in_the_crates_below(crate: str) -> No
     assert {"veno", "elsn", "balakrishnan", "hack"} <= set(words)
     searched = {*added, *words} - PLAIN - {n.replace("_", "-") for n in GENERAL}
     allowed = {word for of, word in TERMS if of == crate}
-    found = [line for word in sorted(searched - allowed) for line in mentions(crate, word)]
-    assert found == []
+    found = {word: mentions(crate, word) for word in sorted(searched - allowed)}
+    found = {word: lines for word, lines in found.items() if lines}
+    assert not found, (
+        f"{crate} uses words of schemes. Choose another name; if the word also means something "
+        f"else there, add it to TERMS of this file, with the meaning: {found}"
+    )
 
 
 def test_the_search_finds_all_forms_of_a_name() -> None:
