@@ -21,9 +21,9 @@ const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     /// Weights of adjacent blocks of buckets, their lower 32 bits.
-    counts: Vec<u32>,
+    counts: Box<[u32]>,
     /// The upper ones; empty while all are 0.
-    high: Vec<u32>,
+    high: Box<[u32]>,
     /// Index of the first of these buckets.
     first: usize,
     /// Weight of the value 0, which is frequent (the delay of an empty queue).
@@ -106,7 +106,7 @@ impl Histogram {
         let grown = |old: &[u32]| {
             let mut new = vec![0; end - first];
             new[before..before + old.len()].copy_from_slice(old);
-            new
+            new.into_boxed_slice()
         };
         self.counts = grown(&self.counts);
         if !self.high.is_empty() {
@@ -119,7 +119,7 @@ impl Histogram {
     #[inline(never)]
     fn carry(&mut self, place: usize, upper: u32) {
         if self.high.is_empty() {
-            self.high = vec![0; self.counts.len()];
+            self.high = vec![0; self.counts.len()].into_boxed_slice();
         }
         self.high[place] += upper;
     }
@@ -132,7 +132,7 @@ impl Histogram {
 
     /// Memory of the buckets, bytes.
     pub fn bytes(&self) -> usize {
-        (self.counts.capacity() + self.high.capacity()) * size_of::<u32>()
+        size_of_val(&*self.counts) + size_of_val(&*self.high)
     }
 
     /// Total weight.

@@ -25,6 +25,7 @@ mod settings;
 use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use crate::cubic::linux::Kernel;
 pub use crate::cubic::settings::Cubic;
+use crate::cubic::settings::Parameters;
 use crate::shared::hystart::HyStart;
 use lasthop_core::units::{Duration, Share, Time};
 use lasthop_tcp::profile::CubicForm;
@@ -118,9 +119,10 @@ struct LastAck {
 /// CUBIC's window rule.
 #[derive(Clone, Debug)]
 pub struct CubicWindow {
-    settings: Cubic,
+    settings: Parameters,
     state: State,
-    memory: Option<Memory>,
+    /// Boxed: the kernel's arithmetic has none.
+    memory: Option<Box<Memory>>,
     last: Option<LastAck>,
     /// The kernel's arithmetic; if set, it replaces `state`.
     kernel: Option<Box<Kernel>>,
@@ -131,7 +133,8 @@ impl CubicWindow {
     pub fn new(settings: &Cubic) -> Self {
         let hystart = settings.hystart.then(HyStart::default);
         let state = State { w_max: 0.0, cwnd_prior: 0.0, epoch: None, at_plateau: true, hystart };
-        CubicWindow { settings: settings.clone(), state, memory: None, last: None, kernel: None }
+        let settings = Parameters::from(settings);
+        CubicWindow { settings, state, memory: None, last: None, kernel: None }
     }
 
     /// The current epoch, or a new one that starts at `cwnd` segments.
@@ -242,7 +245,7 @@ impl WindowRule for CubicWindow {
             kernel.on_loss(window, loss);
             return LossClass::Unclassified;
         }
-        let again = self.memory.is_some_and(|m| {
+        let again = self.memory.as_ref().is_some_and(|m| {
             (m.seq, m.kind, loss.kind) == (loss.seq, LossKind::Timeout, LossKind::Timeout)
         });
         if again {
@@ -252,7 +255,8 @@ impl WindowRule for CubicWindow {
             return LossClass::Unclassified;
         }
         let (mss, Share(beta)) = (f64::from(loss.mss), self.settings.beta);
-        self.memory = Some(Memory { state: self.state, seq: loss.seq, kind: loss.kind, mss });
+        let memory = Memory { state: self.state, seq: loss.seq, kind: loss.kind, mss };
+        self.memory = Some(Box::new(memory));
         let cwnd = window.cwnd / mss;
         let state = &mut self.state;
         let converging = self.settings.fast_convergence && cwnd < state.w_max;

@@ -187,7 +187,8 @@ fn finish_with<R: Observer>(
     if let Some(why) = simulation.endpoint_failure() {
         return Err(RunError::Scenario(why.to_string()));
     }
-    Ok((simulation.result(network, seed), simulation.take_datagrams()))
+    let datagrams = simulation.take_datagrams();
+    Ok((simulation.into_result(network, seed), datagrams))
 }
 
 /// How a run would be computed, without running it: the mode of each link, and what measures the

@@ -195,7 +195,8 @@ macro_rules! define {
         enum Running {
             /// Writes all data at once; those of a finite transfer, or without end.
             Writer(Option<u64>),
-            Client(Client),
+            /// Boxed, as it is the largest: a flow has one of these.
+            Client(Box<Client>),
             $([<$module:camel>](<[<$module:camel>] as Application>::Process),)*
             /// Nothing happens by its timer.
             Passive,
@@ -206,11 +207,13 @@ macro_rules! define {
                 match app {
                     App::Bulk => Running::Writer(None),
                     App::Transfer { size } => Running::Writer(Some(*size)),
-                    App::Requests { request, sizes, mean_think } => Running::Client(
-                        Client::for_responses((sizes, *mean_think), *request, seed, name),
-                    ),
+                    App::Requests { request, sizes, mean_think } => {
+                        let responses = (sizes, *mean_think);
+                        let client = Client::for_responses(responses, *request, seed, name);
+                        Running::Client(Box::new(client))
+                    }
                     App::Video { request, video } => {
-                        Running::Client(Client::for_video(video, *request))
+                        Running::Client(Box::new(Client::for_video(video, *request)))
                     }
                     $(App::[<$module:camel>](app) => {
                         let draws = Stream::new(seed, &format!("traffic {name}"));

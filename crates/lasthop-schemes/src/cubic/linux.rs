@@ -6,7 +6,7 @@
 //! window but not the curve.
 
 use super::hystart::HyStart;
-use super::settings::Cubic;
+use super::settings::Parameters;
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::window::{Ack, Loss, LossKind, Window};
 
@@ -100,7 +100,7 @@ fn segments(bytes: f64, mss: f64) -> u64 {
 
 impl Kernel {
     /// At the start of a connection.
-    pub(super) fn new(settings: &Cubic, now: Time) -> Self {
+    pub(super) fn new(settings: &Parameters, now: Time) -> Self {
         let beta = libm::round(settings.beta.0 * SCALE as f64) as u64;
         let slope = 10 * (libm::round(settings.c * SCALE as f64 / 10.0) as u64).max(1);
         let friendliness = 8 * (SCALE + beta) / 3 / (SCALE - beta).max(1);
@@ -271,12 +271,14 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cubic::settings::Cubic;
     use crate::testing::harness::{MSS, ack, loss, segments, timeout, window};
     use lasthop_tcp::profile::HalvingBase;
     use proptest::prelude::*;
 
     fn kernel() -> Kernel {
-        Kernel::new(&Cubic { hystart: false, ..Cubic::default() }, Time::ZERO)
+        let settings = Cubic { hystart: false, ..Cubic::default() };
+        Kernel::new(&Parameters::from(&settings), Time::ZERO)
     }
 
     fn lost(segments: u64) -> Loss {

@@ -25,6 +25,22 @@ pub struct Cubic {
     pub recovery: Option<RecoverySetting>,
 }
 
+/// What the rule needs of the settings: a run has a copy for each connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters {
+    pub c: f64,
+    pub beta: Share,
+    pub fast_convergence: bool,
+    pub hystart: bool,
+}
+
+impl From<&Cubic> for Parameters {
+    fn from(settings: &Cubic) -> Parameters {
+        let &Cubic { c, beta, fast_convergence, hystart, recovery: _ } = settings;
+        Parameters { c, beta, fast_convergence, hystart }
+    }
+}
+
 impl Default for Cubic {
     fn default() -> Self {
         Cubic { c: 0.4, beta: Share(0.7), fast_convergence: true, hystart: true, recovery: None }

@@ -23,36 +23,39 @@ use crate::network::fast_path::{FastPath, PlainAck, ReceivedAck};
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     at: Time,
-    /// Trigger time and source of the event that it replaces.
+    /// Trigger time of the event that it replaces.
     triggered_at: Time,
-    source: Source,
-    /// First byte, and the byte after the last one.
+    /// First byte, and the number of bytes, a FIN included.
     seq: u64,
-    end: u64,
+    len: u32,
+    /// The receiver's timer: no bytes arrive.
+    is_timer: bool,
     /// It brings no bytes that the receiver lacks.
     repeats: bool,
     /// The ACKs that it and later arrivals cause have packet numbers from this one on.
     acks_from: u64,
 }
 
+const _: () = assert!(size_of::<Arrival>() <= 40);
+
 impl Arrival {
     /// The arrival of the segment that an ACK on the fast path answers.
-    fn of_plain_ack(ack: &PlainAck, source: Source) -> Arrival {
+    fn of_plain_ack(ack: &PlainAck) -> Arrival {
         Arrival {
-            source,
             at: ack.sent_at,
             triggered_at: ack.triggered_at,
             seq: ack.number - u64::from(ack.len),
-            end: ack.number,
+            len: ack.len,
+            is_timer: false,
             repeats: false,
             acks_from: ack.id,
         }
     }
 
+    /// The byte after the last one.
     #[inline]
-    fn has_happened(&self, event: &Key) -> bool {
-        (self.at.0, self.triggered_at.0, self.source)
-            <= (event.time, event.triggered_at, event.source)
+    fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
     }
 }
 
@@ -131,6 +134,14 @@ impl FutureArrivals {
         }
     }
 
+    /// An arrival, or the receiver's timer, is not later than `event`.
+    #[inline]
+    fn has_happened(&self, arrival: &Arrival, event: &Key) -> bool {
+        let source = if arrival.is_timer { self.timer } else { self.last.1 };
+        (arrival.at.0, arrival.triggered_at.0, source)
+            <= (event.time, event.triggered_at, event.source)
+    }
+
     /// The last link on the way to the receiver.
     #[inline]
     pub(crate) fn link(&self) -> u32 {
@@ -189,13 +200,13 @@ impl FutureArrivals {
         repeats: bool,
         next_id: u64,
     ) {
-        let advances = !repeats && self.advancing.back().is_none_or(|a| a.end <= seq);
+        let advances = !repeats && self.advancing.back().is_none_or(|a| a.end() <= seq);
         let ring = if advances { &self.advancing } else { &self.others };
         if ring.is_full() {
             self.forget(event);
         }
-        let source = self.last.1;
-        let arrival = Arrival { at, triggered_at, source, seq, end, repeats, acks_from: next_id };
+        let (len, is_timer, acks_from) = ((end - seq) as u32, false, next_id);
+        let arrival = Arrival { at, triggered_at, seq, len, is_timer, repeats, acks_from };
         if advances {
             self.advancing.push(arrival);
         } else {
@@ -207,10 +218,10 @@ impl FutureArrivals {
     /// Removes what has happened before `event`.
     #[inline(never)]
     fn forget(&mut self, event: &Key) {
-        while self.advancing.front().is_some_and(|a| a.has_happened(event)) {
+        while self.advancing.front().is_some_and(|a| self.has_happened(a, event)) {
             self.advancing.pop();
         }
-        while let Some(a) = self.others.front().filter(|a| a.has_happened(event)) {
+        while let Some(a) = self.others.front().filter(|a| self.has_happened(a, event)) {
             self.fillers -= u64::from(!a.repeats);
             self.others.pop();
         }
@@ -226,7 +237,7 @@ impl FutureArrivals {
     ) {
         self.record(event, (deadline, armed), (u64::MAX, u64::MAX), true, next_id);
         if let Some(timer) = self.others.back_mut() {
-            timer.source = self.timer;
+            timer.is_timer = true;
         }
     }
 
@@ -252,29 +263,29 @@ impl FutureArrivals {
         if !has && self.refused == 0 {
             return EarlierCopies::Unknown;
         }
-        let is_future = |a: &Arrival| !a.has_happened(event);
-        let source = self.last.1;
+        let is_future = |a: &Arrival| !self.has_happened(a, event);
         let advancing = || self.advancing.from_first(is_future).copied();
         let others = || self.others.from_first(is_future).copied();
         // Usually none: a sender that retransmits is not on the fast path. The ACKs there are those
         // of all connections.
         let any_fast = last_fast.0 >= event.time;
         let acks = || any_fast.then(|| fast(Time(event.time))).into_iter().flatten();
-        let fast = || acks().map(|ack| Arrival::of_plain_ack(ack, source)).filter(is_future);
+        let fast = || acks().map(Arrival::of_plain_ack).filter(is_future);
         // In the order of their bytes: nothing behind the first one above `end` has lower ones.
         let new = || {
             let below = |a: &Arrival| a.seq < end;
             advancing().take_while(below).chain(fast().take_while(below))
         };
-        let fills = self.fillers > 0 && others().any(|a| !a.repeats && a.seq < end && seq < a.end);
+        let fills =
+            self.fillers > 0 && others().any(|a| !a.repeats && a.seq < end && seq < a.end());
         // Only a SYN has no bytes.
-        let opens = seq == end && advancing().next().is_some_and(|a| a.end == 0);
-        if has && !fills && !opens && !new().any(|a| seq < a.end) {
+        let opens = seq == end && advancing().next().is_some_and(|a| a.end() == 0);
+        if has && !fills && !opens && !new().any(|a| seq < a.end()) {
             let first = [advancing().next(), others().next(), fast().next()];
             let acks_from = first.into_iter().flatten().map(|a| a.acks_from).min();
             return EarlierCopies::Arrived { acks_from: acks_from.unwrap_or(id) };
         }
-        let same = |a: &Arrival| (a.seq, a.end) == (seq, end);
+        let same = |a: &Arrival| (a.seq, a.end()) == (seq, end);
         if opens || new().any(|a| same(&a)) || others().any(|a| same(&a)) {
             EarlierCopies::WillArrive
         } else {

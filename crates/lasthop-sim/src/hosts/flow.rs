@@ -33,15 +33,15 @@ pub struct FlowHost {
     /// Event source of the application.
     source: Source,
     /// What the flow sends beside TCP: its datagram, or the request of its client.
-    datagram: Option<Segment>,
+    datagram: Option<Box<Segment>>,
     /// The request that is due, and how often it will have been sent; `None` if there is none.
     request: Option<(u64, u32)>,
     /// Datagrams sent.
     datagrams: u64,
     /// Node that sends datagrams or requests.
     node: NodeId,
-    /// What was played of a video before the measured time.
-    played_before: Playback,
+    /// What was played of a video before the measured time, if anything was.
+    played_before: Option<Box<Playback>>,
     /// Its receiving application, if that does not read at once.
     reader: Option<Box<ReaderHost>>,
 }
@@ -69,11 +69,11 @@ impl FlowHost {
             completed: None,
             session: None,
             source,
-            datagram,
+            datagram: datagram.map(Box::new),
             request: None,
             datagrams: 0,
             node,
-            played_before: Playback::default(),
+            played_before: None,
             reader: None,
         }
     }
@@ -159,7 +159,7 @@ impl FlowHost {
 
     /// The datagram or request that the flow sends, and the node that sends it.
     pub(crate) fn datagram(&self) -> Option<(NodeId, &Segment)> {
-        Some((self.node, self.datagram.as_ref()?))
+        Some((self.node, self.datagram.as_deref()?))
     }
 
     /// Puts off the start of the application to `at`, without a timer.
@@ -237,7 +237,7 @@ impl FlowHost {
         &mut self,
         net: &mut Net<P>,
     ) -> Option<(NodeId, Segment)> {
-        let mut segment = self.datagram?;
+        let mut segment = *self.datagram.as_deref()?;
         segment.id = net.new_id();
         // The `ack` field of a simulated datagram carries its sending time.
         segment.ack = net.now.0;
@@ -255,7 +255,7 @@ impl FlowHost {
 
     /// The client's request that is due, and its node.
     pub(crate) fn next_request<P: Probe>(&mut self, net: &mut Net<P>) -> Option<(NodeId, Segment)> {
-        let ((ordinal, times), request) = (self.request.take()?, self.datagram?);
+        let ((ordinal, times), request) = (self.request.take()?, *self.datagram.as_deref()?);
         let (id, attempt) = (net.new_id(), u16::try_from(times).unwrap_or(u16::MAX));
         let segment = Segment { id, attempt, seq: ordinal, ..request };
         net.probes.request_sent(net.now, self.node, &segment, times);
@@ -280,14 +280,15 @@ impl FlowHost {
 
     /// The measured time begins.
     pub(crate) fn begin_measuring(&mut self, now: Time) {
-        self.played_before = self.playback_until(now).unwrap_or_default();
+        self.played_before = self.playback_until(now).map(Box::new);
     }
 
     /// What was played of a video in the measured time until `now`, and the start-up delay;
     /// `None` for other applications.
     pub(crate) fn playback(&self, now: Time) -> Option<(Playback, Option<Duration>)> {
         let player = self.app.player()?;
-        Some((self.playback_until(now)?.since(self.played_before), player.startup()))
+        let before = self.played_before.as_deref().copied().unwrap_or_default();
+        Some((self.playback_until(now)?.since(before), player.startup()))
     }
 
     fn playback_until(&self, now: Time) -> Option<Playback> {

@@ -154,6 +154,14 @@ impl<P: Probe> Net<P> {
         }
     }
 
+    /// Frees the segments in transit and the event queue, at the end of a run.
+    pub(crate) fn free_transit(&mut self) {
+        self.pool = Pool::default();
+        self.scheduler = Scheduler::new(0, &[]);
+        self.receiver_timers = Vec::new();
+        self.fast = FastPaths::new(self.links.len());
+    }
+
     /// Sets the bit errors of the connections.
     pub(crate) fn set_errors(&mut self, errors: Vec<Option<Errors>>) {
         self.errors = errors;

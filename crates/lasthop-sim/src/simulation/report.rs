@@ -2,22 +2,76 @@
 
 use lasthop::link::cell::config::{CellConfig, StationConfig};
 use lasthop::scenario::network::{App, Flow, Network};
-use lasthop::tcp::sender::SenderCounters;
+use lasthop::tcp::sender::{GaveUp, SenderCounters};
 use lasthop::units::{Duration, Time};
 use serde_json::Map;
 
 use crate::events::Observer;
+use crate::hosts::endpoint::Connection;
 use crate::hosts::flow::FlowHost;
 use crate::hosts::handover::HandoverHost;
 use crate::network::cells::CellHost;
-use crate::probes::ground_truth::{Confusion, GroundTruthCounts};
+use crate::probes::ground_truth::Confusion;
+use crate::probes::ledger::Traffic;
 use crate::probes::result::*;
 use crate::simulation::Simulation;
+
+/// What of a simulation is in its result besides the statistics of flows and links.
+struct Ends {
+    traffic: Traffic,
+    connections: Vec<ConnectionEnd>,
+}
+
+/// A connection at the end of a run.
+struct ConnectionEnd {
+    flow: u32,
+    /// Counters of its sender in the measured time.
+    counters: SenderCounters,
+    /// Bytes of the application that were acknowledged.
+    acknowledged: u64,
+    gave_up: Option<GaveUp>,
+    accepts_eln: bool,
+    /// One of its ends classifies losses.
+    classifies: bool,
+}
 
 #[allow(clippy::multiple_inherent_impl, reason = "the report is a file apart")]
 impl<R: Observer> Simulation<R> {
     /// The result up to the current time.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {
+        self.report(network, seed, &self.ends())
+    }
+
+    /// Ends the simulation. Connections and what is in transit are freed before the result is made,
+    /// which with many flows takes as much memory as these.
+    pub(crate) fn into_result(mut self, network: &Network, seed: u64) -> RunResult {
+        let ends = self.ends();
+        self.hosts.connections = Vec::new();
+        self.net.free_transit();
+        self.report(network, seed, &ends)
+    }
+
+    /// What of the connections and of the network's state is in the result.
+    fn ends(&self) -> Ends {
+        let of_connection = |(c, connection): (usize, &Connection)| {
+            let (sender, receiver) = (connection.sender(), connection.receiver());
+            let before = self.before_measuring.get(c).copied().unwrap_or_default();
+            ConnectionEnd {
+                flow: connection.flow(),
+                counters: sender.counters().since(before),
+                acknowledged: sender.snd_una().min(sender.written()),
+                gave_up: receiver.gave_up().or(sender.gave_up()),
+                accepts_eln: sender.accepts_eln(),
+                classifies: sender.classifies() || receiver.classifies(),
+            }
+        };
+        Ends {
+            traffic: self.net.probes.traffic(self.bytes_in_transit()),
+            connections: self.hosts.connections.iter().enumerate().map(of_connection).collect(),
+        }
+    }
+
+    fn report(&self, network: &Network, seed: u64, ends: &Ends) -> RunResult {
         let scheme = network
             .flows
             .iter()
@@ -31,14 +85,16 @@ impl<R: Observer> Simulation<R> {
             duration_s: network.duration.decimal_secs(),
             measured_s: self.measured().decimal_secs(),
             warnings: network.warnings(),
-            flows: (0..self.hosts.flows.len()).map(|f| self.flow_result(network, f)).collect(),
+            flows: (0..self.hosts.flows.len())
+                .map(|f| self.flow_result(network, f, &ends.connections))
+                .collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
-            agents: self.agent_results(network),
-            traffic_bits: self.net.probes.traffic(self.bytes_in_transit()),
+            agents: self.agent_results(network, &ends.connections),
+            traffic_bits: ends.traffic,
             clicks: self.clicks(network),
             handovers: self.handover_results(network),
             cells: self.cell_results(network),
-            classifier: self.classifier(network),
+            classifier: self.classifier(network, &ends.connections),
         }
     }
 
@@ -58,12 +114,12 @@ impl<R: Observer> Simulation<R> {
 
     /// The classifiers of all flows whose schemes have one. Schemes from outside count if they have
     /// classified a loss.
-    fn classifier(&self, network: &Network) -> Option<Classifier> {
+    fn classifier(&self, network: &Network, ends: &[ConnectionEnd]) -> Option<Classifier> {
         let mut of_flows = vec![(Confusion::default(), false); network.flows.len()];
-        for (c, connection) in self.hosts.connections.iter().enumerate() {
-            let (sum, classifies) = &mut of_flows[connection.flow() as usize];
+        for (c, end) in ends.iter().enumerate() {
+            let (sum, classifies) = &mut of_flows[end.flow as usize];
             *sum = sum.plus(self.net.probes.ground_truth(c).confusion);
-            *classifies |= connection.sender().classifies() || connection.receiver().classifies();
+            *classifies |= end.classifies;
         }
         let mut flows = Vec::new();
         for (config, (confusion, classifies)) in network.flows.iter().zip(of_flows) {
@@ -83,14 +139,15 @@ impl<R: Observer> Simulation<R> {
         (!flows.is_empty()).then_some(Classifier { flows })
     }
 
-    fn flow_result(&self, network: &Network, f: usize) -> FlowResult {
+    fn flow_result(&self, network: &Network, f: usize, ends: &[ConnectionEnd]) -> FlowResult {
         let (config, flow, probes) = (&network.flows[f], &self.hosts.flows[f], &self.net.probes);
         let (stats, user) = (probes.stats(f), probes.user(f));
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
         let (start, completed) = (flow.start(), flow.completed());
         let stop = config.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
         let active = (completed.unwrap_or(stop) - start.max(self.measure_from)).as_secs();
-        let (counters, truth) = flow.first().map(|c| self.counted(c as usize)).unwrap_or_default();
+        let counted = |c: u32| (ends[c as usize].counters, probes.ground_truth(c as usize));
+        let (counters, truth) = flow.first().map(counted).unwrap_or_default();
         FlowResult {
             id: config.name.clone(),
             group: config.group.clone(),
@@ -102,10 +159,10 @@ impl<R: Observer> Simulation<R> {
             slots: config.slots(),
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
-            acknowledged_undelivered_bytes: self.undelivered(flow),
+            acknowledged_undelivered_bytes: undelivered(flow, ends),
             arrived_s: config.is_arrival.then(|| start.decimal_secs()),
             discarded: Discards::new(stats.discarded, counters.acks_discarded),
-            gave_up: self.gave_up(flow),
+            gave_up: gave_up(flow, ends),
             completed_s: completed.map(|t| (t - start).decimal_secs()),
             empty_path_s: network.empty_path_s(config),
             first_byte_s: stats.first_byte.map(|t| (t - start).decimal_secs()),
@@ -129,48 +186,12 @@ impl<R: Observer> Simulation<R> {
             frames: user.frames.as_ref().map(|m| Box::new(m.result())),
             requests: user.requests.as_ref().map(|r| Box::new(r.result(self.measured()))),
             video: flow.playback(self.end).map(VideoResult::from),
-            notices: self.notices(flow, &counters),
+            notices: notices(flow, ends),
             limited_by: probes.limits(f, false).filter(|_| is_tcp(config)),
             bounds: config.bounds().into_iter().map(BoundResult::from).collect(),
             rtt_s: stats.rtt.summary(),
             one_way_delay_s: stats.delay.summary(),
         }
-    }
-
-    /// The first of the flow's ends that gave up: a receiver's SYN before its sender's SYN-ACK.
-    fn gave_up(&self, flow: &FlowHost) -> Option<GaveUpResult> {
-        [flow.first(), flow.last()]
-            .into_iter()
-            .flatten()
-            .map(|c| &self.hosts.connections[c as usize])
-            .find_map(|c| c.receiver().gave_up().or(c.sender().gave_up()))
-            .map(GaveUpResult::from)
-    }
-
-    /// For split flows: bytes acknowledged to the sender but not delivered.
-    fn undelivered(&self, flow: &FlowHost) -> Option<u64> {
-        flow.relay().and(flow.first()).map(|c| {
-            let sender = self.hosts.connections[c as usize].sender();
-            sender.snd_una().min(sender.written()).saturating_sub(flow.delivered_bytes())
-        })
-    }
-
-    /// Notices of the link layer, if the sender accepts them.
-    fn notices(&self, flow: &FlowHost, counters: &SenderCounters) -> Option<Notices> {
-        let sender = self.hosts.connections[flow.first()? as usize].sender();
-        sender.accepts_eln().then_some(Notices {
-            ersn: counters.ersn,
-            eln: counters.eln,
-            ignored: counters.notices_ignored,
-            held_timeouts: counters.timeouts_held,
-        })
-    }
-
-    /// Counters of a connection's sender and the ground truth about it, in the measured time.
-    fn counted(&self, c: usize) -> (SenderCounters, GroundTruthCounts) {
-        let before = self.before_measuring.get(c).copied().unwrap_or_default();
-        let counters = self.hosts.connections[c].sender().counters().since(before);
-        (counters, self.net.probes.ground_truth(c))
     }
 
     /// The result of a link; `None` for a pair of stations that carried nothing.
@@ -247,7 +268,7 @@ impl<R: Observer> Simulation<R> {
         cells.filter_map(of_cell).collect()
     }
 
-    fn agent_results(&self, network: &Network) -> Vec<AgentResult> {
+    fn agent_results(&self, network: &Network, ends: &[ConnectionEnd]) -> Vec<AgentResult> {
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
         let map = |c: Vec<(&'static str, u64)>| {
             c.into_iter().map(|(k, v)| (k.to_string(), v.into())).collect::<Map<_, _>>()
@@ -261,9 +282,8 @@ impl<R: Observer> Simulation<R> {
         }
         for relay in &self.hosts.relays {
             let mut counters = map(relay.counters());
-            let outbound = relay.connections().1 as usize;
-            let sent = self.counted(outbound).0;
-            let flow = self.hosts.connections[outbound].flow() as usize;
+            let outbound = &ends[relay.connections().1 as usize];
+            let (sent, flow) = (outbound.counters, outbound.flow as usize);
             for (key, value) in [
                 ("outbound_sent_segments", sent.segments),
                 ("outbound_retransmissions", sent.retransmissions),
@@ -318,6 +338,29 @@ impl<R: Observer> Simulation<R> {
             })
             .collect()
     }
+}
+
+/// The first of the flow's ends that gave up: a receiver's SYN before its sender's SYN-ACK.
+fn gave_up(flow: &FlowHost, ends: &[ConnectionEnd]) -> Option<GaveUpResult> {
+    let connections = [flow.first(), flow.last()].into_iter().flatten();
+    connections.flat_map(|c| ends[c as usize].gave_up).map(GaveUpResult::from).next()
+}
+
+/// For split flows: bytes acknowledged to the sender but not delivered.
+fn undelivered(flow: &FlowHost, ends: &[ConnectionEnd]) -> Option<u64> {
+    let first = flow.relay().and(flow.first())?;
+    Some(ends[first as usize].acknowledged.saturating_sub(flow.delivered_bytes()))
+}
+
+/// Notices of the link layer, if the sender accepts them.
+fn notices(flow: &FlowHost, ends: &[ConnectionEnd]) -> Option<Notices> {
+    let end = &ends[flow.first()? as usize];
+    end.accepts_eln.then_some(Notices {
+        ersn: end.counters.ersn,
+        eln: end.counters.eln,
+        ignored: end.counters.notices_ignored,
+        held_timeouts: end.counters.timeouts_held,
+    })
 }
 
 fn is_tcp(flow: &Flow) -> bool {

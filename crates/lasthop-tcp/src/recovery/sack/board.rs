@@ -37,7 +37,7 @@ pub struct SackBoard {
     /// Everything between these is SACKed, lost or retransmitted.
     reported: (u64, u64),
     /// Segments newly considered lost, for a rule that counts each of them.
-    found: Option<Ring<u64>>,
+    found: Option<Box<Ring<u64>>>,
     cache: SackBlocks,
     /// Number of the segment behind the last one that was marked: the next one is often that.
     behind: usize,
@@ -51,7 +51,7 @@ impl SackBoard {
     /// At the start of a connection. `by_time`: RACK's state is updated. `each_loss`: the window
     /// rule counts each segment that is lost.
     pub fn new(by_time: bool, rack: Rack, each_loss: bool) -> Self {
-        SackBoard { rack, found: each_loss.then(Ring::default), by_time, ..SackBoard::default() }
+        SackBoard { rack, found: each_loss.then(Box::default), by_time, ..SackBoard::default() }
     }
 
     /// RACK's state.
