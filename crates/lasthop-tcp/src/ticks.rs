@@ -34,6 +34,24 @@ pub struct Ticks {
     phase: u64,
 }
 
+/// When a timer expired that was set last. It expires at the same time if it is set in the same
+/// tick for the same number of ticks, which takes no division to see.
+#[derive(Clone, Copy, Debug)]
+pub struct LastExpiry {
+    /// When the tick began in which it was set, modulo 2^64 ns.
+    tick: u64,
+    /// Its wait, rounded up to ticks.
+    wait: u64,
+    expires: Time,
+}
+
+impl Default for LastExpiry {
+    /// None yet: no run reaches that time.
+    fn default() -> Self {
+        LastExpiry { tick: 1 << 63, wait: 1 << 63, expires: Time::ZERO }
+    }
+}
+
 impl Ticks {
     /// The timers of a host whose clock stands at `phase` at time zero.
     pub fn new(profile: &Profile, phase: Duration) -> Ticks {
@@ -54,16 +72,56 @@ impl Ticks {
         if self.length == 0 { now + wait } else { self.in_ticks(now, wait) }
     }
 
+    /// The same where `last` keeps what was computed last: usually it is the same again.
+    #[inline(always)]
+    pub fn expiry_as(&self, last: &mut LastExpiry, now: Time, wait: Duration) -> Time {
+        if self.length == 0 {
+            return now + wait;
+        }
+        if now.0.wrapping_sub(last.tick) < self.length
+            && last.wait.wrapping_sub(wait.0) < self.length
+        {
+            return last.expires;
+        }
+        self.renew(last, now, wait)
+    }
+
+    #[inline(never)]
+    fn renew(&self, last: &mut LastExpiry, now: Time, wait: Duration) -> Time {
+        if wait == Duration::ZERO {
+            return now;
+        }
+        let (tick, wait) = self.ticks_of(now, wait);
+        *last = LastExpiry {
+            tick: (tick * self.length).wrapping_sub(self.phase),
+            wait: wait.saturating_mul(self.length),
+            expires: self.fires(tick, wait),
+        };
+        last.expires
+    }
+
     fn in_ticks(&self, now: Time, wait: Duration) -> Time {
         if wait == Duration::ZERO {
             return now;
         }
-        let wait = wait.0.div_ceil(self.length);
+        let (tick, wait) = self.ticks_of(now, wait);
+        self.fires(tick, wait)
+    }
+
+    /// The present tick, and the ticks of a wait.
+    #[inline(always)]
+    fn ticks_of(&self, now: Time, wait: Duration) -> (u64, u64) {
+        ((now.0 + self.phase) / self.length, wait.0.div_ceil(self.length))
+    }
+
+    /// When a timer expires that is set at a tick for a number of ticks.
+    #[inline(always)]
+    fn fires(&self, tick: u64, wait: u64) -> Time {
         let mut shift = 0;
         while wait >= 63 << shift && shift < COARSEST {
             shift += 3;
         }
-        let expires = (now.0 + self.phase) / self.length + wait;
+        let expires = tick + wait;
         let fires = ((expires >> shift) + 1) << shift;
         Time(fires * self.length - self.phase)
     }
@@ -90,6 +148,24 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// A timer that is set again and again expires as one that is set once, the clock going
+        /// forward by less than a tick or by more.
+        #[test]
+        fn the_last_expiry_is_used_only_where_it_holds(
+            steps in prop::collection::vec((0u64..6_000_000, 0u64..3, 0u64..9_000_000), 1..60),
+            phase in 0u64..2_048_000_000,
+        ) {
+            for profile in [ProfileName::Linux, ProfileName::Rfc] {
+                let ticks = Ticks::new(&Profile::named(profile), Duration(phase));
+                let (mut last, mut now) = (LastExpiry::default(), Time::ZERO);
+                for &(step, long, more) in &steps {
+                    let wait = Duration(if more < 20_000 { 0 } else { long * 100_000_000 + more });
+                    prop_assert_eq!(ticks.expiry_as(&mut last, now, wait), ticks.expiry(now, wait));
+                    now += Duration(step / (1 + 9 * (long % 2)));
+                }
+            }
+        }
+
         /// A timer never expires early, and late by at most two ticks, or by an eighth of the wait
         /// and two ticks.
         #[test]

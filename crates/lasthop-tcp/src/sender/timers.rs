@@ -3,7 +3,7 @@
 
 use crate::profile::Profile;
 use crate::rto::{Bytes, RtoEstimator};
-use crate::ticks::Ticks;
+use crate::ticks::{LastExpiry, Ticks};
 use lasthop_core::units::{Duration, Time};
 
 /// Deadlines and round-trip times of one connection.
@@ -11,6 +11,7 @@ use lasthop_core::units::{Duration, Time};
 pub struct Timers {
     rto: RtoEstimator,
     ticks: Ticks,
+    last_expiry: LastExpiry,
     /// The one segment being timed: (its end, when it was sent).
     timing: Option<(u64, Time)>,
     /// The retransmission timer or the zero-window probe, and when it was set.
@@ -39,6 +40,7 @@ impl Timers {
         Timers {
             rto: RtoEstimator::new(profile, clock_phase),
             ticks: Ticks::new(profile, clock_phase),
+            last_expiry: LastExpiry::default(),
             timing: None,
             deadline: Time::NEVER,
             armed: Time::ZERO,
@@ -118,6 +120,14 @@ impl Timers {
     #[inline(always)]
     pub fn arm_plain(&mut self, now: Time) {
         self.arm_at(now, self.rto.rto());
+    }
+
+    /// As [`arm`](Self::arm), with an ACK: usually in the tick of the one before.
+    #[inline]
+    pub fn rearm(&mut self, now: Time) {
+        self.persist = None;
+        self.deadline = self.ticks.expiry_as(&mut self.last_expiry, now, self.rto.rto());
+        self.armed = now;
     }
 
     /// Sets the deadline `wait` from now, and leaves open which timer it is.

@@ -23,6 +23,7 @@ use super::hints::LinkHints;
 use super::prr::Prr;
 use super::spurious::dsack::Undo;
 use crate::sender::stream::Stream;
+use crate::ticks::LastExpiry;
 use crate::window::WindowRule;
 use board::SackBoard;
 use lasthop_core::units::Time;
@@ -69,6 +70,7 @@ pub struct SackRecovery {
     only_new: bool,
     /// When a tail loss probe is due.
     probe_deadline: Time,
+    last_probe: LastExpiry,
     /// What the detector has found, from ACK to ACK the same memory.
     losses: Losses,
     /// Reductions due for what was found lost, if there is one for each loss.
@@ -103,6 +105,7 @@ impl SackRecovery {
             only_new: false,
             losses: Losses::default(),
             probe_deadline: Time::NEVER,
+            last_probe: LastExpiry::default(),
             reductions_due: 0,
             hints: recovery.hints.map(|rules| Box::new(LinkHints::new(rules))),
             additions: Additions::of(recovery),

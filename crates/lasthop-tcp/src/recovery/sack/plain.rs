@@ -53,7 +53,7 @@ impl SackRecovery {
         stream.reset_limited();
         let rtt = self.sample_once(stream, now, &delivered);
         stream.report_plain_ack(now, segment, acked, rtt);
-        stream.rearm_after_ack(now);
+        stream.rearm_in_ticks(now);
         self.send_after_ack(stream, now, true, out);
         self.set_timers(stream, now);
         true

@@ -68,7 +68,7 @@ impl SackRecovery {
         let first = stream.board().at(0).filter(|_| by_first);
         let Some(first_sent) = first.map(|s| s.last_sent) else {
             if arrival.acked > 0 {
-                stream.rearm_after_ack(now);
+                stream.rearm_in_ticks(now);
             }
             return;
         };
@@ -79,7 +79,7 @@ impl SackRecovery {
             let soonest = if rack == Time::NEVER { now } else { rack };
             stream.timers_mut().arm_at(now, due.max(soonest) - now);
         } else if arrival.acked > 0 || by_sack {
-            stream.rearm_after_ack(now);
+            stream.rearm_in_ticks(now);
         }
     }
 }

@@ -193,7 +193,8 @@ impl SackRecovery {
             let at = of_first.unwrap_or(due).max(due);
             stream.timers_mut().arm_at(now, at - now);
         } else {
-            self.probe_deadline = stream.timers().ticks().expiry(now, due - now);
+            let ticks = stream.timers().ticks();
+            self.probe_deadline = ticks.expiry_as(&mut self.last_probe, now, due - now);
         }
     }
 

@@ -505,6 +505,16 @@ impl<W: WindowRule> Stream<W> {
         }
     }
 
+    /// The same under recovery by SACK, whose timers mostly are in ticks of the clock.
+    #[inline]
+    pub fn rearm_in_ticks(&mut self, now: Time) {
+        if self.snd_una < self.snd_max || self.profile.idle_restart == IdleRestart::Timer {
+            self.timers.rearm(now);
+        } else {
+            self.timers.stop_and_end_persist();
+        }
+    }
+
     // After an idle time.
 
     /// RFC 5681, section 4.1: after an RTO without sending, cwnd restarts.
