@@ -56,16 +56,23 @@ impl Pacer {
     }
 
     /// `bytes` of payload leave at a rate, `burst` bytes together (by default the quantum of the
-    /// rate).
-    pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate, burst: Option<u32>) {
+    /// rate), which is asked for only if they begin a burst.
+    pub fn on_sent(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        rate: Rate,
+        burst: impl FnOnce() -> Option<u32>,
+    ) {
         if (self.spacing.0, self.spacing.1) != (bytes, rate) {
             self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
         }
-        let burst = burst.unwrap_or(self.spacing.3);
         if self.unpaced > 0 {
+            let burst = burst().unwrap_or(self.spacing.3);
             return self.on_sent_unpaced(now, bytes, burst);
         }
         if now >= self.next {
+            let burst = burst().unwrap_or(self.spacing.3);
             self.begin_burst(now, burst);
         }
         self.left = self.left.saturating_sub(bytes);
@@ -144,7 +151,7 @@ mod tests {
                 if !pacer.ready(now) {
                     now = pacer.next;
                 }
-                pacer.on_sent(now, 1000, Rate(rate), None);
+                pacer.on_sent(now, 1000, Rate(rate), || None);
                 now.0 / 1000
             })
             .collect()
@@ -182,7 +189,7 @@ mod tests {
         let mut pacer = Pacer::new(0, true);
         let mut next = |us: u64, segments: u32| {
             for _ in 0..segments {
-                pacer.on_sent(Time(us * 1000), 1000, Rate(8_000_000), None);
+                pacer.on_sent(Time(us * 1000), 1000, Rate(8_000_000), || None);
             }
             pacer.next().0 / 1000
         };
@@ -223,7 +230,7 @@ mod tests {
     #[test]
     fn only_a_segment_that_waits_sets_the_timer() {
         let mut pacer = Pacer::default();
-        pacer.on_sent(Time::ZERO, 1000, Rate(1_000_000), None);
+        pacer.on_sent(Time::ZERO, 1000, Rate(1_000_000), || None);
         assert!(!pacer.ready(Time(7_999_999)) && pacer.ready(Time(8_000_000)));
         assert_eq!(pacer.deadline(), Time::NEVER);
         pacer.waiting = true;

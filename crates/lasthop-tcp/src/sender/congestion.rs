@@ -340,7 +340,7 @@ impl<W: WindowRule> Congestion<W> {
             if let Some(segments) = offloaded {
                 return pacer.on_frame_sent(now, bytes, segments, rate);
             }
-            pacer.on_sent(now, bytes, rate, self.rule.burst());
+            pacer.on_sent(now, bytes, rate, || self.rule.burst());
         }
     }
 

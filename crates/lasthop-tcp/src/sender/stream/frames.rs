@@ -124,6 +124,9 @@ impl<W: WindowRule> Stream<W> {
     /// Header bytes of all segments of a frame except the first: each has its own header on the
     /// wire, and queues and rates count them (Linux `qdisc_pkt_len_init`).
     pub fn further_headers(&self, len: u32) -> u32 {
+        if len <= self.config.mss {
+            return 0;
+        }
         let stamp = if self.profile.timestamps { self.profile.timestamp_bytes } else { 0 };
         (len.div_ceil(self.config.mss.max(1)).max(1) - 1) * (self.config.headers + stamp)
     }
