@@ -38,6 +38,17 @@ impl<T: Copy + Default> Ring<T> {
         self.tail = self.tail.wrapping_add(1);
     }
 
+    /// Appends an item if there is a slot for it; otherwise nothing changes.
+    #[inline(always)]
+    pub fn push_if_room(&mut self, value: T) -> bool {
+        let (at, room) = (self.place(self.tail), !self.is_full());
+        if room {
+            self.slots[at] = value;
+            self.tail = self.tail.wrapping_add(1);
+        }
+        room
+    }
+
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -266,7 +277,15 @@ mod tests {
                         prop_assert_eq!(ring.remove(i), model.remove(i));
                     }
                     Some(v) => {
-                        ring.push(v);
+                        let room = !ring.is_full();
+                        if v % 2 == 0 {
+                            ring.push(v);
+                        } else if !ring.push_if_room(v) {
+                            prop_assert!(!room);
+                            ring.push(v);
+                        } else {
+                            prop_assert!(room);
+                        }
                         model.push_back(v);
                     }
                     None if model.len() % 3 == 0 => {

@@ -191,7 +191,7 @@ impl FutureArrivals {
     /// A segment of the bytes `[seq, end)` arrives at `at`, by the trigger at `triggered_at`. The
     /// event being handled is `event`; `next_id` is the number of the next packet. `repeats`: it
     /// brings no bytes that the receiver lacks.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn record(
         &mut self,
         event: &Key,
@@ -200,18 +200,31 @@ impl FutureArrivals {
         repeats: bool,
         next_id: u64,
     ) {
+        let (len, is_timer, acks_from) = ((end - seq) as u32, false, next_id);
+        let arrival = Arrival { at, triggered_at, seq, len, is_timer, repeats, acks_from };
+        // Apart from what calls others: that would save and restore registers here.
+        if repeats
+            || self.advancing.back().is_some_and(|a| a.end() > seq)
+            || !self.advancing.push_if_room(arrival)
+        {
+            self.record_other(event, &{ arrival });
+        }
+    }
+
+    /// The same for any arrival.
+    #[inline(never)]
+    fn record_other(&mut self, event: &Key, arrival: &Arrival) {
+        let Arrival { seq, repeats, .. } = *arrival;
         let advances = !repeats && self.advancing.back().is_none_or(|a| a.end() <= seq);
         let ring = if advances { &self.advancing } else { &self.others };
         if ring.is_full() {
             self.forget(event);
         }
-        let (len, is_timer, acks_from) = ((end - seq) as u32, false, next_id);
-        let arrival = Arrival { at, triggered_at, seq, len, is_timer, repeats, acks_from };
         if advances {
-            self.advancing.push(arrival);
+            self.advancing.push(*arrival);
         } else {
             self.fillers += u64::from(!repeats);
-            self.others.push(arrival);
+            self.others.push(*arrival);
         }
     }
 
