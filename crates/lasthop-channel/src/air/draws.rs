@@ -29,8 +29,9 @@ pub fn default_slot() -> Duration {
 pub enum Draws {
     /// The ordinal of the frame on the air.
     Frame,
-    /// The slot in which the frame starts and its ordinal within the slot.
-    Slot { length: u64, slot: u64, ordinal: u64 },
+    /// The slot in which the frame starts, which begins at `begin`, and its ordinal within the
+    /// slot.
+    Slot { length: u64, slot: u64, begin: u64, ordinal: u64 },
     /// The slot in which the frame starts.
     Block { length: u64 },
 }
@@ -43,7 +44,10 @@ impl Draws {
                 Err("slot must be longer than 0 s".into())
             }
             DrawIndex::Block => Ok(Draws::Block { length: slot.0 }),
-            DrawIndex::Slot => Ok(Draws::Slot { length: slot.0, slot: u64::MAX, ordinal: 0 }),
+            // No frame yet: no run reaches that time.
+            DrawIndex::Slot => {
+                Ok(Draws::Slot { length: slot.0, slot: u64::MAX, begin: 1 << 63, ordinal: 0 })
+            }
         }
     }
 
@@ -60,11 +64,13 @@ impl Draws {
         match self {
             Draws::Frame => Draws::of_frame(frame),
             Draws::Block { length } => start.0 / *length,
-            Draws::Slot { length, slot, ordinal } => {
-                let now = start.0 / *length;
-                *ordinal = if now == *slot { *ordinal + 1 } else { 0 };
-                *slot = now;
-                now.wrapping_add(ordinal.wrapping_mul(SECOND)) & INDEX
+            Draws::Slot { length, slot, begin, ordinal } => {
+                *ordinal += 1;
+                if start.0.wrapping_sub(*begin) >= *length {
+                    (*slot, *ordinal) = (start.0 / *length, 0);
+                    *begin = *slot * *length;
+                }
+                slot.wrapping_add(ordinal.wrapping_mul(SECOND)) & INDEX
             }
         }
     }
