@@ -118,7 +118,7 @@ test-module: $(BIN)/lasthop ## the module with checks of overflow and invariants
 
 # Examples, and those in the documentation, are compiled by `make test-rest`: half a minute.
 test-rust:
-	$(CARGO) test --workspace --profile local --quiet --lib --bins --tests
+	$(CARGO) test --workspace --profile local --quiet --tests
 
 test-live: build ## tests of live links, which need root; part of `make test`
 	$(PYTEST) tests/test_live*.py -rs
