@@ -34,7 +34,7 @@ COMPILE := $(BIN)/python -m compileall -q -x '/tests?/' python/lasthop \
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help packages module build build-release build-pgo demo test test-skipped test-rest test-module test-python test-rust test-rust-beside test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site evaluation-cards clean
+.PHONY: help fetched packages module build build-release build-pgo demo test test-skipped test-rest test-module test-python test-rust test-rust-beside test-live test-stacks test-long lint format fuzz bench growth instructions same-bytes wheel wheel-pgo reproduce fidelity validation expected docs docs-site evaluation-cards clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ $(VENV)/.maturin:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv 'maturin>=1.16,<2'
 	touch $@
 
+# Crates, fetched while the environment is made.
+fetched:
+	-$(CARGO) fetch --quiet --target "$$(rustc -vV | sed -n 's/^host: //p')"
+
 # uv needs a fifth of pip's time. What it cannot fetch, pip does in the next step.
 packages:
 	-$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement pyproject.toml --extra dev
@@ -51,7 +55,8 @@ packages:
 module:
 	$(DEVELOP) --skip-install --quiet
 
-$(BIN)/lasthop: $(VENV)/.maturin pyproject.toml
+$(BIN)/lasthop: pyproject.toml
+	$(MAKE) --jobs 2 fetched $(VENV)/.maturin
 	$(MAKE) --jobs 2 packages module BUILD=$(BUILD)
 	$(DEVELOP) --extras dev --uv || $(DEVELOP) --extras dev
 	touch $@
