@@ -203,33 +203,40 @@ class _Pcapng:
         places: list[int] = []
         old: list[int] = []
         numbers: list[int] = []
+        unpack = struct.Struct(f"{self.order}II").unpack_from
         while position + 12 <= end:
-            kind, length = struct.unpack_from(f"{self.order}II", data, position)
+            kind, length = unpack(data, position)
             if kind == _SECTION_TYPE:
                 if places or old:
                     break
                 order = _ORDERS.get(data[position + 8 : position + 12])
                 if order is not None:
                     self.order, self.first = order, len(self.interfaces)
-                    (length,) = struct.unpack_from(f"{order}I", data, position + 4)
+                    unpack = struct.Struct(f"{order}II").unpack_from
+                    _, length = unpack(data, position)
             if length < 12 or length % 4 or length > _LONGEST:
                 self.damaged_at = position
                 break
-            if position + length > end:
+            following = position + length
+            if following > end:
                 break
-            if kind in (_PACKET, _OLD_PACKET, _SIMPLE):
+            if kind == _PACKET:
                 self.count += 1
-                if kind == _SIMPLE:
-                    self.capture.untimed.append(self.count)
-                else:
-                    (places if kind == _PACKET else old).append(position)
-                    numbers.append(self.count)
+                places.append(position)
+                numbers.append(self.count)
+            elif kind == _OLD_PACKET:
+                self.count += 1
+                old.append(position)
+                numbers.append(self.count)
+            elif kind == _SIMPLE:
+                self.count += 1
+                self.capture.untimed.append(self.count)
             elif kind == _INTERFACE:
                 self.interfaces.append(self._interface(data, position, length))
                 if hop := self.interfaces[-1].hop:
                     self.capture.hops[len(self.interfaces) - 1] = hop
                 self.capture.interfaces.append(self.interfaces[-1].name)
-            position += length
+            position = following
         batch = self._packets(_padded(data), places, old, numbers)
         return position, batch
 

@@ -55,7 +55,7 @@ def find(seen: Observed, busy_share: float, seed: int = 1) -> Jumps:
     times, steps = starts[1:][follows], np.abs(np.diff(floors))[follows]
     duration = float(starts[-1] - starts[0])
     borders = [
-        np.isin(np.round(times - phase) % period, (0.0,))
+        np.round(times - phase) % period == 0
         for period in _PERIODS_S[duration >= _PERIODS_S * _SLOTS]
         for phase in np.arange(period)
     ]
