@@ -161,10 +161,13 @@ def compared(
     )
 
 
+more = [pytest.mark.more("test_default_plots_have_a_valid_layout")]
+
+
 @pytest.mark.parametrize(
     ("name", "schemes"),
     [
-        pytest.param(name, schemes, id=f"{name}-{size}")
+        pytest.param(name, schemes, id=f"{name}-{size}", marks=more if size == "many" else [])
         for name, vary in VARIED.items()
         for size, schemes in (("few", SCHEMES), ("many", [*CATALOGUE, *SCHEMES[-1:]]))
         # Many schemes over two keys are drawn as over one, with more panels.

@@ -134,8 +134,8 @@ CASES = {
 
 
 # All schemes take seconds to draw.
-QUICK = ("loss", "long words")
-MORE = ("scatter, all alike", "many values")
+QUICK = ("long words",)
+MORE = ("scatter, all alike", "many values", "loss")
 
 
 def marks_of(name: str) -> list[pytest.MarkDecorator]:

@@ -414,9 +414,7 @@ def test_wrong_shards(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
 # Stop rules
 
 
-def test_a_sweep_ends_when_intervals_are_narrow(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_ends_when_intervals_are_narrow(tmp_path: Path) -> None:
     words = [*SMALL[:-2], "--until", "goodput ± 8 %", "--max-seeds", "40"]
     assert main([*words, "--out", str(tmp_path / "a"), "--quiet"]) == 0
     rows = rows_of(tmp_path / "a")
@@ -429,6 +427,12 @@ def test_a_sweep_ends_when_intervals_are_narrow(
         assert float(row["runs"]) == counts[row["point"]]  # paired: equally many of each scheme
     assert all(10 <= n <= 40 for n in counts.values())
     assert len(set(counts.values())) > 1
+
+
+@pytest.mark.more("test_merged_shards_are_the_whole_sweep")
+def test_killed_shards_with_a_stop_rule_are_the_whole_sweep(tmp_path: Path) -> None:
+    words = [*SMALL[:-2], "--until", "goodput ± 8 %", "--max-seeds", "40"]
+    assert main([*words, "--out", str(tmp_path / "a"), "--quiet"]) == 0
     shards = [str(tmp_path / f"s{i}") for i in (1, 2)]
     for i, folder in enumerate(shards, 1):
         process = started(*words, "--shard", f"{i}/2", "--out", folder, "--chunk", "1us")
