@@ -326,7 +326,7 @@ fn saturated_stations_have_the_throughput_of_bianchis_model() {
             let mut b = Bench::new(mac.clone(), wifi.clone(), stations, 1538);
             let success = data + 16.0 + answer + 34.0;
             let model = bianchi(f64::from(n), packets * 12_000.0, success, data + 34.0);
-            let measured = b.saturated(1, 20, 1500, 10);
+            let measured = b.saturated(1, 20, 1500, 5);
             let of = format!("{generation:?} MCS {mcs}, {n} stations, {packets} packets");
             assert_within(measured, model, 0.015, &of);
         }
@@ -391,7 +391,7 @@ fn throughputs_are_those_of_ns3s_tables_of_bianchis_model() {
             let after_collision = AfterCollision::Eifs;
             let mac = Mac { attempts: 1_000_000, after_collision, ..mac() };
             let stations = (0..=n).map(station).collect();
-            let measured = Bench::new(mac, wifi, stations, 1538).saturated(1, 20, 1500, 10);
+            let measured = Bench::new(mac, wifi, stations, 1538).saturated(1, 20, 1500, 5);
             assert_within(measured, expected, 0.015, &format!("MCS {mcs}, {n} stations"));
         }
     }

@@ -112,7 +112,7 @@ fn throughputs_of_802_11a_and_g_are_those_of_ns3s_tables_of_bianchis_model() {
             Mac { data_rate: Rate(rate * 1_000_000), attempts: 1_000_000, ..Mac::named(name) };
         for (k, n) in [5, 10, 25, 50].into_iter().enumerate() {
             // The offered frame has 34 bytes of header, and that of ns-3 36.
-            let ours = saturated(mac.clone(), n, 1502, 20, 1) * 1e-6 * 1500.0 / 1502.0;
+            let ours = saturated(mac.clone(), n, 1502, 10, 1) * 1e-6 * 1500.0 / 1502.0;
             let apart = |table: [f64; 4]| ours / table[k] - 1.0;
             let least =
                 if apart(eifs).abs() < apart(difs).abs() { apart(eifs) } else { apart(difs) };
