@@ -162,8 +162,8 @@ format: build ## format all sources
 fuzz: ## run each fuzz target for SECONDS=60 (needs nightly Rust and cargo-fuzz)
 	tools/fuzz.sh $(SECONDS)
 
-bench: build-release ## CPU time per packet, side by side with ns-2 (program ns), and its table in docs/speed.md
-	$(BIN)/python bench/speed.py
+bench: build-release ## CPU time per packet beside ns-2 (program ns) and htsim (HTSIM=its folder sim), for docs/speed.md
+	$(BIN)/python bench/speed.py $(addprefix --htsim ,$(HTSIM))
 
 growth: build-release ## the table of how the cost of a packet grows (needs valgrind)
 	$(BIN)/python bench/growth.py

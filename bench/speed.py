@@ -1,19 +1,20 @@
 """CPU time per delivered packet: lasthop and ns-2.35, the default profile, and each scheme relative
 to Reno.
 
-    make bench            or    python bench/speed.py [--runs N] [--short]
+    make bench            or    python bench/speed.py [--runs N] [--short] [--htsim FOLDER]
                                                       [--default | --schemes [NAME ...]]
 
 Each program runs the same four cases for T and for 10 T in turn. The difference of the CPU times,
 divided by the difference of delivered packets, excludes start-up. lasthop runs as `lasthop run
---json`. The best of N runs counts. ns-2 is the program `ns` (Debian package ns2); without it only
-lasthop is timed. Then seven runs under the default profile, `linux`, are compared with Reno under
-`ns-2.35` on 100 Mbit/s, and three of them with ns-2's Agent/TCP/Linux with SACK and delayed ACKs.
-Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time per packet should
-not depend on the rate. Finally every end-to-end scheme runs the same cases under the profile `rfc`,
-and one case under `linux`.
+--json`. The best of N runs counts. ns-2 is the program `ns` (Debian package ns2). htsim, whose TCP
+is NewReno without SACK, is compiled from FOLDER: `sim` of github.com/Broadcom/csg-htsim, after
+`make libhtsim.a`. Programs that are not there are not timed. Then seven runs under the default
+profile, `linux`, are compared with Reno under `ns-2.35` on 100 Mbit/s, and three of them with
+ns-2's Agent/TCP/Linux with SACK and delayed ACKs. Then a window of 10 BDP overflows a queue of 1
+BDP at 0.1 to 10 Gbit/s; the time per packet should not depend on the rate. Finally every end-to-end
+scheme runs the same cases under the profile `rfc`, and one case under `linux`.
 
-The times beside ns-2 are written into docs/speed.md, unless the runs are short.
+The times beside ns-2 and htsim are written into docs/speed.md, unless the runs are short.
 """
 
 from __future__ import annotations
@@ -115,6 +116,11 @@ class Case:
         )
         return ["ns", str(HERE / "ns2.tcl"), *(f"{k}={v}" for k, v in settings.items())]
 
+    def htsim(self, seconds: int) -> list[str]:
+        """Arguments of bench/htsim.cpp."""
+        numbers = seconds, self.wired, self.hop, self.window, self.queue, self.flows, self.loss
+        return [str(n) for n in numbers]
+
 
 CASES = [
     Case("one flow on 2 Mbit/s", 2000, 10, 2, 100, 150),
@@ -191,6 +197,19 @@ def lasthop(case: Case | DefaultCase, seconds: int, folder: str) -> tuple[float,
 def ns2(case: Case | DefaultCase, seconds: int, folder: str) -> tuple[float, int]:
     time, output = cpu(case.tcl(seconds))
     return time, int(output.split("acked ")[1].split()[0])
+
+
+def htsim(case: Case | DefaultCase, seconds: int, folder: str) -> tuple[float, int]:
+    assert isinstance(case, Case)
+    time, output = cpu([str(Path(folder) / "htsim"), *case.htsim(seconds)])
+    return time, int(output.split("acked ")[1])
+
+
+def compile_htsim(sources: Path, folder: str) -> None:
+    """Compile bench/htsim.cpp as htsim itself is compiled."""
+    words = ["g++", "-std=c++17", "-O3", f"-I{sources}", str(HERE / "htsim.cpp")]
+    program = Path(folder) / "htsim"
+    subprocess.run([*words, f"-L{sources}", "-lhtsim", "-o", str(program)], check=True)
 
 
 Program = Callable[[Case | DefaultCase, int, str], tuple[float, int]]
@@ -302,17 +321,12 @@ def compare_default(runs: int, folder: str, short: bool) -> None:
     print()
 
 
-def compare_with_ns2(runs: int, folder: str, short: bool) -> dict[str, tuple[float, float]]:
-    """Time the four cases and start-up: ns per packet of lasthop and ns-2 (or nan), by case."""
-    found: dict[str, tuple[float, float]] = {}
-    programs: dict[str, Program] = {"lasthop": lasthop}
-    if shutil.which("ns"):
-        programs["ns-2"] = ns2
-    else:
-        print("ns-2 is not installed (Debian package ns2): only lasthop is timed", file=sys.stderr)
-    print(
-        f"{'case':38s} {'lasthop ns/packet':>18s} {'ns-2 ns/packet':>15s} {'ratio':>6s}   packets"
-    )
+def compare_with_others(
+    runs: int, folder: str, short: bool, programs: dict[str, Program]
+) -> dict[str, dict[str, float]]:
+    """Time the four cases and start-up: ns per packet by case and program."""
+    found: dict[str, dict[str, float]] = {}
+    print(f"{'case':38s}" + "".join(f" {name + ', ns/packet':>19s}" for name in programs))
     for case in CASES:
         seconds = case.seconds // 10 if short else case.seconds
         best: dict[str, float] = {}
@@ -321,13 +335,12 @@ def compare_with_ns2(runs: int, folder: str, short: bool) -> dict[str, tuple[flo
             for name, program in programs.items():
                 each, packets[name] = per_packet(program, case, seconds, folder)
                 best[name] = min(best.get(name, each), each)
-        ours, theirs = best["lasthop"], best.get("ns-2", math.nan)
-        found[case.name] = ours, theirs
-        counts = " and ".join(f"{n} in {name}" for name, n in packets.items())
-        print(
-            f"{case.name:38s} {ours:18.1f} {theirs:15.1f} {theirs / ours:6.1f}   {counts}",
-            flush=True,
+        found[case.name] = best
+        cells = "".join(
+            f" {time:10.1f} ({time / best['lasthop']:4.1f} x)" for time in best.values()
         )
+        counts = " and ".join(f"{n} in {name}" for name, n in packets.items())
+        print(f"{case.name:38s}{cells}   packets: {counts}", flush=True)
     empty = Path(folder) / "empty.toml"
     empty.write_text("")
     start = min(
@@ -342,13 +355,13 @@ def compare_with_ns2(runs: int, folder: str, short: bool) -> dict[str, tuple[flo
     return found
 
 
-def record(runs: int, load: float, found: dict[str, tuple[float, float]]) -> None:
-    """Write the times beside ns-2 into docs/speed.md."""
+def record(runs: int, load: float, found: dict[str, dict[str, float]]) -> None:
+    """Write the times beside the other programs into docs/speed.md."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
     bench = speed_page.Bench(commit, os.cpu_count() or 1, load, runs)
-    text = speed_page.beside_ns2(speed_page.PAGE.read_text(encoding="utf-8"), bench, found)
+    text = speed_page.beside_others(speed_page.PAGE.read_text(encoding="utf-8"), bench, found)
     speed_page.PAGE.write_text(text, encoding="utf-8")
 
 
@@ -360,6 +373,9 @@ def main() -> None:
         "--runs", type=int, default=5, help="number of runs, of which the best counts (default 5)"
     )
     parser.add_argument("--short", action="store_true", help="a tenth of the simulated time")
+    parser.add_argument(
+        "--htsim", type=Path, metavar="FOLDER", help="time htsim too, compiled from this folder"
+    )
     parser.add_argument(
         "--default", action="store_true", help="only the cases under the default profile"
     )
@@ -375,7 +391,15 @@ def main() -> None:
             return compare_default(options.runs, folder, options.short)
         if options.schemes is None:
             load = os.getloadavg()[0]
-            found = compare_with_ns2(options.runs, folder, options.short)
+            programs: dict[str, Program] = {"lasthop": lasthop}
+            if shutil.which("ns"):
+                programs["ns-2"] = ns2
+            else:
+                print("ns-2 is not installed (Debian package ns2): not timed", file=sys.stderr)
+            if options.htsim is not None:
+                compile_htsim(options.htsim, folder)
+                programs["htsim"] = htsim
+            found = compare_with_others(options.runs, folder, options.short, programs)
             if not options.short and shutil.which("ns"):
                 record(options.runs, load, found)
             compare_default(options.runs, folder, options.short)

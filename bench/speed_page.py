@@ -39,15 +39,19 @@ def replaced(text: str, name: str, written: str) -> str:
     return marked_pages.replaced(text, marks, written)
 
 
-def beside_ns2(text: str, bench: Bench, times: Mapping[str, tuple[float, float]]) -> str:
-    """The page with CPU times per packet in ns, of lasthop and of ns-2, by case."""
+def beside_others(text: str, bench: Bench, times: Mapping[str, Mapping[str, float]]) -> str:
+    """The page with CPU times per packet in ns, by case and program, lasthop first."""
+    others = [name for name in next(iter(times.values())) if name != "lasthop"]
+    head = "| case | lasthop, ns per packet |" + "".join(
+        f" {name}, ns per packet | ratio |" for name in others
+    )
     rows = [
-        f"| {case} | {ours:,.0f} | {theirs:,.0f} | {theirs / ours:.1f} |"
-        for case, (ours, theirs) in times.items()
+        f"| {case} | {of['lasthop']:,.0f} |"
+        + "".join(f" {of[name]:,.0f} | {of[name] / of['lasthop']:.1f} |" for name in others)
+        for case, of in times.items()
     ]
-    head = "| case | lasthop, ns per packet | ns-2, ns per packet | ratio |"
-    lines = [bench.sentence(), "", head, "| --- | ---: | ---: | ---: |", *rows]
+    lines = [bench.sentence(), "", head, "| --- | ---: |" + " ---: | ---: |" * len(others), *rows]
     return replaced(text, "bench", "\n".join(lines))
 
 
-__all__ = ["PAGE", "Bench", "beside_ns2", "replaced"]
+__all__ = ["PAGE", "Bench", "beside_others", "replaced"]

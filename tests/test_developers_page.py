@@ -18,7 +18,7 @@ PAGE = (ROOT / "tools" / "README.md").read_text(encoding="utf-8")
 def test_the_page_names_all_programs_and_no_other(folder: str) -> None:
     sections = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     (text,) = (s for s in sections if s.startswith(f"{folder}\n"))
-    named = set(re.findall(r"`([\w.]+\.(?:py|cc|h|sh|tcl|json))`", text))
+    named = set(re.findall(r"`([\w.]+\.(?:py|cc|cpp|h|sh|tcl|json))`", text))
     files = {f.name for f in (ROOT / folder).iterdir() if f.is_file()} - {"README.md"}
     assert named == files
 
@@ -74,7 +74,13 @@ def test_a_bench_writes_its_times_into_the_page_of_speed(
     text = speed_page.PAGE.read_text(encoding="utf-8")
     section = r"<!-- bench -->\n(.*)<!-- end of bench -->"
     (before,) = re.findall(section, text, re.DOTALL)
-    rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \|$", before, re.M)
+    head, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in before.splitlines()
+        if line.startswith("| ") and "---" not in line
+    ]
+    programs = [cell.removesuffix(", ns per packet") for cell in head[1:] if cell != "ratio"]
+    assert programs[:2] == ["lasthop", "ns-2"]
     assert [name for name, *_ in rows] == [case.name for case in speed.CASES]
     # The table of the page is one that a bench writes.
     conditions = re.search(r"Commit (\w+), .* (\d+) processors .* best of (\d+) runs:", before)
@@ -83,17 +89,21 @@ def test_a_bench_writes_its_times_into_the_page_of_speed(
     stored = speed_page.Bench(commit, int(processors), 0.0, int(runs))
     if match := re.search(r"beside a load of ([\d.]+)", before):
         stored = replace(stored, load=float(match[1]))
-    times = {name: tuple(float(t.replace(",", "")) for t in each) for name, *each, _ in rows}
-    again = speed_page.beside_ns2(text, stored, times)
+    times = {
+        name: dict(zip(programs, (float(t.replace(",", "")) for t in [ours, *each]), strict=True))
+        for name, ours, *others in rows
+        for each in [others[::2]]
+    }
+    again = speed_page.beside_others(text, stored, times)
     (written,) = re.findall(section, again, re.DOTALL)
-    ratio = r"\| [\d.]+ \|$"
-    assert re.sub(ratio, "", written, flags=re.M) == re.sub(ratio, "", before, flags=re.M)
+    ratio = r"\| \d+\.\d \|"
+    assert re.sub(ratio, "", written) == re.sub(ratio, "", before)
     # A run of the bench replaces it, and nothing else.
     file = tmp_path / "speed.md"
     file.write_text(text, encoding="utf-8")
     monkeypatch.setattr(speed_page, "PAGE", file)
-    speed.record(3, 1.25, {"one flow": (40.0, 1000.0)})
+    speed.record(3, 1.25, {"one flow": {"lasthop": 40.0, "ns-2": 1000.0, "htsim": 300.0}})
     new = file.read_text(encoding="utf-8")
-    assert "| one flow | 40 | 1,000 | 25.0 |\n" in new
+    assert "| one flow | 40 | 1,000 | 25.0 | 300 | 7.5 |\n" in new
     assert "beside a load of 1.2, the best of 3 runs:" in new
     assert re.sub(section, "", new, flags=re.DOTALL) == re.sub(section, "", text, flags=re.DOTALL)
