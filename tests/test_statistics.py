@@ -3,12 +3,14 @@ from __future__ import annotations
 import math
 import random
 from statistics import variance as sample_variance
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lasthop import _native
 from lasthop.analysis import paired, statistics, student
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
@@ -160,6 +162,16 @@ def test_the_bootstrap_of_a_ratio_repeats_and_covers() -> None:
         assert statistics.bootstrap_ratio(a, b, again) == (low, high)
         hits += bool(low[0] <= 1.5 <= high[0])
     assert 270 <= hits <= 296
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 20, 99, 1000, 70_001])
+def test_resamples_are_those_that_numpy_draws(runs: int) -> None:
+    generator: Any = np.random.PCG64(20 + runs)
+    start = generator.state["state"]
+    drawn = np.random.Generator(generator).integers(0, runs, (30, runs))
+    draws = _native.Resamples(start["state"], start["inc"], runs)
+    found = np.concatenate([draws.counts(7), draws.counts(23)])
+    assert (found == [np.bincount(row, minlength=runs) for row in drawn]).all()
 
 
 def test_the_bootstrap_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

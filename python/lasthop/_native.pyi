@@ -16,6 +16,7 @@ __all__ = [
     "PreparedLink",
     "Queue",
     "RateSample",
+    "Resamples",
     "Run",
     "Scenario",
     "Segment",
@@ -180,6 +181,11 @@ class Scenario:
         snaplen: int | None = None,
         cancel: CancelToken | None = None,
     ) -> tuple[Run, dict[str, Any]]: ...
+
+@final
+class Resamples:
+    def __init__(self, state: int, increment: int, runs: int) -> None: ...
+    def counts(self, resamples: int) -> NDArray[np.float64]: ...
 
 @final
 class Run:

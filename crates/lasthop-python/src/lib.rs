@@ -20,6 +20,7 @@ mod inspection;
 mod link;
 mod options;
 mod replay;
+mod resamples;
 mod run;
 mod scenario;
 mod tcp_probe;
@@ -93,6 +94,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(gateway::gateway_rules, m)?)?;
     m.add_function(wrap_pyfunction!(gateway::gateway_remove, m)?)?;
     m.add_function(wrap_pyfunction!(gateway::gateway_abilities, m)?)?;
+    m.add_class::<resamples::Resamples>()?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<tcp_probe::PyTcpProbe>()?;
     m.add_class::<cancel::CancelToken>()?;

@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lasthop import _native
 from lasthop.analysis import student
 
 if TYPE_CHECKING:
@@ -28,12 +29,8 @@ Interval = tuple[float, float]
 CONFIDENCE = 0.95
 #: Number of resamples of a bootstrap.
 RESAMPLES = 1000
-#: From this number of runs on, one resample after the other fits better into the caches.
-MANY_RUNS = 100
 #: Most numbers in a block of resamples (80 MB).
 BLOCK = 10_000_000
-#: Runs that are drawn by one call, so that they stay in the caches.
-DRAWN_AT_ONCE = 50_000
 #: Power at which the number of seeds for a verdict is given.
 POWER = 0.8
 # Quantiles of the normal distribution: 1 - (1 - CONFIDENCE) / 2, and POWER.
@@ -255,23 +252,12 @@ def resample_counts(content: Matrix, seeds: Sequence[int]) -> Iterator[Matrix]:
     The random numbers depend on the runs alone: repeated calls give the same intervals.
     """
     digest = hashlib.sha256(np.ascontiguousarray(content).tobytes() + repr(list(seeds)).encode())
-    draw = np.random.Generator(np.random.PCG64(int.from_bytes(digest.digest()[:16], "big")))
+    start: Any = np.random.PCG64(int.from_bytes(digest.digest()[:16], "big")).state["state"]
     n = len(content)
-    if n < MANY_RUNS:
-        picks = draw.integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
-        counts = np.bincount(picks.ravel(), minlength=RESAMPLES * n)
-        yield counts.reshape(RESAMPLES, n).astype(float)
-        return
+    draws = _native.Resamples(start["state"], start["inc"], n)
     rows = max(1, BLOCK // n)
     for first in range(0, RESAMPLES, rows):
-        found = np.empty((min(rows, RESAMPLES - first), n))
-        at_once = max(1, DRAWN_AT_ONCE // n)
-        for start in range(0, len(found), at_once):
-            some = found[start : start + at_once]
-            for row, picks in zip(some, draw.integers(0, n, some.shape), strict=True):
-                row[:] = np.bincount(picks, minlength=n)
-        yield found
-        del found  # not two blocks at a time
+        yield draws.counts(min(rows, RESAMPLES - first))
 
 
 def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Matrix, Matrix]:
