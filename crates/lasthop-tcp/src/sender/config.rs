@@ -87,6 +87,28 @@ pub struct SenderConfig {
     pub draw: u64,
 }
 
+/// What a connection keeps of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub flow: FlowId,
+    pub mss: u32,
+    pub headers: u32,
+    pub to: NodeId,
+    pub needs: Needs,
+    /// Loss recovery accepts hints of the link layer.
+    pub accepts_eln: bool,
+    pub clock_phase: Duration,
+    pub draw: u64,
+}
+
+impl Settings {
+    pub(super) fn of(config: &SenderConfig) -> Settings {
+        let &SenderConfig { flow, to, mss, headers, needs, clock_phase, draw, .. } = config;
+        let accepts_eln = config.recovery.accepts_eln();
+        Settings { flow, mss, headers, to, needs, accepts_eln, clock_phase, draw }
+    }
+}
+
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {

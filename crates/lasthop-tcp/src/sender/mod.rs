@@ -123,7 +123,7 @@ impl<W: WindowRule> Sender<W> {
         Sender {
             recovery,
             notice_rule: profile.notices.map(|setting| setting.make()),
-            stream: Stream::new(config, hooks, profile, rule, offload),
+            stream: Stream::new(&config, hooks, profile, rule, offload),
             reset: false,
             syn_losses: 0,
             first_syn_at: Time::ZERO,
@@ -413,7 +413,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// It accepts hints of the link layer.
     pub fn accepts_eln(&self) -> bool {
-        self.stream.config().recovery.accepts_eln()
+        self.stream.config().accepts_eln
     }
 
     /// Bytes on the wire of a full segment.

@@ -31,7 +31,7 @@ pub struct Timers {
     last_rtt: Option<Duration>,
     /// The first round-trip time of data above this byte restarts the estimates from these (RFC
     /// 4015, step 9).
-    reseed: Option<(u64, (Duration, Duration))>,
+    reseed: Option<Box<(u64, (Duration, Duration))>>,
 }
 
 impl Timers {
@@ -291,15 +291,23 @@ impl Timers {
         if sent < self.rtt_from {
             return;
         }
-        match self.reseed.take_if(|(above, _)| bytes.snd_una > *above) {
-            Some((_, previous)) => self.rto.reseed(previous, rtt),
-            None => self.rto.sample(rtt, sent, exact, bytes),
+        if self.reseed.is_some() && self.reseeds(rtt, bytes) {
+            return;
         }
+        self.rto.sample(rtt, sent, exact, bytes);
+    }
+
+    /// Restarts the estimates with this round-trip time, if its data lie above the byte for that.
+    #[cold]
+    #[inline(never)]
+    fn reseeds(&mut self, rtt: Duration, bytes: Bytes) -> bool {
+        let due = self.reseed.take_if(|reseed| bytes.snd_una > reseed.0);
+        due.map(|reseed| self.rto.reseed(reseed.1, rtt)).is_some()
     }
 
     /// The first round-trip time of data above `above` restarts the estimates from `previous`.
     pub fn reseed_above(&mut self, above: u64, previous: (Duration, Duration)) {
-        self.reseed = Some((above, previous));
+        self.reseed = Some(Box::new((above, previous)));
     }
 
     /// The last round-trip time sample, if [`Self::take_last_rtt`] has not taken it.

@@ -10,7 +10,7 @@ mod socket;
 mod transmit;
 
 use super::buffer::SendBuffer;
-use super::config::{SenderConfig, SenderCounters, State};
+use super::config::{SenderConfig, SenderCounters, Settings, State};
 use super::congestion::Congestion;
 use super::limits::CwndUsage;
 use super::timers::Timers;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 /// The stream of one connection. `W` is the window rule.
 pub struct Stream<W> {
-    config: SenderConfig,
+    config: Settings,
     profile: Arc<Profile>,
     state: State,
     /// Bytes that the application has written; `u64::MAX` for an endless stream.
@@ -85,7 +85,7 @@ pub struct Stream<W> {
 impl<W: WindowRule> Stream<W> {
     /// The stream of a closed connection; `offload`: several segments may leave as one frame.
     pub fn new(
-        config: SenderConfig,
+        config: &SenderConfig,
         hooks: Hooks,
         profile: Arc<Profile>,
         rule: W,
@@ -106,7 +106,7 @@ impl<W: WindowRule> Stream<W> {
             special: profile.ecn || needs.rate_samples || offload || is_special(hooks),
             hooks,
             offload,
-            config,
+            config: Settings::of(config),
             state: State::Closed,
             written: 0,
             buffer,
@@ -148,9 +148,9 @@ impl<W: WindowRule> Stream<W> {
         self.hooks
     }
 
-    /// The configuration of the sender.
+    /// What the connection keeps of its configuration.
     #[inline]
-    pub fn config(&self) -> &SenderConfig {
+    pub fn config(&self) -> &Settings {
         &self.config
     }
 
