@@ -187,9 +187,12 @@ impl Scheduler {
             }
             let other = nodes[node ^ 1];
             node >>= 1;
-            if precedes(triggered_at, other, first) {
-                first = other;
+            // Selected instead of branched, since nothing predicts which one is earlier.
+            let mut is_earlier = other.time < first.time;
+            if other.time == first.time {
+                is_earlier = ties(triggered_at, other, first);
             }
+            first = std::hint::select_unpredictable(is_earlier, other, first);
         }
         let Entry { time, source } = first;
         let triggered_at = self.triggered_at[source as usize];
