@@ -148,6 +148,9 @@ macro_rules! profile_fields {
             /// Mean time from when the send buffer has room to when the program writes again
             /// (exponential; drawn by seed where `timer_tick` is above 0); 0: it writes at once.
             program_latency: Duration,
+            /// Time that a program takes to write 64 KiB into the send buffer, in blocks of one
+            /// `sk_buff`: between two of them it takes the time for the first; 0: none.
+            program_write_time: Duration,
             /// Longest time that the receiver takes to answer a segment (uniform from 0, drawn by
             /// seed for each ACK; ACKs keep their order). Not on a link whose delay varies, and not
             /// in a cell.

@@ -87,8 +87,8 @@ impl SendBuffer {
         self.pending = 0;
     }
 
-    /// The program waits for room.
-    pub fn is_full(&self) -> bool {
+    /// The program has more to write.
+    pub fn has_pending(&self) -> bool {
         self.pending > 0
     }
 
@@ -266,6 +266,6 @@ mod tests {
         buffer.write(1000);
         assert!(!buffer.close());
         assert_eq!(buffer.accept(held(0, 0), 65_535, 2896), 1000);
-        assert!(buffer.is_closed() && !buffer.is_full());
+        assert!(buffer.is_closed() && !buffer.has_pending());
     }
 }

@@ -138,7 +138,7 @@ impl<W: WindowRule> Sender<W> {
         };
         let samples = stream.config().needs.rate_samples;
         stream.congestion_mut().on_established(&start, samples);
-        stream.begin_buffer();
+        stream.begin_buffer(now);
         self.fill(now, out);
         self.write_blocks(now, out);
     }

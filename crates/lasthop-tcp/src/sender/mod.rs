@@ -148,20 +148,31 @@ impl<W: WindowRule> Sender<W> {
         if self.stream.has_sent_fin() {
             return;
         }
+        self.stream.catch_up(now);
         self.stream.check_app_limited();
         let blocked = self.stream.is_program_blocked();
         self.stream.write(bytes);
         if self.stream.state() == State::Established && !blocked {
             self.stream.restart_if_idle(now);
             self.fill(now, out);
+            self.stream.begin_to_write(now);
             self.write_blocks(now, out);
         }
     }
 
-    /// The program writes until the send buffer is full.
+    /// The program writes what it has had the time for, or until the send buffer is full.
     fn write_blocks(&mut self, now: Time, out: &mut impl Output) {
-        while self.stream.accept() {
+        while self.stream.write_block(now) {
             self.fill(now, out);
+        }
+        self.await_block(now);
+    }
+
+    /// After an input other than an ACK: the sender may wait for what the program writes.
+    #[inline(always)]
+    fn await_block(&mut self, now: Time) {
+        if self.stream.is_program_writing() {
+            self.stream.await_block(now);
         }
     }
 
@@ -202,6 +213,7 @@ impl<W: WindowRule> Sender<W> {
         out: &mut impl Output,
     ) {
         let (stream, recovery) = (&mut self.stream, &mut self.recovery);
+        stream.catch_up(now);
         if !segment.flags.has(Flags::ACK) || stream.state() == State::Closed {
             return self.on_stray(now, segment, out);
         }
@@ -261,10 +273,18 @@ impl<W: WindowRule> Sender<W> {
         if !self.stream.may_have_room() {
             return;
         }
+        if self.stream.is_program_writing() {
+            return self.stream.await_block(now);
+        }
         let pipe = self.pipe();
         let sent = self.stream.snd_max() - before;
-        if self.stream.has_room(pipe, sent) && self.stream.wake_program(now) {
+        if self.stream.has_room(pipe, sent) {
+            self.stream.wake_program(now);
             self.write_blocks(now, out);
+            // While the program writes, ACKs take the slow path; and it may have closed the
+            // connection with what it wrote.
+            let stream = &self.stream;
+            self.plain_with_sack &= !stream.is_closing() && !stream.is_program_writing();
         }
     }
 
@@ -289,18 +309,22 @@ impl<W: WindowRule> Sender<W> {
     /// The deadline has come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
         self.leave_plain();
+        if self.stream.needs_block(now) {
+            self.write_blocks(now, out);
+        }
+        self.stream.catch_up(now);
+        self.run_timers(now, out);
+        self.await_block(now);
+    }
+
+    fn run_timers(&mut self, now: Time, out: &mut impl Output) {
         if self.stream.is_held() {
             return self.on_timer_while_held(now, out);
         }
         let aux = self.stream.timers_mut().take_aux(now);
-        if aux {
-            self.stream.check_app_limited();
-            if self.stream.take_program(now) {
-                self.write_blocks(now, out);
-            }
-        }
         let (stream, recovery) = (&mut self.stream, &mut self.recovery);
         if aux {
+            stream.check_app_limited();
             if stream.congestion_mut().on_timer(now) {
                 recovery.fill(stream, now, SendReason::Recovery, out);
             }

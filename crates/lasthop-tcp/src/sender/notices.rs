@@ -49,6 +49,7 @@ impl<W: WindowRule> Sender<W> {
     /// A notice for this flow.
     pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
         self.leave_plain();
+        self.stream.catch_up(now);
         let before = self.stream.window();
         if let Some(hint) = LossHint::of(notice) {
             self.recovery.on_hint(&mut self.stream, now, &hint, out);
@@ -71,6 +72,7 @@ impl<W: WindowRule> Sender<W> {
         if self.stream.window() != before {
             self.fill(now, out);
         }
+        self.await_block(now);
     }
 
     /// While the sender is held no timer runs, except the limit of a hold by a notice.
@@ -134,6 +136,7 @@ impl<W: WindowRule> Sender<W> {
             stream.timers_mut().arm(now);
         }
         self.fill(now, out);
+        self.await_block(now);
     }
 
     /// A relay replaces cwnd (split schemes), in bytes; at least one segment.

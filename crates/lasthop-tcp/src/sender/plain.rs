@@ -67,8 +67,6 @@ impl<W: WindowRule> Sender<W> {
             && sack.on_plain_ack(&mut self.stream, now, segment, out);
         if taken {
             self.write_if_room(now, before, out);
-            // The program may have closed the connection with what it wrote.
-            self.plain_with_sack = !self.stream.is_closing();
         }
         taken
     }

@@ -6,6 +6,7 @@ use crate::script::play;
 
 const START: &str = "scheme reno
      profile linux
+     set program_write_time = \"0 s\"
      window 5";
 
 /// Room for one of two segments is not used until the next ACK, if the last burst was sent within

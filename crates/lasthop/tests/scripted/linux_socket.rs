@@ -3,6 +3,10 @@
 
 use crate::script::play;
 
+/// A program that is woken at once and writes in no time.
+const AT_ONCE: &str = "set program_latency = \"0 s\"
+             set program_write_time = \"0 s\"";
+
 /// `sk_stream_memory_free`, `sk_stream_write_space`: a block of half a window goes beyond the
 /// buffer, and the program writes again when a third is free. Two segments of 1000 bytes take 2896
 /// bytes of memory; a buffer of 16 000 bytes has a third free with 7000 bytes in flight.
@@ -13,6 +17,7 @@ fn a_full_send_buffer_is_refilled_when_a_third_is_free() {
             "scheme reno
              profile linux
              set wmem_max = \"{max}\"
+             {AT_ONCE}
              set tso_defer = \"off\"
              window 10
              write 30
@@ -31,7 +36,8 @@ fn a_full_send_buffer_is_refilled_when_a_third_is_free() {
 
 /// `tcp_should_expand_sndbuf`, `tcp_event_new_data_sent`: the buffer of 46 080 bytes does not grow
 /// with cwnd if the first frame that an ACK releases fills cwnd. If a second frame follows, the
-/// buffer has grown before it: with 24 segments a third of it is free, and the program is woken.
+/// buffer has grown before it: with 24 segments a third of it is free, and the program is woken. It
+/// writes within a millisecond, so that the next ACK finds more than what it wrote at first.
 #[test]
 fn the_send_buffer_grows_when_the_first_frame_does_not_fill_cwnd() {
     let run = |acks: &[u64], last: &str| {
@@ -50,7 +56,8 @@ fn the_send_buffer_grows_when_the_first_frame_does_not_fill_cwnd() {
             "scheme reno
              profile linux
              set max_tcp_header = 256
-             set program_latency = \"1 ms\"
+             set program_latency = \"1 us\"
+             set program_write_time = \"0 s\"
              set tso_defer = \"off\"
              window 200
              write 200
@@ -59,8 +66,8 @@ fn the_send_buffer_grows_when_the_first_frame_does_not_fill_cwnd() {
              {last}"
         ));
     };
-    run(&[1; 16], "");
-    run(&[2; 7], "timer");
+    run(&[1; 16], "+0.001 < ack 42000\n> 42000..75000");
+    run(&[2; 7], "+0.001 < ack 38000\n> 38000..86000");
 }
 
 /// A program closes the connection when the kernel has taken all its data: the FIN goes with the
@@ -71,6 +78,8 @@ fn a_program_that_waits_for_room_closes_the_connection_later() {
         "scheme reno
          profile linux
          set wmem_max = \"16000 B\"
+         set program_latency = \"0 s\"
+         set program_write_time = \"0 s\"
          window 10
          write 17
          > 0..10000
@@ -88,6 +97,7 @@ fn a_program_that_is_woken_may_write_later() {
          profile linux
          set wmem_max = \"16000 B\"
          set program_latency = \"1 ms\"
+         set program_write_time = \"0 s\"
          window 10
          write 30
          > 0..10000
@@ -96,6 +106,80 @@ fn a_program_that_is_woken_may_write_later() {
          timer
          > 15000..20000",
     );
+}
+
+/// A program writes blocks of half a window one after another, each when the one before has had its
+/// time. A sender that has sent all there is waits for the next one.
+#[test]
+fn a_sender_waits_for_what_the_program_still_writes() {
+    play(
+        "scheme reno
+         profile linux
+         set program_write_time = \"65.536 ms\"
+         set tso_defer = \"off\"
+         window 5
+         write 6
+         > 0, 1000
+         +0.002 timer
+         > 2000, 3000
+         +0.002 timer
+         > 4000
+         close
+         +0.1 < ack 5000
+         > 5000 fin",
+    );
+}
+
+/// While the sender has unsent data, the program writes without a timer: the second ACK finds the
+/// fourth block.
+#[test]
+fn a_program_goes_on_to_write_while_data_are_unsent() {
+    play(
+        "scheme reno
+         profile linux
+         set program_write_time = \"65.536 ms\"
+         set tso_defer = \"off\"
+         window 10
+         write 30
+         > 0..5000
+         +0.005 timer
+         > 5000..10000
+         +0.005 timer
+         +0.006 < ack 5000
+         > 10000..15000
+         +0 < ack 9000
+         > 15000..19000",
+    );
+}
+
+/// What an ACK acknowledges while the program writes is room for it: the block that follows needs
+/// no third of the buffer (`sk_stream_memory_free`). A program that writes in no time waits then,
+/// as in the first test.
+#[test]
+fn acks_make_room_for_a_program_that_writes() {
+    let run = |time: &str, timers: [&str; 3], last: &str| {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set wmem_max = \"16000 B\"
+             set program_latency = \"0 s\"
+             set program_write_time = \"{time}\"
+             set tso_defer = \"off\"
+             window 10
+             write 30
+             {}
+             {}
+             +0.002 < ack 5000
+             > 10000..15000
+             {}
+             +0.02 < ack 6000
+             {last}",
+            timers[0], timers[1], timers[2]
+        ));
+    };
+    let waits = ["> 0..5000\n+0.005 timer\n> 5000..10000", "+0.005 timer", "+0.003 timer"];
+    run("65.536 ms", waits, "> 15000");
+    run("0 s", ["> 0..10000", "", ""], "");
 }
 
 /// `tcp_probe_timer`: after this many probes without an answer the connection ends; an ACK that

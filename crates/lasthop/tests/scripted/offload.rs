@@ -31,6 +31,7 @@ fn a_frame_ends_with_the_data_and_with_the_receive_window() {
         "scheme reno
          profile linux
          set segmentation_offload = true
+         set program_write_time = \"0 s\"
          window 5
          write 3
          > 0+2000, 2000
@@ -48,6 +49,7 @@ fn a_frame_waits_for_room_as_a_whole() {
     let until_then = "scheme reno
          profile linux
          set segmentation_offload = true
+         set program_write_time = \"0 s\"
          window 5
          write endless
          > 0+2000, 2000+2000, 4000

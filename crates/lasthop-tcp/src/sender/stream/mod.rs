@@ -36,11 +36,13 @@ pub struct Stream<W> {
     /// The send buffer, if it is limited.
     buffer: Option<Box<SendBuffer>>,
     /// While the program waits for room: the first unacknowledged byte from which on a third of
-    /// the buffer may be free, and the cwnd above which the buffer grows.
+    /// the buffer may be free, and the cwnd above which the buffer grows. While it writes: 0.
     wakes_at: u64,
     grows_above: f64,
-    /// When the program writes next, after it has been woken; `NEVER` if it has not.
-    program_at: Time,
+    /// When the program writes its next block; `NEVER` while it waits, or has nothing to write.
+    writes_at: Time,
+    /// The same if the sender waits for it; otherwise `NEVER`.
+    awaited_at: Time,
     /// How often it has been woken.
     wakes: u64,
     close_wanted: bool,
@@ -112,7 +114,8 @@ impl<W: WindowRule> Stream<W> {
             buffer,
             wakes_at: u64::MAX,
             grows_above: f64::INFINITY,
-            program_at: Time::NEVER,
+            writes_at: Time::NEVER,
+            awaited_at: Time::NEVER,
             wakes: 0,
             close_wanted: false,
             fin_sent: false,
@@ -298,13 +301,13 @@ impl<W: WindowRule> Stream<W> {
         self.special
     }
 
-    /// The earliest deadline of pacing, of the rule's timer, of a frozen sender and of a program
-    /// that has been woken.
+    /// The earliest deadline of pacing, of the rule's timer, of a frozen sender and of a block that
+    /// the sender waits for.
     #[inline]
     pub fn other_deadline(&self) -> Time {
         let congestion = &self.congestion;
         let sending = congestion.pacing_deadline().min(congestion.rule_deadline());
-        sending.min(self.timers.held_until()).min(self.program_at)
+        sending.min(self.timers.held_until()).min(self.awaited_at)
     }
 
     /// F-RTO, step 3a: the timeout was not spurious. Two round trips have passed, so the window is

@@ -40,6 +40,7 @@ impl<W: WindowRule> Stream<W> {
             && self.profile.clock != ClockKind::Ns2Ticks
             && self.snd_nxt == self.snd_max
             && !self.close_wanted
+            && !self.is_program_writing()
     }
 
     /// Takes the window and the timestamp of an ACK on that path, and removes what it delivers.

@@ -1,5 +1,10 @@
 //! What the program does to its socket: it writes, closes the connection, or waits for room in the
 //! send buffer (`buffer`).
+//!
+//! A program writes block after block, each of one `sk_buff`, and ACKs arrive meanwhile. Between two
+//! inputs of the sender nothing changes what the buffer holds, so the blocks up to the time of an
+//! input are written when it comes (`catch_up`). Only a sender that has sent all there is needs a
+//! timer for the next block (`await_block`).
 
 use super::Stream;
 use super::frames::LargestFrame;
@@ -7,6 +12,9 @@ use crate::sender::buffer::{Held, segments_sent_together};
 use crate::window::WindowRule;
 use lasthop_core::random;
 use lasthop_core::units::{Duration, Time};
+
+/// Bytes for which the profile has the time to write them.
+const WRITE_UNIT: u64 = 64 << 10;
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
 impl<W: WindowRule> Stream<W> {
@@ -23,7 +31,8 @@ impl<W: WindowRule> Stream<W> {
         self.written = self.written.min(self.snd_max);
         if let Some(buffer) = &mut self.buffer {
             buffer.stop();
-            self.watch_buffer();
+            self.awaited_at = Time::NEVER;
+            self.wait_for_room();
         }
     }
 
@@ -32,12 +41,12 @@ impl<W: WindowRule> Stream<W> {
         self.close_wanted = self.buffer.as_mut().is_none_or(|buffer| buffer.close());
     }
 
-    /// The program waits for room in the send buffer.
+    /// The program has more to write, and writes it or waits for room in the send buffer.
     pub fn is_program_blocked(&self) -> bool {
-        self.buffer.as_ref().is_some_and(|buffer| buffer.is_full())
+        self.buffer.as_ref().is_some_and(|buffer| buffer.has_pending())
     }
 
-    /// After an ACK: a program that waits for room may have some.
+    /// After an ACK: a program that waits for room may have some, or it writes.
     #[inline(always)]
     pub fn may_have_room(&self) -> bool {
         self.snd_una >= self.wakes_at || self.window().cwnd > self.grows_above
@@ -58,7 +67,7 @@ impl<W: WindowRule> Stream<W> {
         if !fills {
             buffer.grow(windows, cwnd);
         }
-        let wakes = buffer.is_full() && buffer.wakes(held);
+        let wakes = buffer.has_pending() && buffer.wakes(held);
         self.watch_buffer();
         if fills {
             self.grows_above = self.cwnd_below_growth();
@@ -66,53 +75,104 @@ impl<W: WindowRule> Stream<W> {
         wakes
     }
 
-    /// The program has been woken. True if it writes at once; otherwise `take_program` says when.
-    pub fn wake_program(&mut self, now: Time) -> bool {
+    /// The program has been woken, and writes from now on or after a delay.
+    pub fn wake_program(&mut self, now: Time) {
         let mean = self.profile.program_latency;
-        if mean == Duration::ZERO {
-            return true;
+        let mut wait = Duration::ZERO;
+        if mean > Duration::ZERO {
+            // The phase of the clock is drawn by seed and connection.
+            let draws = random::Stream::new(self.config.clock_phase.0, "program");
+            wait = Duration((draws.exponential(self.wakes, mean.0 as f64) as u64).max(1));
+            self.wakes += 1;
         }
-        // The phase of the clock is drawn by seed and connection.
-        let draws = random::Stream::new(self.config.clock_phase.0, "program");
-        let wait = draws.exponential(self.wakes, mean.0 as f64) as u64;
-        self.wakes += 1;
-        self.program_at = now + Duration(wait.max(1));
-        (self.wakes_at, self.grows_above) = (u64::MAX, f64::INFINITY);
-        self.timers.bring_forward_aux(now, self.program_at);
-        false
+        self.begin_at(now + wait);
     }
 
-    /// The program writes now, after it has been woken.
-    #[inline]
-    pub fn take_program(&mut self, now: Time) -> bool {
-        let writes = now >= self.program_at;
-        if writes {
-            self.program_at = Time::NEVER;
+    /// The program writes what it has into the send buffer, if that is limited.
+    pub fn begin_to_write(&mut self, now: Time) {
+        if self.is_program_blocked() {
+            self.begin_at(now);
         }
-        writes
+    }
+
+    fn begin_at(&mut self, at: Time) {
+        self.writes_at = at;
+        // Each ACK looks whether the sender waits for a block.
+        (self.wakes_at, self.grows_above) = (0, f64::INFINITY);
+    }
+
+    /// The program writes what it has had the time for until now.
+    #[inline(always)]
+    pub fn catch_up(&mut self, now: Time) {
+        if now >= self.writes_at {
+            self.write_until(now);
+        }
+    }
+
+    #[inline(never)]
+    fn write_until(&mut self, now: Time) {
+        while self.write_block(now) {}
+    }
+
+    /// The program writes, or will soon.
+    #[inline(always)]
+    pub fn is_program_writing(&self) -> bool {
+        self.writes_at < Time::NEVER
+    }
+
+    /// After an input: a sender that has sent all there is has a timer for the next block.
+    #[inline(never)]
+    pub fn await_block(&mut self, now: Time) {
+        let lacks_data = self.written < self.snd_max + u64::from(self.config.mss);
+        let waits = lacks_data && self.may_send();
+        self.awaited_at = if waits { self.writes_at } else { Time::NEVER };
+        if waits {
+            self.timers.bring_forward_aux(now, self.awaited_at);
+        }
+    }
+
+    /// The sender waits for a block that the program writes now.
+    pub fn needs_block(&self, now: Time) -> bool {
+        now >= self.awaited_at && self.may_send()
     }
 
     /// The buffer of a connection that is established has room for the first window
-    /// (`tcp_init_buffer_space`).
-    pub fn begin_buffer(&mut self) {
+    /// (`tcp_init_buffer_space`), into which the program writes what it has.
+    pub fn begin_buffer(&mut self, now: Time) {
         let (windows, cwnd) = (self.congestion.send_buffer_windows(), self.cwnd_segments());
         if let Some(buffer) = &mut self.buffer {
             buffer.grow(windows, cwnd);
         }
+        self.begin_to_write(now);
     }
 
-    /// The program writes what one `sk_buff` takes; false if the buffer is full, or nothing is left
-    /// to be written.
+    /// The program writes what one `sk_buff` takes, if it does so by now. False if not, if the
+    /// buffer is full, or if nothing is left to be written.
     #[inline(never)]
-    pub fn accept(&mut self) -> bool {
+    pub fn write_block(&mut self, now: Time) -> bool {
+        if now < self.writes_at {
+            return false;
+        }
+        self.awaited_at = Time::NEVER;
         let (held, window) = (self.held(), self.max_rwnd);
         let frame = u64::from(self.largest_frame(&mut LargestFrame::new(None)));
         let Some(buffer) = self.buffer.as_mut() else { return false };
-        let bytes = if buffer.is_full() { buffer.accept(held, window, frame) } else { 0 };
-        self.close_wanted |= buffer.is_closed();
+        let bytes = buffer.accept(held, window, frame);
+        let (closed, more) = (buffer.is_closed(), buffer.has_pending());
+        self.close_wanted |= closed;
         self.written = self.written.saturating_add(bytes);
-        self.watch_buffer();
+        if bytes > 0 && more {
+            self.writes_at += self.time_to_write(bytes);
+        } else {
+            self.wait_for_room();
+        }
         bytes > 0
+    }
+
+    /// How long the program needs for a block.
+    fn time_to_write(&self, bytes: u64) -> Duration {
+        let per_unit = self.profile.program_write_time.0;
+        Duration(bytes.saturating_mul(per_unit).div_ceil(WRITE_UNIT))
     }
 
     fn cwnd_segments(&self) -> u64 {
@@ -127,10 +187,16 @@ impl<W: WindowRule> Stream<W> {
         }
     }
 
+    /// The program waits for room, if it has more to write.
+    fn wait_for_room(&mut self) {
+        self.writes_at = Time::NEVER;
+        self.watch_buffer();
+    }
+
     /// Notes when to look at the buffer again.
     fn watch_buffer(&mut self) {
         (self.wakes_at, self.grows_above) = (u64::MAX, f64::INFINITY);
-        if let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.is_full()) {
+        if let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.has_pending()) {
             self.wakes_at = self.written.saturating_sub(buffer.waking_level());
             self.grows_above = self.congestion.window().cwnd.max(self.cwnd_below_growth());
         }
