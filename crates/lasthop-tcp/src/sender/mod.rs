@@ -270,9 +270,13 @@ impl<W: WindowRule> Sender<W> {
     /// the data sent before the ACK.
     #[inline(always)]
     fn write_if_room(&mut self, now: Time, before: u64, out: &mut impl Output) {
-        if !self.stream.may_have_room() {
-            return;
+        if self.stream.may_have_room() {
+            self.write_in_room(now, before, out);
         }
+    }
+
+    #[inline(never)]
+    fn write_in_room(&mut self, now: Time, before: u64, out: &mut impl Output) {
         if self.stream.is_program_writing() {
             return self.stream.await_block(now);
         }

@@ -1,10 +1,10 @@
 //! What the program does to its socket: it writes, closes the connection, or waits for room in the
 //! send buffer (`buffer`).
 //!
-//! A program writes block after block, each of one `sk_buff`, and ACKs arrive meanwhile. Between two
-//! inputs of the sender nothing changes what the buffer holds, so the blocks up to the time of an
-//! input are written when it comes (`catch_up`). Only a sender that has sent all there is needs a
-//! timer for the next block (`await_block`).
+//! A program writes block after block, each of one `sk_buff`, and ACKs arrive meanwhile. Between
+//! two inputs of the sender nothing changes what the buffer holds, so the blocks up to the time of
+//! an input are written when it comes (`catch_up`). Only a sender that has sent all there is needs
+//! a timer for the next block (`await_block`).
 
 use super::Stream;
 use super::frames::LargestFrame;
