@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from busy import undecided
 
-from fidelity.linux import cells, page, simulated, suite, transfers, verdicts
+from fidelity.linux import cells, page, programs, simulated, suite, transfers, verdicts
 from lasthop.live import link
 
 MACHINE = {
@@ -249,3 +249,31 @@ def test_a_real_transfer_of_each_kind(tmp_path: Path, kind: str) -> None:
     else:
         seconds = simulated.completion_s(found[0], [], record["start"], 1)
         assert record["s"] == pytest.approx(seconds, rel=0.2)
+
+
+def test_refills_are_what_a_program_writes_between_two_waits() -> None:
+    calls = [
+        (65536, 0, 9_000, True),
+        (65536 * 7, 11_000, 80_000, False),
+        (65536, 500_000, 509_000, True),
+        (65536 * 15, 510_000, 660_000, False),
+        (65536, 900_000, 990_000, True),
+    ]
+    # The last one is too small to count.
+    assert programs.refills(calls) == [10.0, 10.0]
+
+
+def test_fisher() -> None:
+    # Fisher's lady tasting tea, and a table that is twice the same.
+    assert programs.fisher(3, 4, 1, 4) == pytest.approx(34 / 70)
+    assert programs.fisher(4, 4, 0, 4) == pytest.approx(2 / 70)
+    assert programs.fisher(5, 10, 5, 10) == pytest.approx(1.0)
+
+
+def test_programs_have_the_commands_of_their_kind(tmp_path: Path) -> None:
+    for program in programs.PROGRAMS:
+        server, mobile = program.commands(1000, tmp_path)
+        words = " ".join([*server, *mobile])
+        assert ("http.server" in words) == program.is_http
+        assert ("writing.py" in words) == program.is_timed
+        assert program.is_http or f" {program.writes or 1000}" in words
