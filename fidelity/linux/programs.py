@@ -41,11 +41,12 @@ UNIT, LEAST = 64 << 10, 400_000
 ATTEMPTS = 3
 FILE, OUTCOME = "file", "outcome.json"
 REAL_TIME = ["chrt", "--rr", "1"]
-#: Before the command of a program that leaves the congestion control to its namespace.
+#: Before the command of a program that leaves the congestion control to its namespace, and reports
+#: each request.
 USE_SENDER = [
     "sh",
     "-c",
-    f'echo {SENDER} > /proc/sys/net/ipv4/tcp_congestion_control && exec "$@"',
+    f'echo {SENDER} > /proc/sys/net/ipv4/tcp_congestion_control && exec "$@" 2> /dev/null',
     "sh",
 ]
 
