@@ -289,7 +289,7 @@ FILE_LINES, FUNCTION_LINES = 600, 80
 TEST_LINES = 130
 #: Longer functions, which are tables.
 TABLES = {
-    "crates/lasthop-tcp/src/profile/builtin.rs": {"rfc", "ns235"},
+    "crates/lasthop-tcp/src/profile/builtin.rs": {"rfc"},
     "crates/lasthop-sim/tests/sim/support/random/schemes.rs": {"any_scheme"},
     "crates/lasthop-schemes/src/snoop/tests.rs": {"agent_follows_the_rules"},
 }
