@@ -17,8 +17,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use crate::reno::RenoWindow;
+use crate::catalogue::{Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use crate::shared::base::Base;
 use lasthop_tcp::recovery::{self, Recovery};
 
@@ -59,10 +58,6 @@ impl SchemeConfig for Eifel {
         assumptions: &["both ends support timestamps", "every loss means congestion"],
         ..Entry::DEFAULT
     };
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
 
     fn recovery(&self) -> Option<RecoverySlot> {
         let eifel = match self.variant {

@@ -26,8 +26,7 @@ pub use sending_order::{DETECTOR, HINTS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use crate::reno::RenoWindow;
+use crate::catalogue::{Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use lasthop_tcp::recovery::{HintRules, Recovery, RecoveryKind};
 
 /// Settings of ESACK.
@@ -80,10 +79,6 @@ impl SchemeConfig for Esack {
             }
         }
         Ok(())
-    }
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {

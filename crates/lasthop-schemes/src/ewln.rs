@@ -11,9 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::balakrishnan_eln;
-use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::catalogue::{AnyAgent, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
-use crate::reno::RenoWindow;
 use lasthop_core::role::Role;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
@@ -34,10 +33,6 @@ impl SchemeConfig for Ewln {
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
     };
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery {

@@ -15,8 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use crate::reno::RenoWindow;
+use crate::catalogue::{Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use crate::shared::base::Base;
 use lasthop_tcp::recovery::Recovery;
 
@@ -50,10 +49,6 @@ impl SchemeConfig for FRto {
         ],
         ..Entry::DEFAULT
     };
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery { f_rto: true, ..self.base.recovery() }))

@@ -21,9 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::balakrishnan_eln;
 use crate::catalogue::{
-    AnyAgent, AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+    AnyAgent, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
 };
-use crate::reno::RenoWindow;
 use lasthop_core::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use lasthop_core::role::Role;
 use lasthop_core::segment::{Direction, Notice, NoticeKind, Segment};
@@ -60,10 +59,6 @@ impl SchemeConfig for Hack {
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
     };
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery {

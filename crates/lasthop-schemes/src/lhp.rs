@@ -26,9 +26,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{
-    AnyAgent, AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+    AnyAgent, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
 };
-use crate::reno::RenoWindow;
 use lasthop_core::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use lasthop_core::framing::{AnyFraming, HeadersFirst};
 use lasthop_core::role::Role;
@@ -106,10 +105,6 @@ impl SchemeConfig for Lhp {
             )),
             _ => Ok(()),
         }
-    }
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {

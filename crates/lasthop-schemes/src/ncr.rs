@@ -13,8 +13,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use crate::reno::RenoWindow;
+use crate::catalogue::{Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use crate::shared::base::Base;
 use lasthop_tcp::recovery::Recovery;
 
@@ -48,10 +47,6 @@ impl SchemeConfig for Ncr {
         assumptions: &["reordering ends within a round trip", "every loss means congestion"],
         ..Entry::DEFAULT
     };
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery { ncr: Some(self.careful), ..self.base.recovery() }))

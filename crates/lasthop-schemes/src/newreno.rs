@@ -7,8 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use crate::reno::RenoWindow;
+use crate::catalogue::{Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
 /// Settings of NewReno: none.
@@ -27,10 +26,6 @@ impl SchemeConfig for Newreno {
         assumptions: &["every loss means congestion"],
         ..Entry::DEFAULT
     };
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
 
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)))

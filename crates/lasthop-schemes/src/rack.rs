@@ -9,8 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use crate::reno::RenoWindow;
+use crate::catalogue::{Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
 /// Settings of RACK-TLP.
@@ -47,10 +46,6 @@ impl SchemeConfig for Rack {
         ],
         ..Entry::DEFAULT
     };
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
 
     fn recovery(&self) -> Option<RecoverySlot> {
         let Rack { prr, f_rto, dsack_undo } = *self;

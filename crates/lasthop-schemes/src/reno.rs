@@ -28,10 +28,6 @@ impl SchemeConfig for Reno {
         ..Entry::DEFAULT
     };
 
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
-    }
-
     fn recovery(&self) -> Option<RecoverySlot> {
         Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Reno)))
     }

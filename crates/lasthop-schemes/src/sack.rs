@@ -9,8 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
-use crate::reno::RenoWindow;
+use crate::catalogue::{Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
 /// Settings of SACK.
@@ -58,10 +57,6 @@ impl SchemeConfig for Sack {
             return Err("prr and dsack_undo go with flavour = \"rfc6675\"".into());
         }
         Ok(())
-    }
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {

@@ -20,9 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::balakrishnan_eln;
 use crate::catalogue::{
-    AnyWindow, Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
+    Entry, Family, Footprint, Group, RecoverySetting, RecoverySlot, SchemeConfig,
 };
-use crate::reno::RenoWindow;
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::snack;
 use lasthop_core::units::{Duration, Time};
@@ -77,10 +76,6 @@ impl SchemeConfig for Snack {
             ));
         }
         Ok(())
-    }
-
-    fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::from(RenoWindow))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {

@@ -191,9 +191,9 @@ pub trait SchemeConfig:
         Ok(())
     }
 
-    /// A window rule for one flow, if the scheme has one.
+    /// A window rule for one flow, if it has one; by default RFC 5681's for end-to-end schemes.
     fn window(&self) -> Option<AnyWindow> {
-        None
+        (Self::ENTRY.family == Family::EndToEnd).then(|| AnyWindow::Reno(Box::default()))
     }
 
     /// The loss recovery that the scheme prescribes or proposes, if it does.
