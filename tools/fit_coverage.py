@@ -78,37 +78,38 @@ class Counts:
             for key, value in counts.items():
                 self._counts[name][key] += value
 
-    def rows(self) -> list[str]:
-        """Cells of the table: a row per parameter, and one of all."""
-        return [*map(_cells, self._counts, self._counts.values()), self.total()]
-
-    def total(self) -> str:
-        """The cells of all parameters together."""
+    def cells(self) -> dict[str, str]:
+        """The cell of each parameter, and of all together; of none that was not judged."""
         keys = ("interval", "interval holds", "range", "range holds")
-        return _cells("all", {k: sum(c[k] for c in self._counts.values()) for k in keys})
+        every = {k: sum(c[k] for c in self._counts.values()) for k in keys}
+        return {name: _cell(counts) for name, counts in [*self._counts.items(), ("all", every)]}
 
 
-def _cells(name: str, c: Mapping[str, int]) -> str:
-    return (
-        f"{name.replace('_', ' ')} | {c['interval holds']} of {c['interval']} |"
-        f" {c['range holds']} of {c['range']}"
-    )
+def _cell(c: Mapping[str, int]) -> str:
+    """How many hold of the intervals, and of the ranges of unknown parameters."""
+    found = [f"{c[k + ' holds']} of {c[k]}" if c[k] else "–" for k in ("interval", "range")]
+    return "; ".join(found)
+
+
+PARAMETERS = ("capacity", "base_rtt", "queue", "air_loss", "bad_to_bad", "all")
 
 
 def table(head: str, tables: Mapping[str, Counts]) -> str:
-    """A row per parameter of each kind of links or measurements, and what is off.
+    """A row for each kind of links or measurements, a column per parameter, and what is off.
 
     The last rows are of all links, for each word after the first one in the names.
     """
+    columns = head.count("|") + 1
     lines = [
-        f"| {head} | parameter | in the 90 % interval | unknown: in the range |",
-        "| --- " * (head.count("|") + 1) + "| --- | ---: | ---: |",
-        *(f"| {name} | {row} |" for name, counts in tables.items() for row in counts.rows()),
+        f"| {head} | {' | '.join(name.replace('_', ' ') for name in PARAMETERS)} |",
+        "| --- " * columns + "| ---: " * len(PARAMETERS) + "|",
     ]
     totals: dict[str, Counts] = defaultdict(Counts)
     for name, counts in tables.items():
         totals[" | ".join(["all", *name.split(" | ")[1:]])].add(counts)
-    lines += [f"| {name} | {counts.total()} |" for name, counts in totals.items()]
+    for name, counts in [*tables.items(), *totals.items()]:
+        cells = counts.cells()
+        lines.append(f"| {name} | {' | '.join(cells.get(p, '–') for p in PARAMETERS)} |")
     for text, found in (
         ("More than twice off without a word", [x for c in tables.values() for x in c.off]),
         ("Ranges more than twice off", [x for c in tables.values() for x in c.off_ranges]),
