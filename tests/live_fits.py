@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from fitted_links import Link
+from processes import PROGRAM, ended
 
 import lasthop
 from lasthop.traces.fit.fit import Fit
@@ -71,14 +70,8 @@ def carried(link: Link, seed: int, folder: Path, seconds: int = 15) -> Carried:
     words = ["--rate", f"{link.rate_bps:.0f}bps", "--rtt", f"{1000 * link.rtt_s:.0f}ms"]
     words += ["--loss", f"{100 * link.loss:.3f}%", "--queue", f"{link.queue_packets} packets"]
     words += ["--seed", str(seed), "--bound", "10s", "--server", "iperf3 -s", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "lasthop", "link", *words, "--", "sh", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=10 * seconds + 60,
-        stdin=subprocess.DEVNULL,
-        cwd=folder,
+    done = ended(
+        [*PROGRAM, "link", *words, "--", "sh", "-c", script], timeout=10 * seconds + 60, cwd=folder
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout[done.stdout.index("{") :])

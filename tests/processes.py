@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,12 @@ class Stuck(lasthop.CongestionControl):
             pass
 """
 PROGRAM = [sys.executable, "-m", "lasthop"]
+
+
+def ended(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """A program that has run to its end, with what it has printed. It has no input."""
+    given = {"timeout": PATIENCE, "stdin": subprocess.DEVNULL, **options}
+    return subprocess.run(command, capture_output=True, text=True, **given)
 
 
 def started(*words: str, **options: Any) -> subprocess.Popen[str]:

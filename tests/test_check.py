@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from busy import children_cpu_seconds
+from processes import PROGRAM, ended
 
 from lasthop.cli.main import main
 from lasthop.errors import InputError
@@ -33,9 +33,7 @@ HOP = ["--rate", "10Mbps", "--rtt", "200ms", "--loss", "0.1%"]
 
 def lasthop(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A fresh process, which reads the rule as it is now."""
-    return subprocess.run(
-        [sys.executable, "-m", "lasthop", *words], capture_output=True, text=True, cwd=cwd
-    )
+    return ended([*PROGRAM, *words], cwd=cwd)
 
 
 def test_a_rule_that_is_three_percent_worse_fails(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from busy import PATIENCE
 from fakes import FakeCancel, FakeLoader
+from processes import ended
 
 import lasthop
 from lasthop.analysis import metrics
@@ -175,7 +175,7 @@ hop = ["--rate", "2Mbps", "--loss", "1%", "--set", "duration=1s"]
 many = ["--schemes", "reno", "--seeds", "50", "--out", {str(tmp_path)!r}]
 raise SystemExit(main(["compare", *hop, *many]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ended([sys.executable, "-c", code])
     assert done.returncode == 2
     assert done.stderr.startswith(f"lasthop: cannot write {tmp_path}/runs.csv: ")
     assert len(done.stderr.splitlines()) == 1

@@ -25,6 +25,7 @@ from busy import PATIENCE, OtherPrograms, undecided
 from documents import validate
 from live_programs import PING, PROBE, SINK, SPIN
 from optional import needs
+from processes import PROGRAM, ended
 
 from lasthop import _native
 from lasthop.live import link as live
@@ -42,15 +43,7 @@ measures_time = pytest.mark.xdist_group("time")
 def run(*words: str, timeout: float = PATIENCE, cwd: Path | None = None) -> Any:
     """Run `lasthop link`, valid however late its packets are unless the words have a bound."""
     bound = () if "--bound" in words else ("--bound", "10s")
-    return subprocess.run(
-        [sys.executable, "-m", "lasthop", "link", *bound, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-        stdin=subprocess.DEVNULL,
-        cwd=cwd,
-    )
+    return ended([*PROGRAM, "link", *bound, *words], timeout=timeout, cwd=cwd)
 
 
 def transfer(
@@ -204,12 +197,8 @@ def test_a_link_has_its_rate(tmp_path: Path) -> None:
 def test_the_network_outside_is_behind_a_link_without_a_server(device: str) -> None:
     words = ["--rate", "20Mbps", "--rtt", "20ms", "--loss", "1%", "--scheme", "snoop"]
     unshare = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
-    done = subprocess.run(
-        [*unshare, sys.executable, str(HERE / "live_outside.py"), *words, "--device", device],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
+    done = ended(
+        [*unshare, sys.executable, str(HERE / "live_outside.py"), *words, "--device", device]
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -249,14 +238,7 @@ def test_an_ordinary_user_can_make_a_link(tmp_path: Path) -> None:
     words += ["-m", "lasthop", "link", "--rate", "20Mbps", "--rtt", "10ms", "--bound", "10s"]
     words += ["--server", f"{sys.executable} -m http.server 80", "--json", "--"]
     fetch = "import os, urllib.request as u; u.urlopen(f'http://{os.environ[\"LASTHOP_SERVER\"]}/')"
-    done = subprocess.run(
-        [*words, sys.executable, "-c", fetch],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-        cwd="/usr/share",
-    )
+    done = ended([*words, sys.executable, "-c", fetch], cwd="/usr/share")
     if "a live link needs" in done.stderr:
         # The machine allows it to nobody but root; one sentence says what is missing.
         assert len(done.stderr.splitlines()) == 1
@@ -274,13 +256,7 @@ def test_a_link_in_a_user_namespace_where_only_one_user_has_a_number(tmp_path: P
     serve = f"{sys.executable} {SERVER} 8000 send {SERVER}"
     fetch = [sys.executable, CLIENT, "$LASTHOP_SERVER", "8000", "store", str(tmp_path / "got")]
     link = [sys.executable, "-m", "lasthop", "link", "--rate", "20Mbps", "--bound", "10s", "--json"]
-    done = subprocess.run(
-        [*unshare, *link, "--server", serve, "--", *fetch],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
+    done = ended([*unshare, *link, "--server", serve, "--", *fetch])
     assert done.returncode == 0, done.stderr
     assert digest(tmp_path / "got") == digest(Path(SERVER))
 
@@ -348,9 +324,7 @@ def test_a_full_disk_under_the_results_is_reported(tmp_path: Path) -> None:
     fetch = [sys.executable, CLIENT, "$LASTHOP_SERVER", "8000", "store", "/dev/null"]
     for option in (["--out", f"{tmp_path}/out"], ["--pcap", f"{tmp_path}/link.pcapng"]):
         words = ["unshare", "--mount", "sh", "-c", disk, "sh", *link, *option, "--server", serve]
-        done = subprocess.run(
-            [*words, "--", *fetch], capture_output=True, text=True, check=False, timeout=PATIENCE
-        )
+        done = ended([*words, "--", *fetch])
         assert done.returncode == 2, done.stderr
         assert "No space left on device" in done.stderr
         assert "Traceback" not in done.stderr
@@ -367,11 +341,8 @@ def test_the_results_belong_to_the_user_who_called_sudo(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(0o755)
     words = ["--rate", "5Mbps", "--bound", "10s", "--out", "new/out", "--pcap", "link.pcapng"]
-    done = subprocess.run(
-        [sys.executable, "-m", "lasthop", "link", *words, "--", "sh", "-c", "sleep 60 & id -u"],
-        capture_output=True,
-        text=True,
-        check=False,
+    done = ended(
+        [*PROGRAM, "link", *words, "--", "sh", "-c", "sleep 60 & id -u"],
         env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"},
         cwd=home,
     )
@@ -388,11 +359,8 @@ def test_the_command_runs_as_the_user_who_called_sudo() -> None:
     # A command waits five seconds for a server without a socket.
     server = f"sh -c 'id -u >&2; {sys.executable} -m http.server 80 2>/dev/null || sleep 60'"
     words = ["--rate", "1Mbps", "--server", server, "--", "sh", "-c", show]
-    done = subprocess.run(
-        [sys.executable, "-m", "lasthop", "link", "--bound", "10s", *words],
-        capture_output=True,
-        text=True,
-        check=False,
+    done = ended(
+        [*PROGRAM, "link", "--bound", "10s", *words],
         env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"},
         cwd="/",
     )
@@ -474,7 +442,7 @@ def test_the_capture_can_be_replayed(tmp_path: Path) -> None:
     transfer(tmp_path, 100_000, *hop, "--pcap", str(file))
     words = [sys.executable, "-m", "lasthop", "replay", str(file), "--mobile", "100.64.0.2"]
     words += ["--interface", "server", "--scheme", "snoop", "--out", str(tmp_path / "out.pcapng")]
-    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True)
+    done = ended([*words, "--json"], check=True)
     assert json.loads(done.stdout)["tcp"] > 70
 
 
@@ -552,9 +520,7 @@ def test_without_privileges_one_sentence_says_what_is_missing() -> None:
         pytest.skip("needs root and setpriv to give privileges up")
     words = [setpriv, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
     code = "from lasthop.cli.main import main; main(['link', '--rate', '1Mbps', '--', 'true'])"
-    done = subprocess.run(
-        [*words, sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    done = ended([*words, sys.executable, "-c", code])
     assert "a live link needs network namespaces" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

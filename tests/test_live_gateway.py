@@ -7,15 +7,15 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from busy import PATIENCE, OtherPrograms
+from busy import OtherPrograms
 from optional import needs
+from processes import ended
 
 from lasthop import _native
 from lasthop.cli.main import main
@@ -51,7 +51,7 @@ def carry(folder: Path, scheme: str, *signal: str, version: int = 4) -> dict[str
     call = [sys.executable, "-m", "lasthop", "link", *link]
     call += ["--server", f"{sys.executable} {script} {router}"]
     call += ["--", sys.executable, str(script), "client", str(SIZE), str(folder), str(version)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = ended(call)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     sent = random.Random(1).randbytes(SIZE)
@@ -64,7 +64,7 @@ def carry(folder: Path, scheme: str, *signal: str, version: int = 4) -> dict[str
 def bed(*words: str) -> dict[str, Any]:
     """What `gateway_bed.py` finds."""
     call = ["unshare", "-n", sys.executable, str(HERE / "gateway_bed.py"), *words]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = ended(call)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

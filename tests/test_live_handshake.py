@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from busy import PATIENCE, OtherPrograms, undecided
+from processes import ended
 from test_live import measures_time, pytestmark, run
 
 import lasthop
@@ -234,7 +235,7 @@ def test_the_first_ten_segments_of_bbr_are_not_paced_as_by_the_kernel() -> None:
     words = [sys.executable, "-m", "lasthop", "validate", "--rate", "20Mbps", "--rtt", "200ms"]
     words += ["--senders", "bbr", "--schemes", "none", "--seeds", "1", "--size", "14 kB", "--json"]
     others = OtherPrograms()
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = ended(words)
     document = json.loads(done.stdout)
     if document["failed"]:
         undecided(f"{document['failed']}")

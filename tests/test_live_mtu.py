@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from busy import PATIENCE
 from documents import validate
+from processes import ended
 
 from lasthop.live import link as live
 
@@ -71,16 +70,11 @@ print(json.dumps(found))
 
 def run(*words: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the client found, and the report of the link."""
-    done = subprocess.run(
+    done = ended(
         [
             *(sys.executable, "-m", "lasthop", "link", "--bound", "10s", "--json", *words),
             *("--server", f'{sys.executable} -c "{SERVER}"', "--", sys.executable, "-c", CLIENT),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
+        ]
     )
     assert done.returncode == 0, done.stderr
     found, _, document = done.stdout.partition("\n")
@@ -123,6 +117,6 @@ def test_a_small_mtu_between_routers(tmp_path: Path) -> None:
 
 def test_an_mtu_above_that_of_the_devices_is_refused() -> None:
     words = [sys.executable, "-m", "lasthop", "link", "--mtu", "9000B", "--", "true"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = ended(words)
     assert done.returncode == 2
     assert "an MTU of more than 1500 B; it exists only in simulation" in done.stderr

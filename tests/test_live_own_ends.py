@@ -4,13 +4,13 @@ without options of TCP, captures.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from live_cases import OPTIONS
 from live_conversations import check, converse
 from optional import needs
+from processes import ended
 
 from lasthop.live import link as live
 
@@ -67,10 +67,8 @@ def test_wireshark_has_no_complaint_about_what_own_ends_send(tmp_path: Path) -> 
     checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
     counts = []
     for condition in (shown, f"{shown} && ({wrong})", f"{shown} && tcp.checksum.status == 1"):
-        frames = subprocess.run(
+        frames = ended(
             ["tshark", "-r", str(file), *checks, "-Y", condition, "-T", "fields", "-e", "tcp.seq"],
-            capture_output=True,
-            text=True,
             check=True,
         )
         counts.append(len(frames.stdout.splitlines()))

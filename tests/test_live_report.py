@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from documents import validate
+from processes import ended
 
 from lasthop import _native
 from lasthop.live import link as live
@@ -42,9 +43,7 @@ def missing_tun() -> str | None:
 
 
 def report(*words: str) -> Any:
-    done = subprocess.run(
-        [*LINK, "--json", *words, "--", "true"], capture_output=True, text=True, check=False
-    )
+    done = ended([*LINK, "--json", *words, "--", "true"])
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     validate("link", document)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import PROGRAM, ended
 
 from lasthop.live import link as live
 
@@ -58,11 +59,8 @@ def home(tmp_path: Path) -> Path:
 
 def sudo(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run lasthop as `sudo lasthop` does for a user without rights."""
-    return subprocess.run(
-        [sys.executable, "-m", "lasthop", *words],
-        capture_output=True,
-        text=True,
-        check=False,
+    return ended(
+        [*PROGRAM, *words],
         timeout=60,
         env={**os.environ, "SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)},
         cwd=home,
@@ -170,13 +168,7 @@ def test_under_sudo_a_validation_loads_no_agents(home: Path, place: str) -> None
 
 
 def in_namespaces(*flags: str, program: str) -> Any:
-    done = subprocess.run(
-        ["unshare", *flags, sys.executable, str(HERE / program)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ended(["unshare", *flags, sys.executable, str(HERE / program)], timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -204,13 +196,7 @@ def test_commands_find_and_end_their_own_processes_only() -> None:
     try:
         # `pkill -f` would find the shell, too.
         script = "sleep 3600.5 & until pkill -x sleep; do :; done; wait $!; echo $?"
-        done = subprocess.run(
-            [sys.executable, "-m", "lasthop", "link", *HOP, "--", "sh", "-c", script],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        done = ended([*PROGRAM, "link", *HOP, "--", "sh", "-c", script], timeout=60)
         assert done.stdout == "143\n", done.stderr
         assert other.poll() is None
     finally:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from busy import PATIENCE, OtherPrograms, undecided
+from busy import OtherPrograms, undecided
 from optional import needs
+from processes import ended
 from test_live_gateway import REASON
 
 import lasthop
@@ -34,9 +34,7 @@ def split(scheme: str, *words: str, version: int = 4) -> dict[str, Any]:
     """What `gateway_splits.py` finds."""
     call = ["unshare", "-n", sys.executable, str(HERE / "gateway_splits.py"), scheme, *words]
     environment = {**os.environ, "VERSION": str(version)}
-    done = subprocess.run(
-        call, capture_output=True, text=True, check=False, timeout=PATIENCE, env=environment
-    )
+    done = ended(call, env=environment)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from busy import PATIENCE, OtherPrograms, undecided
+from busy import OtherPrograms, undecided
 from documents import validate
+from processes import ended
 from test_live import REASON, measures_time, run
 
 from lasthop.live import validation, windows
@@ -25,13 +25,7 @@ def test_a_real_transfer_beside_a_simulated_one() -> None:
     words = [sys.executable, "-m", "lasthop", "validate", "--rate", "10Mbps", "--rtt", "40ms"]
     words += ["--loss", "1%", "--senders", "reno", "--schemes", "none,snoop", "--seeds", "1"]
     others = OtherPrograms()
-    done = subprocess.run(
-        [*words, "--size", "400 kB", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
+    done = ended([*words, "--size", "400 kB", "--json"])
     document = json.loads(done.stdout)
     validate("validate", document)
     assert any("snoop cache_packets" in line for line in document["assumed"])

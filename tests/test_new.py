@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from busy import PATIENCE
+from processes import ended
 
 from lasthop.cli import scaffold
 from lasthop.cli.main import main
@@ -41,14 +40,10 @@ def test_new_files_run_and_their_tests_pass(
     seeds = ["--seeds", "2"]
     assert main([*words, *seeds, "--set", "duration=5s"]) == 0
     assert ("my_own" in capsys.readouterr().out) or kind == "figure"
-    ran = subprocess.run(
+    ran = ended(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)],
         cwd=folder,
         env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
     )
     assert ran.returncode == 0, ran.stdout
     assert " passed" in ran.stdout
@@ -58,13 +53,8 @@ def test_the_tests_of_a_new_rule_notice_a_broken_rule(folder: Path) -> None:
     file, tests = scaffold.write("window", "broken", folder)
     file.write_text(file.read_text().replace("self.alpha * ack.mss", "0 * ack.mss"))
     file.write_text(file.read_text().replace("self.beta * loss.base", "0.5 * loss.base"))
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
+    ran = ended(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)], cwd=folder
     )
     assert ran.returncode == 1
     assert "test_a_setting_changes_the_result" in ran.stdout

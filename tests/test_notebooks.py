@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from busy import PATIENCE
 from optional import needs_packages
+from processes import ended
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 #: Notebook -> number of figures and of tables that it shows, and what its text has.
@@ -60,14 +59,7 @@ more = pytest.mark.more("test_python_snippets_run")
 def test_notebooks_run(name: str, tmp_path: Path) -> None:
     shutil.copy(FOLDER / f"{name}.ipynb", tmp_path)
     words = ["nbconvert", "--to", "html", "--execute", f"{name}.ipynb"]
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = ended([sys.executable, "-m", *words], cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
     figures, tables, words = SHOWN[name]

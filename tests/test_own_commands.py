@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import PROGRAM, ended
 
 import lasthop
 from lasthop import InputError
@@ -140,12 +140,7 @@ def test_check_takes_the_name(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["check", "base.json"]) == 0
     Path("mine.py").write_text(FILE.replace("self.beta * loss.base", "0.1 * loss.base"))
-    again = subprocess.run(
-        [sys.executable, "-m", "lasthop", "check", "base.json", "--gate", "goodput >= 0.98"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    again = ended([*PROGRAM, "check", "base.json", "--gate", "goodput >= 0.98"])
     assert again.returncode == 1, again.stdout + again.stderr
     assert "Keep:beta=0.9" in again.stdout
 
@@ -289,7 +284,5 @@ def test_a_script_without_a_main_guard_sweeps(folder: Path) -> None:
         "                  settings={'duration': 1}, out='out', jobs=2)\n"
         "print(r.data['runs'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = ended([sys.executable, str(script)], cwd=folder)
     assert done.stdout.split() == ["begins", "4"], done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import pickle
-import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from busy import PATIENCE
 from optional import needs_packages
+from processes import ended
 
 import lasthop
 from lasthop import InputError, extras, notebooks
@@ -368,9 +367,7 @@ def test_optional_packages_are_not_imported_by_a_comparison() -> None:
         " seeds=2, settings={'duration': 1}); "
         "print(sorted({'pandas', 'xarray', 'tqdm', 'IPython', 'matplotlib'} & set(sys.modules)))"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE
-    )
+    found = ended([sys.executable, "-c", code], check=True)
     assert found.stdout.strip() == "[]"
 
 

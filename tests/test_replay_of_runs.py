@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
 from optional import needs
+from processes import ended
 
 from lasthop.cli.main import main
 
@@ -133,12 +133,7 @@ def test_wireshark_reads_the_captures_of_run_and_replay(tmp_path: Path) -> None:
     for written in (capture, out):
         checked = [x for name in ("ip", "tcp") for x in ("-o", f"{name}.check_checksum:TRUE")]
         columns = [x for name in COLUMNS for x in ("-e", name)]
-        done = subprocess.run(
-            ["tshark", "-r", str(written), *checked, "-T", "fields", *columns],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = ended(["tshark", "-r", str(written), *checked, "-T", "fields", *columns], check=True)
         rows = [line.split("\t") for line in done.stdout.splitlines()]
         assert len(rows) > 1000
         for malformed, severities, ip, tcp in rows:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from busy import PATIENCE
 from fakes import FakeLoader
-from processes import LONG, PROGRAM, SHORT, rows_of, started, wait_for
+from processes import LONG, PROGRAM, SHORT, ended, rows_of, started, wait_for
 
 import lasthop
 from lasthop.errors import InputError
@@ -94,7 +94,7 @@ def test_a_changed_constant_invalidates_old_runs(rules: Path, tmp_path: Path) ->
             str(tmp_path / "out"),
         ]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+        done = ended(words, env=environment)
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout)["points"][0]["schemes"][0]["goodput_bps"]["mean"])
     assert found[1] > 2 * found[0]
@@ -219,9 +219,7 @@ def test_a_second_writer_is_rejected_and_the_first_continues(tmp_path: Path) -> 
             first,
         )
         for second in (words, ("reproduce", "zeng2006/fig15", "--quick", "--out", out)):
-            refused = subprocess.run(
-                [*PROGRAM, *second], capture_output=True, text=True, check=False, timeout=PATIENCE
-            )
+            refused = ended([*PROGRAM, *second])
             assert refused.returncode == 2
             assert (
                 refused.stderr

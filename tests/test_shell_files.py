@@ -12,6 +12,7 @@ import pytest
 import shell_files
 from optional import needs
 from pages import ROOT, of
+from processes import ended
 
 from lasthop.cli import arguments, completion
 from lasthop.cli.main import main
@@ -40,9 +41,7 @@ def completions(shell: str, program: str, folder: Path) -> list[list[str]]:
     (folder / "script").write_text(completion.script(shell), encoding="utf-8")
     (folder / "a.toml").touch()
     (folder / "results").mkdir()
-    done = subprocess.run(
-        [shell, "-c", program], cwd=folder, capture_output=True, text=True, check=True
-    )
+    done = ended([shell, "-c", program], cwd=folder, check=True)
     assert not done.stderr
     return [line.split() for line in done.stdout.splitlines()]
 

@@ -14,6 +14,7 @@ import pytest
 import skipped_tests
 from busy import OtherPrograms
 from pages import ROOT
+from processes import ended
 
 TESTS = """
 import pytest
@@ -42,14 +43,7 @@ def pytest_in(folder: Path, path: Path, *words: str) -> subprocess.CompletedProc
     environment |= {"PATH": str(path), "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tools'}"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     plugins = ["-p", "xdist.plugin", "-p", "skipped_tests", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *plugins, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ended([sys.executable, "-m", "pytest", *plugins, *words], cwd=folder, env=environment)
 
 
 def install(folder: Path, *programs: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import ended
 
 from lasthop.cli import arguments, commands, json_text, plain_reader
 from lasthop.cli.main import main
@@ -63,7 +64,7 @@ print(*sorted(set(sys.modules) - before), file=sys.stderr)
 sys.exit(status)
 """
     command = [sys.executable, "-I", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ended(command, check=True)
     return set(done.stderr.splitlines()[-1].split())
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import ended
 
 from lasthop.cli.main import main
 
@@ -25,9 +26,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def plain(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", HIDE, *words], capture_output=True, text=True, check=False, cwd=cwd
-    )
+    return ended([sys.executable, "-c", HIDE, *words], cwd=cwd)
 
 
 def rows(file: Path) -> list[dict[str, str]]:
