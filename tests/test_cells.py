@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from commands import document
 
 from lasthop.cli.main import main
 
@@ -45,8 +45,7 @@ def wlan(tmp_path: Path) -> Path:
 def test_a_run_counts_attempts_and_collisions(
     wlan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", str(wlan), "--json"]) == 0
-    links = {f"{x['from']}>{x['to']}": x for x in json.loads(capsys.readouterr().out)["links"]}
+    links = {f"{x['from']}>{x['to']}": x for x in document(capsys, "run", wlan)["links"]}
     assert set(links) == {
         "server>ap",
         "ap>server",
@@ -77,22 +76,7 @@ def test_events_name_the_links_of_a_cell(wlan: Path, tmp_path: Path) -> None:
 
 
 def test_cells_are_varied_like_links(wlan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(
-            [
-                "compare",
-                str(wlan),
-                "--vary",
-                "cell.wlan.attempts=1,4",
-                "--schemes",
-                "reno",
-                "--seeds",
-                "3",
-                "--json",
-            ]
-        )
-        == 0
-    )
-    points = json.loads(capsys.readouterr().out)["points"]
+    words = ("--vary", "cell.wlan.attempts=1,4", "--schemes", "reno", "--seeds", "3")
+    points = document(capsys, "compare", wlan, *words)["points"]
     once, four = (p["schemes"][0]["goodput_bps"]["mean"] for p in points)
     assert four > 1.2 * once

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
 import pytest
+from commands import document
 
 import lasthop
 from lasthop.analysis import series
@@ -166,10 +166,8 @@ def test_reproduce_as_recorded(words: list[str], tmp_path: Path) -> None:
 
 
 def test_json_of_reproduce(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["reproduce", "zeng2006/fig15", "--seeds", "2", "--out", str(tmp_path), "--json"]) == 0
-    )
-    found = json.loads(capsys.readouterr().out)["figures"]
+    words = ("zeng2006/fig15", "--seeds", "2", "--out", tmp_path)
+    found = document(capsys, "reproduce", *words)["figures"]
     assert [f["id"] for f in found] == ["zeng2006/fig15"]
     assert found[0]["modified"] is False
     assert set(found[0]["claims"][0]) == {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import polars
 import pytest
-from documents import validate
+from commands import document, printed
 
 import lasthop
-from lasthop.cli.main import main
 
 HOP = ["--rate", "20Mbps", "--rtt", "40ms", "--duration", "8s"]
 PAGES = """title = "pages"
@@ -33,16 +31,8 @@ app = { kind = "session", pages = ["100 kB", "200 kB"], every = "5 s" }
 """
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
-    assert main(list(words)) == status
-    captured = capsys.readouterr()
-    return captured.out if status == 0 else captured.err
-
-
 def compared(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    document = json.loads(printed(capsys, "compare", *words, "--json"))
-    validate("compare", document)
-    schemes: list[dict[str, Any]] = document["points"][0]["schemes"]
+    schemes: list[dict[str, Any]] = document(capsys, "compare", *words)["points"][0]["schemes"]
     return schemes
 
 
@@ -88,7 +78,7 @@ def test_harm_is_relative_to_a_run_without_the_candidates(
 
 def test_options_describe_flows(capsys: pytest.CaptureFixture[str]) -> None:
     words = [*HOP, "--flows", "2", "--start", "0s,3s", "--against", "reno", "--upload"]
-    run = json.loads(printed(capsys, "run", *words, "--scheme", "bbr", "--json"))
+    run = document(capsys, "run", *words, "--scheme", "bbr")
     assert run["duration_s"] == 8
     assert [(f["id"], f["role"], f["scheme"], f["from"]) for f in run["flows"]] == [
         ("candidate 1", "candidate", "bbr", "phone"),

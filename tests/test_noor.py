@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from commands import document
 
 import lasthop
 from lasthop.analysis import metrics
@@ -62,10 +62,8 @@ def test_noor_schemes_give_a_warning(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"warning: {says}" in capsys.readouterr().out
     assert main(["compare", str(file), "--schemes", "reno,noor-eaer", "--seeds", "2"]) == 0
     assert f"warning: {says}" in capsys.readouterr().out.splitlines()[1]
-    assert (
-        main(["compare", str(file), "--schemes", "reno,noor-eaer", "--seeds", "2", "--json"]) == 0
-    )
-    reno, noor = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
+    words = ("--schemes", "reno,noor-eaer", "--seeds", "2")
+    reno, noor = document(capsys, "compare", file, *words)["points"][0]["schemes"]
     assert reno["warnings"] == []
     assert noor["warnings"][0].startswith(says)
     assert main(["schemes"]) == 0

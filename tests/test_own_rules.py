@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from busy import PATIENCE
+from commands import document
 
 from lasthop.cli.main import main
 
@@ -30,23 +31,8 @@ HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
 def test_compare_takes_a_python_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(RULES)
-    assert (
-        main(
-            [
-                "compare",
-                *HOP,
-                "--set",
-                "tcp.profile=rfc",
-                "--schemes",
-                f"newreno,{file}:Half",
-                "--seeds",
-                "3",
-                "--json",
-            ]
-        )
-        == 0
-    )
-    newreno, half = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
+    words = ("--set", "tcp.profile=rfc", "--schemes", f"newreno,{file}:Half", "--seeds", "3")
+    newreno, half = document(capsys, "compare", *HOP, *words)["points"][0]["schemes"]
     assert half["label"] == "Half"
     for key in ("mean", "sd", "ci95", "quantiles", "correlation_to_first"):
         assert half["goodput_bps"][key] == newreno["goodput_bps"][key]
@@ -97,24 +83,9 @@ def test_a_shipped_trace_is_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert (
-        main(
-            [
-                "run",
-                "--down",
-                "synthetic-lte.down",
-                "--up",
-                "synthetic-lte.up",
-                "--rtt",
-                "40ms",
-                "--set",
-                "duration=5 s",
-                "--json",
-            ]
-        )
-        == 0
-    )
-    assert json.loads(capsys.readouterr().out)["flows"][0]["goodput_bps"] > 1e6
+    hop = ("--down", "synthetic-lte.down", "--up", "synthetic-lte.up", "--rtt", "40ms")
+    run = document(capsys, "run", *hop, "--set", "duration=5 s")
+    assert run["flows"][0]["goodput_bps"] > 1e6
 
 
 def test_a_special_output_file_is_written_directly(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import document
 
 import lasthop
 from lasthop import Agent, CongestionControl, InputError, Verdict, own_schemes
@@ -553,12 +553,10 @@ def test_an_error_in_an_agent_ends_its_run() -> None:
 
 
 def test_the_command_line_takes_agents(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from lasthop.cli.main import main
-
     hop = ["--rate", "2Mbps", "--rtt", "40ms", "--set", "duration=5s"]
-    assert main(["run", *hop, "--scheme", f"{mine}:Thin:every=4", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["agents"][0]["scheme"] == "Thin:every=4"
+    run = document(capsys, "run", *hop, "--scheme", f"{mine}:Thin:every=4")
+    assert run["agents"][0]["scheme"] == "Thin:every=4"
     wanted = f"newreno,{mine}:Thin,{mine}:Thin:every=4"
-    assert main(["compare", *hop, "--schemes", wanted, "--seeds", "2", "--json"]) == 0
-    schemes = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
+    compared = document(capsys, "compare", *hop, "--schemes", wanted, "--seeds", "2")
+    schemes = compared["points"][0]["schemes"]
     assert [s["label"] for s in schemes] == ["newreno", "Thin", "Thin:every=4"]

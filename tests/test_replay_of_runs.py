@@ -89,28 +89,10 @@ def test_replay_gives_the_agents_output_byte_for_byte_and_in_time(
 ) -> None:
     file, capture, out = tmp_path / "cell.toml", tmp_path / "run.pcapng", tmp_path / "out.pcapng"
     file.write_text(SCENARIO)
-    assert (
-        main(
-            [
-                "run",
-                str(file),
-                "--scheme",
-                scheme,
-                "--seed",
-                str(seed),
-                "--pcap",
-                str(capture),
-                "--json",
-            ]
-        )
-        == 0
-    )
-    assert (
-        main(
-            ["replay", str(capture), "--mobile", "10.0.0.3", "--scheme", scheme, "--out", str(out)]
-        )
-        == 0
-    )
+    words = ["--scheme", scheme, "--seed", str(seed), "--pcap", str(capture)]
+    assert main(["run", str(file), *words]) == 0
+    words = ["--mobile", "10.0.0.3", "--scheme", scheme, "--out", str(out)]
+    assert main(["replay", str(capture), *words]) == 0
     expected, found = packets(capture, "bs:out"), packets(out, "bs:out")
     assert len(expected) > 500
     assert packets(capture, "bs:in") != expected, "the agent did something"

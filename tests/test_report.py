@@ -200,22 +200,8 @@ def test_a_rule_in_python_changes_the_sender(
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(RULE, encoding="utf-8")
     last_hop = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%", "--set", "duration=2s"]
-    assert (
-        main(
-            [
-                "compare",
-                *last_hop,
-                "--schemes",
-                "reno,mine.py:Half",
-                "--seeds",
-                "3",
-                "--out",
-                "results",
-                "--no-figure",
-            ]
-        )
-        == 0
-    )
+    words = ["--schemes", "reno,mine.py:Half", "--seeds", "3", "--out", "results", "--no-figure"]
+    assert main(["compare", *last_hop, *words]) == 0
     (study,) = sources.read(Path("results")).studies
     assert [s.python_rule for s in study.schemes] == [False, True]
     assert bill.rows([study])[1]["changes"][0] is True

@@ -80,19 +80,8 @@ def test_a_changed_constant_invalidates_old_runs(rules: Path, tmp_path: Path) ->
     found = []
     for beta in (3000.0, 30000.0):
         (tmp_path / "beside.py").write_text(f"BETA = {beta}\n")
-        words = [
-            *PROGRAM,
-            "compare",
-            *SHORT,
-            "--schemes",
-            f"{rules}:Mine",
-            "--seeds",
-            "2",
-            "--no-figure",
-            "--json",
-            "--out",
-            str(tmp_path / "out"),
-        ]
+        words = [*PROGRAM, "compare", *SHORT, "--schemes", f"{rules}:Mine", "--seeds", "2"]
+        words += ["--no-figure", "--json", "--out", str(tmp_path / "out")]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         done = ended(words, env=environment)
         assert done.returncode == 0, done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import captures
 import numpy as np
 import pytest
 from captures import ACK, SYN, Record
+from commands import document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optional import needs
@@ -289,8 +289,7 @@ def test_a_simulated_capture_says_what_the_run_says(
     words = ["inspect", str(tmp_path / "s.toml"), "--pcap", str(tmp_path), "--json"]
     assert main(words) == 0
     capsys.readouterr()
-    assert main(["run", str(tmp_path / "s.toml"), "--json"]) == 0
-    (flow,) = json.loads(capsys.readouterr().out)["flows"]
+    (flow,) = document(capsys, "run", tmp_path / "s.toml")["flows"]
     both = tmp_path / "run.pcapng"
     assert main(["run", str(tmp_path / "s.toml"), "--pcap", str(both), "--json"]) == 0
     capsys.readouterr()

@@ -330,16 +330,8 @@ def test_leoreplayer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["duration_s"] == pytest.approx(0.05)
     assert skipped(found) == [(1, [4])]
     out = tmp_path / "my.delay"
-    words = [
-        "trace",
-        "import",
-        delay,
-        "--file-format",
-        "leoreplayer-delay",
-        "--out-delay",
-        str(out),
-    ]
-    assert main(words) == 0
+    words = ["--file-format", "leoreplayer-delay", "--out-delay", str(out)]
+    assert main(["trace", "import", delay, *words]) == 0
     capsys.readouterr()
     assert out.read_text().split("\n")[1:4] == ["0 24", "10 18", "20 18"]
     rates = info(capsys, delay, "--column", "1", "--unit", "Mbit/s", "--interval", "1s")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_files import file, info
@@ -346,8 +347,7 @@ def test_from_a_table_to_a_run_and_back(
     Path("s.toml").write_text(
         f'duration = "8 s"\n[last_hop]\ndown = "my.down"\nup = "my.up"\nrtt = "10 ms"\n{source}\n'
     )
-    assert main(["run", "s.toml", "--json"]) == 0
-    run = json.loads(capsys.readouterr().out)
+    run = document(capsys, "run", "s.toml")
     radio = next(k for k in run["links"] if k["radio"] and k["from"] == "bs")
     # The opportunities of the last millisecond are at the end of the run, which is not part of it.
     assert radio["capacity_bps"] == pytest.approx(mean, rel=2e-4)
@@ -394,8 +394,7 @@ def test_from_a_ping_to_a_run(
         'delay = { trace = "my.delay" }\nloss = { trace = "my.loss" }\n'
         '[[flow]]\nfrom = "server"\nto = "phone"\napp = { kind = "ping", every = "20 ms" }\n'
     )
-    assert main(["run", "s.toml", "--json"]) == 0
-    run = json.loads(capsys.readouterr().out)
+    run = document(capsys, "run", "s.toml")
     (flow,) = run["flows"]
     assert flow["one_way_delay_s"]["p95"] == pytest.approx(0.06, abs=0.003)
     assert flow["one_way_delay_s"]["mean"] == pytest.approx(0.04, abs=0.004)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import validate
+from commands import document, printed
 
 import lasthop
 from lasthop.cli.main import main
@@ -41,17 +40,6 @@ name = "ping"
 role = "probe"
 app = "ping"
 """
-
-
-def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main(list(words)) == 0
-    return capsys.readouterr().out
-
-
-def document(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(printed(capsys, command, *words, "--json"))
-    validate(command, found)
-    return found
 
 
 def test_arrivals_have_completion_times(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
