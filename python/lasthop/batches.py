@@ -13,7 +13,7 @@ from lasthop import extras, quantities
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import plan, pool
 from lasthop.experiments.plan import Scheme
-from lasthop.scenarios import experiment
+from lasthop.scenarios import experiment, scenario_source
 from lasthop.scenarios.experiment import Figure
 from lasthop.scenarios.python_values import (
     ScenarioDict,
@@ -21,7 +21,6 @@ from lasthop.scenarios.python_values import (
     axis_texts,
     setting_pairs,
     value_text,
-    with_options,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +78,6 @@ def compare(
     Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
     the finished runs. Raises `InputError` for wrong input.
     """
-    last_hop, flows = with_options(last_hop, flows, options)
     if chart is not None or style or formats:
         extras.require("plots")
     from lasthop.experiments import comparison, store
@@ -88,14 +86,16 @@ def compare(
 
     styles.check(style)
     styles.check_formats(formats)
-    described, the_plan = _planned(
-        file, text, schemes, also, seeds, vary, settings, last_hop, flows
+    varied = list(vary or ())
+    where = scenario_source.described(
+        file, text, settings, last_hop, flows, options, varied=varied, draw_starts=True
     )
+    described, the_plan = _planned(file, where, schemes, also, seeds, vary)
     plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
     folder = Path(out) if out is not None else None
     if folder is not None:
         comparison.check_folder(folder, the_plan)
-    modified = bool(schemes is not None or also or vary or settings or last_hop or flows)
+    modified = bool(schemes is not None or also or vary or settings or last_hop or flows or options)
     shown = engine.InComparison(described, the_plan, chart, modified, series=series)
     with store.sole_writer(folder) if folder is not None else nullcontext():
         result = _compared(the_plan, shown, folder)
@@ -129,14 +129,11 @@ def _compared(the_plan: plan.Plan, shown: InComparison, folder: Path | None) -> 
 
 def _planned(
     file: str | Path | ScenarioDict | None,
-    text: str | None,
+    where: plan.Source,
     schemes: Sequence[Scheme] | None,
     also: Sequence[Scheme],
     seeds: int | None,
     vary: Mapping[str, Sequence[object]] | None,
-    settings: Settings,
-    last_hop: Mapping[str, object] | None,
-    flows: Mapping[str, Any] | None,
 ) -> tuple[Figure, plan.Plan]:
     """The experiment of a scenario file, and the runs that the arguments of `compare` make of it.
 
@@ -145,15 +142,6 @@ def _planned(
     from lasthop import _native
     from lasthop.experiments import provenance
 
-    where = plan.source(
-        file,
-        text=text,
-        settings=setting_pairs(settings),
-        last_hop=last_hop,
-        varied=list(vary or ()),
-        flows=flows,
-        draw_starts=True,
-    )
     plan.load(where)  # reports errors with their position in the file
     named = Path(file) if isinstance(file, (str, Path)) and file else Path("scenario")
     described = experiment.read(named, text=where.text)
@@ -214,7 +202,6 @@ def sweep(
     what is missing; while tables are written, it raises KeyboardInterrupt. Raises `InputError` for
     wrong input.
     """
-    last_hop, flows = with_options(last_hop, flows, options)
     from lasthop.experiments import store, sweep_setup
     from lasthop.experiments import sweep as sweeps
     from lasthop.progress import SweepProgress
@@ -224,13 +211,8 @@ def sweep(
         raise InputError(f'progress must be "auto", "json" or "none", found {progress!r}')
     if jobs is not None:
         quantities.whole_number(jobs, "--jobs", 1, MAX_JOBS)
-    where = plan.source(
-        file,
-        text=text,
-        settings=setting_pairs(settings),
-        last_hop=last_hop,
-        flows=flows,
-        draw_starts=True,
+    where = scenario_source.described(
+        file, text, settings, last_hop, flows, options, draw_starts=True
     )
     asked = sweep_setup.wanted(schemes, vary or {}, zip, seeds, until, max_seeds)
     origin = str(file) if isinstance(file, (str, Path)) and str(file) else "scenario"

@@ -14,8 +14,8 @@ from lasthop.errors import InputError
 from lasthop.experiments import plan
 from lasthop.experiments.plan import Scheme
 from lasthop.experiments.run_result import RunResult
-from lasthop.scenarios import outputs
-from lasthop.scenarios.python_values import ScenarioDict, Settings, setting_pairs, with_options
+from lasthop.scenarios import outputs, scenario_source
+from lasthop.scenarios.python_values import ScenarioDict, Settings
 
 if TYPE_CHECKING:
     from lasthop.inspection.inspection import Inspection
@@ -47,10 +47,7 @@ def run(
 
     Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
     """
-    last_hop, flows = with_options(last_hop, flows, options)
-    where = plan.source(
-        file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
-    )
+    where = scenario_source.described(file, text, settings, last_hop, flows, options)
     result, scenario = single_run.simulate(where, scheme, seed, events, pcap)
     return RunResult(result, scenario.slots, scenario.assumed, scenario, plan.Origin(where, scheme))
 
@@ -87,19 +84,13 @@ def inspect(
     Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
     for wrong input.
     """
-    last_hop, flows = with_options(last_hop, flows, options)
     quantities.whole_number(seed, "--seed", most=quantities.MAX_SEED)
     if snaplen is not None and not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
         raise InputError(f"--snaplen must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, found {snaplen}")
     if isinstance(file, (str, Path)) and Path(file).is_dir():
         file = _stored_scenario(Path(file))
-    where = plan.source(
-        file,
-        text=text,
-        settings=setting_pairs(settings),
-        last_hop=last_hop,
-        flows=flows,
-        draw_starts=True,
+    where = scenario_source.described(
+        file, text, settings, last_hop, flows, options, draw_starts=True
     )
     if scheme is not None and schemes is not None:
         raise InputError("give `scheme` or `schemes`, not both")
@@ -225,10 +216,7 @@ def explain(
     run. `observed` is for a run that writes events or a capture: each event then happens at its
     time.
     """
-    last_hop, flows = with_options(last_hop, flows, options)
-    where = plan.source(
-        file, text=text, settings=setting_pairs(settings), last_hop=last_hop, flows=flows
-    )
+    where = scenario_source.described(file, text, settings, last_hop, flows, options)
     scenario: Any = plan.load(where, scheme)
     explained: dict[str, Any] = scenario.explain(observed)
     return explained

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lasthop.own_schemes import Scheme
-    from lasthop.scenarios.python_values import ScenarioDict
+    from lasthop.scenarios.python_values import ScenarioDict, Settings
     from lasthop.scenarios.scenario import Scenario
 
 # Prefix of the keys of the settings of the scheme in `[tcp]`.
@@ -135,6 +135,25 @@ def trace_path(trace: str) -> str:
 def trace_paths(last_hop: Mapping[str, str]) -> dict[str, str]:
     """The options of a last hop, with the paths of their traces."""
     return {k: trace_path(v) if k in ("down", "up") else v for k, v in last_hop.items()}
+
+
+def described(
+    file: str | Path | ScenarioDict | None,
+    text: str | None,
+    settings: Settings,
+    last_hop: Mapping[str, object] | None,
+    flows: Mapping[str, Any] | int | None,
+    options: Mapping[str, Any],
+    **more: Any,
+) -> Source:
+    """The source that the arguments of a function of the package describe; `more` are further
+    arguments of `source`.
+    """
+    from lasthop.scenarios import python_values
+
+    last_hop, flows = python_values.with_options(last_hop, flows, options)
+    pairs = python_values.setting_pairs(settings)
+    return source(file, text=text, settings=pairs, last_hop=last_hop, flows=flows, **more)
 
 
 def source(
@@ -263,4 +282,4 @@ def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
     return "last hop" + (": " + ", ".join(parts) if parts else "")
 
 
-__all__ = ["JOINT_SEPARATOR", "Source", "load", "source", "trace_path", "trace_paths"]
+__all__ = ["JOINT_SEPARATOR", "Source", "described", "load", "source", "trace_path", "trace_paths"]
