@@ -31,15 +31,8 @@ fn radio_losses_do_not_reduce_cwnd() {
             [("newreno+eln", neighbours), ("reno+eln", neighbours), ("sack+eln", &neighbours[..3])]
         {
             let run = watch(&radio(&format!("balakrishnan-eln:recovery={recovery}"), up, lost), 1);
-            let flow = &run.result.flows[0];
-            let counts = [
-                flow.retransmissions.total,
-                flow.retransmissions.spurious,
-                flow.timeouts.total,
-                flow.cwnd_reductions,
-            ];
             assert_eq!(
-                (counts, flow.notices.unwrap().eln),
+                (run.repairs(), run.result.flows[0].notices.unwrap().eln),
                 ([lost.len() as u64, 0, 0, 0], lost.len() as u64),
                 "{recovery} up {up}"
             );

@@ -35,16 +35,7 @@ const SPREAD: [&str; 4] = ["60:1", "62:1", "64:1", "66:1"];
 #[test]
 fn many_losses_are_repaired_in_a_round_trip() {
     let (snack, plain) = (watch(&radio("snack", &SPREAD), 1), watch(&radio("newreno", &SPREAD), 1));
-    let flow = &snack.result.flows[0];
-    assert_eq!(
-        (
-            flow.retransmissions.total,
-            flow.retransmissions.spurious,
-            flow.timeouts.total,
-            flow.cwnd_reductions
-        ),
-        (4, 0, 0, 1)
-    );
+    assert_eq!(snack.repairs(), [4, 0, 0, 1]);
     assert!(!snacks(&snack, Kind::AckReceived, 0).is_empty());
     let repaired = |run: &Watched| run.log.sending(66, 2) - run.log.sending(60, 2);
     assert!(
@@ -120,16 +111,7 @@ fn snack_snoop_helps_at_random_losses() {
 #[test]
 fn selective_tcp_repairs_many_losses_in_a_round_trip() {
     let run = watch(&radio("selective-tcp", &SPREAD), 1);
-    let flow = &run.result.flows[0];
-    assert_eq!(
-        (
-            flow.retransmissions.total,
-            flow.retransmissions.spurious,
-            flow.timeouts.total,
-            flow.cwnd_reductions
-        ),
-        (4, 0, 0, 0)
-    );
+    assert_eq!(run.repairs(), [4, 0, 0, 0]);
     assert!(run.log.sending(66, 2) - run.log.sending(60, 2) < 0.1);
 }
 
@@ -146,16 +128,7 @@ fn selective_tcp_repeats_a_lost_snack() {
         received.len() < sent.len() && (0.05..0.06).contains(&(sent[1] - sent[0])),
         "{sent:?} {received:?}"
     );
-    let flow = &run.result.flows[0];
-    assert_eq!(
-        (
-            flow.retransmissions.total,
-            flow.retransmissions.spurious,
-            flow.timeouts.total,
-            flow.cwnd_reductions
-        ),
-        (4, 0, 0, 0)
-    );
+    assert_eq!(run.repairs(), [4, 0, 0, 0]);
 }
 
 /// The first SNACK arrives after later ones, when all segments are repaired: it triggers nothing.
@@ -178,16 +151,7 @@ fn selective_tcp_ignores_a_snack_that_was_overtaken() {
         (1..acks.len()).any(|i| acks[i].0 && acks[i].1 < acks[i - 1].1),
         "a SNACK is overtaken"
     );
-    let flow = &run.result.flows[0];
-    assert_eq!(
-        (
-            flow.retransmissions.total,
-            flow.retransmissions.spurious,
-            flow.timeouts.total,
-            flow.cwnd_reductions
-        ),
-        (4, 0, 0, 0)
-    );
+    assert_eq!(run.repairs(), [4, 0, 0, 0]);
 }
 
 /// After an outage packets arrive back to back, so that the smallest interval between two is a

@@ -277,6 +277,15 @@ pub struct Watched {
     pub log: Log,
 }
 
+impl Watched {
+    /// Of the first flow: retransmissions, spurious ones, timeouts, reductions of cwnd.
+    pub fn repairs(&self) -> [u64; 4] {
+        let flow = &self.result.flows[0];
+        let again = flow.retransmissions;
+        [again.total, again.spurious, flow.timeouts.total, flow.cwnd_reductions]
+    }
+}
+
 /// Simulates a network under the verifier; panics with the violations.
 pub fn watch(network: &Network, seed: u64) -> Watched {
     watch_with(network, seed, Options::default())
