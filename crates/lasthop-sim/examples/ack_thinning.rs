@@ -5,13 +5,12 @@
 use std::error::Error;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::agent::{Agent, Context, Verdict};
 use lasthop::role::Role;
 use lasthop::scenario::{Files, Overrides, load};
-use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Segment};
 
 /// Drops every second ACK without data.
@@ -54,14 +53,7 @@ impl Files for NoFiles {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runs: u64 = std::env::args().nth(1).map_or(Ok(1), |text| text.parse())?;
-    let agent = ForeignAgent {
-        name: "thin".into(),
-        settings: Default::default(),
-        sender: None,
-        roles: vec![Role::BaseStation],
-        make: Arc::new(|| Box::new(Thin::default())),
-    };
-    let choice = SchemeChoice { label: "thin".into(), scheme: Scheme::ForeignAgent(agent) };
+    let choice = SchemeChoice::of_agent("thin", &[Role::BaseStation], || Box::new(Thin::default()));
     let overrides = Overrides { scheme: Some(choice), ..Overrides::default() };
     let text = r#"
         duration = "60 s"

@@ -1,12 +1,11 @@
 //! The links and flows of a run, by calls or from a scenario file.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::{self, App};
 use lasthop::scenario::{Overrides, load};
-use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::{RecoverySlot, SchemeChoice};
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
 use lasthop::tcp::window::{Needs, WindowRule};
 use lasthop_sim::events::Observer;
@@ -319,14 +318,7 @@ pub(crate) fn foreign_rule(
 ) -> SchemeChoice {
     // The recovery of a profile that has none.
     let recovery = RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno));
-    let rule = ForeignWindow {
-        name: name.into(),
-        settings: Default::default(),
-        make: Arc::new(make),
-        needs,
-        recovery,
-    };
-    SchemeChoice { label: name.into(), scheme: Scheme::ForeignWindow(rule) }
+    SchemeChoice::of_rule(name, needs, recovery, make)
 }
 
 /// Replaces the application of a stack's flow. Returns the index of the flow.

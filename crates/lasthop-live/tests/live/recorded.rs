@@ -1,12 +1,10 @@
 //! Replays of recorded packets: a transfer of Linux's TCP, and simulated packets with other link
 //! types.
 
-use std::sync::Arc;
-
 use crate::wrappers::{ALL, Wrapper};
 use lasthop::agent::{Agent, Context, Verdict};
 use lasthop::role::Role;
-use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::Time;
 use lasthop_live::{ReplayError, ReplayOptions, Summary, replay};
@@ -289,16 +287,8 @@ fn an_agents_packet_for_a_tunnel_that_was_not_seen_is_counted() {
     let downlink: Vec<_> =
         traffic().into_iter().filter(|(d, _)| *d == Direction::Downlink).collect();
     let find = |names| ALL.iter().find(|w| w.names == names).unwrap();
-    let make = Arc::new(|| Box::new(Acknowledging) as Box<dyn Agent>);
-    let name = String::from("acknowledging");
-    let agent = ForeignAgent {
-        name: name.clone(),
-        settings: Default::default(),
-        sender: None,
-        roles: vec![Role::BaseStation],
-        make,
-    };
-    let choice = SchemeChoice { label: name, scheme: Scheme::ForeignAgent(agent) };
+    let choice =
+        SchemeChoice::of_agent("acknowledging", &[Role::BaseStation], || Box::new(Acknowledging));
     for (names, written) in [("PPPoE", true), ("GTP-U", false), ("MPLS", false)] {
         let capture = wrapped(find(names), &downlink);
         let (summary, _) = run_choice(&capture, choice.clone(), "10.9.0.2").unwrap();

@@ -2,11 +2,10 @@
 //! agent.
 
 use std::net::SocketAddrV4;
-use std::sync::Arc;
 
 use lasthop::agent::{Action, Agent, Context, NodeView, QueueState, Rewrite, Verdict};
 use lasthop::role::Role;
-use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::{Duration, Rate, Time};
 use lasthop_live::{ReplayOptions, Summary, replay};
@@ -267,17 +266,7 @@ impl Agent for Busy {
 }
 
 fn busy() -> SchemeChoice {
-    let make = Arc::new(|| Box::new(Busy::default()) as Box<dyn Agent>);
-    SchemeChoice {
-        label: "busy".into(),
-        scheme: Scheme::ForeignAgent(ForeignAgent {
-            name: "busy".into(),
-            settings: Default::default(),
-            sender: None,
-            roles: vec![Role::BaseStation],
-            make,
-        }),
-    }
+    SchemeChoice::of_agent("busy", &[Role::BaseStation], || Box::new(Busy::default()))
 }
 
 /// An arrival at the base station: flow, downlink, stream offset in units of 100 bytes, flags, time

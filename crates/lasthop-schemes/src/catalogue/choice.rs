@@ -1,16 +1,20 @@
 //! A scheme by name: `name:key=value` on the command line, a table in a file.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::scheme::{Scheme, all, by_name};
-use super::slots::{AnyWindow, RecoverySlot};
+use super::slots::{AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
+use lasthop_core::agent::Agent;
 use lasthop_core::diagnostics::hint;
+use lasthop_core::role::Role;
 use lasthop_tcp::profile::{DefaultRecovery, PapersOwn, Profile};
 use lasthop_tcp::receiver::ReceiverRule;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
-use lasthop_tcp::window::Needs;
+use lasthop_tcp::window::{Needs, WindowRule};
 
 /// A scheme as a scenario or a command line names it.
 #[derive(Clone, Debug)]
@@ -97,6 +101,32 @@ pub enum SchemeText {
 }
 
 impl SchemeChoice {
+    /// A window rule from outside the core, without settings; `name` is also its label.
+    pub fn of_rule(
+        name: &str,
+        needs: Needs,
+        recovery: RecoverySlot,
+        make: impl Fn() -> Box<dyn WindowRule> + Send + Sync + 'static,
+    ) -> SchemeChoice {
+        let settings = Map::new();
+        let rule =
+            ForeignWindow { name: name.into(), settings, make: Arc::new(make), needs, recovery };
+        SchemeChoice { label: name.into(), scheme: Scheme::ForeignWindow(rule) }
+    }
+
+    /// An agent from outside the core, without settings, at the nodes with these roles; its flows
+    /// have the sender of the profile.
+    pub fn of_agent(
+        name: &str,
+        roles: &[Role],
+        make: impl Fn() -> Box<dyn Agent> + Send + Sync + 'static,
+    ) -> SchemeChoice {
+        let (settings, roles) = (Map::new(), roles.to_vec());
+        let agent =
+            ForeignAgent { name: name.into(), settings, sender: None, roles, make: Arc::new(make) };
+        SchemeChoice { label: name.into(), scheme: Scheme::ForeignAgent(agent) }
+    }
+
     /// The scheme of a scenario that names none.
     pub fn of_profile(profile: &Profile) -> SchemeChoice {
         SchemeChoice::parse(profile.default_scheme()).unwrap_or_default()

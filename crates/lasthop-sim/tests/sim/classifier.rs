@@ -1,11 +1,9 @@
 //! The confusion matrix: a scheme's classification of losses against the ground truth.
 
-use std::sync::Arc;
-
 use crate::support::*;
 use lasthop::air::config::Span;
 use lasthop::scenario::network::Network;
-use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::{RecoverySlot, SchemeChoice};
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
 use lasthop::tcp::window::{
     Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, halve, window_rule,
@@ -37,15 +35,11 @@ impl WindowRule for Classifier {
 
 /// A transfer of 300 segments by such a sender with a window of 20 segments.
 fn network(classify: fn(u64) -> LossClass) -> Network {
-    let make = ForeignWindow {
-        name: "classifier".into(),
-        settings: Default::default(),
-        make: Arc::new(move || Box::new(Classifier { classify })),
-        needs: Needs::default(),
-        recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
-    };
+    let recovery = RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno));
     let mut flow = rfc("reno", 300);
-    flow.scheme = SchemeChoice { label: "classifier".into(), scheme: Scheme::ForeignWindow(make) };
+    flow.scheme = SchemeChoice::of_rule("classifier", Needs::default(), recovery, move || {
+        Box::new(Classifier { classify })
+    });
     flow.receive_window = Size::Segments(20.0);
     last_hop(vec![flow], Duration::secs(100))
 }

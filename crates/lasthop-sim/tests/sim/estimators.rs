@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::*;
 use lasthop::scenario::network::{App, Flow, Network};
-use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::{RecoverySlot, SchemeChoice};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
 use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow, window_rule};
 use lasthop::units::{Duration, Size};
@@ -27,19 +27,15 @@ impl WindowRule for AckRecorder {
 fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let record = seen.clone();
-    let make = ForeignWindow {
-        name: "ack-recorder".into(),
-        settings: Default::default(),
-        make: Arc::new(move || Box::new(AckRecorder(record.clone()))),
-        needs: Needs::default(),
-        recovery: RecoverySlot::Fixed(recovery.parse().unwrap()),
-    };
+    let recovery = RecoverySlot::Fixed(recovery.parse().unwrap());
     let mut flow = flow("reno", profile, App::Transfer { size: 60_000 });
     flow.profile.delayed_ack = DelayedAck::Switch(false);
     flow.profile.initial_window = Size::Segments(10.0);
     let mut network = last_hop(vec![flow], Duration::secs(60));
     network.flows[0].scheme =
-        SchemeChoice { label: "ack-recorder".into(), scheme: Scheme::ForeignWindow(make) };
+        SchemeChoice::of_rule("ack-recorder", Needs::default(), recovery, move || {
+            Box::new(AckRecorder(record.clone()))
+        });
     network.flows[0].profile.timestamps = timestamps;
     network.links[DOWN].loss = lose(&["15:1"], &[]);
     watch(&network, 1);

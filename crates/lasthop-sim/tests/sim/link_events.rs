@@ -11,7 +11,7 @@ use lasthop::link::cell::phy::Generation;
 use lasthop::link::cell::wifi::{AccessCategory, Wifi};
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
-use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, FlowId, Notice, NoticeKind, Segment};
 use lasthop::units::{Duration, Rate, Time};
 use lasthop_sim::events::Kind;
@@ -78,7 +78,7 @@ fn subscribe(network: &mut Network, roles: &[Role], to: Option<Destination>) -> 
         Recordings { events: EventLog::default(), queues: Arc::default(), notices: Arc::default() };
     let (events, queues, notices) =
         (bench.events.clone(), bench.queues.clone(), bench.notices.clone());
-    let make = Arc::new(move || -> Box<dyn Agent> {
+    network.flows[0].scheme = SchemeChoice::of_agent("subscriber", roles, move || {
         Box::new(Subscriber {
             events: events.clone(),
             to,
@@ -86,15 +86,6 @@ fn subscribe(network: &mut Network, roles: &[Role], to: Option<Destination>) -> 
             notices: notices.clone(),
         })
     });
-    let agent = ForeignAgent {
-        name: "subscriber".into(),
-        settings: Default::default(),
-        sender: None,
-        roles: roles.to_vec(),
-        make,
-    };
-    network.flows[0].scheme =
-        SchemeChoice { label: "subscriber".into(), scheme: Scheme::ForeignAgent(agent) };
     bench
 }
 
@@ -222,16 +213,10 @@ fn link_state_changes_are_reported() {
     network.links[UP].outages = vec![outage(7000, 250, OutageRule::LostAtSending)];
     let changes = Arc::new(Mutex::new(Vec::new()));
     let to = changes.clone();
-    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(LinkStateRecorder(to.clone())) });
-    let agent = ForeignAgent {
-        name: "link-state".into(),
-        settings: Default::default(),
-        sender: None,
-        roles: vec![Role::BaseStation, Role::Station],
-        make,
-    };
-    network.flows[0].scheme =
-        SchemeChoice { label: "link-state".into(), scheme: Scheme::ForeignAgent(agent) };
+    let roles = [Role::BaseStation, Role::Station];
+    network.flows[0].scheme = SchemeChoice::of_agent("link-state", &roles, move || {
+        Box::new(LinkStateRecorder(to.clone()))
+    });
     let plain = { watch(&network, 1).result.flows.remove(0).delivered_bytes };
     assert!(plain > 0);
     let mut changes = std::mem::take(&mut *changes.lock().unwrap());
@@ -307,17 +292,9 @@ fn damaged_frames_arrive_and_most_have_readable_headers() {
         lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.1));
     let seen = Arc::new(Mutex::new((0, 0, Vec::new())));
     let handed = seen.clone();
-    let make =
-        Arc::new(move || -> Box<dyn Agent> { Box::new(DamagedFrames { seen: handed.clone() }) });
-    let agent = ForeignAgent {
-        name: "reader".into(),
-        settings: Default::default(),
-        sender: None,
-        roles: vec![Role::Station],
-        make,
-    };
-    network.flows[0].scheme =
-        SchemeChoice { label: "reader".into(), scheme: Scheme::ForeignAgent(agent) };
+    network.flows[0].scheme = SchemeChoice::of_agent("reader", &[Role::Station], move || {
+        Box::new(DamagedFrames { seen: handed.clone() })
+    });
     let run = watch(&network, 1);
     let seen = seen.lock().unwrap();
     let lost: Vec<_> = run.log.of(Kind::LostOnAir).map(|e| e.t).collect();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::support::*;
 use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig, OutageRule, TraceStart};
 use lasthop::scenario::network::{App, Flow, Network};
-use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::{RecoverySlot, SchemeChoice};
 use lasthop::segment::{Notice, NoticeKind};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
@@ -53,15 +53,12 @@ impl SentNotices {
 fn sent_notices(network: &mut Network) -> SentNotices {
     let notices = Arc::new(Mutex::new(Vec::new()));
     let record = notices.clone();
-    let make = ForeignWindow {
-        name: "notice-recorder".into(),
-        settings: Default::default(),
-        make: Arc::new(move || Box::new(NoticeRecorder(record.clone()))),
-        needs: Needs { oracle: true, ..Needs::default() },
-        recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
-    };
+    let needs = Needs { oracle: true, ..Needs::default() };
+    let recovery = RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno));
     network.flows[0].scheme =
-        SchemeChoice { label: "notice-recorder".into(), scheme: Scheme::ForeignWindow(make) };
+        SchemeChoice::of_rule("notice-recorder", needs, recovery, move || {
+            Box::new(NoticeRecorder(record.clone()))
+        });
     watch(network, 1);
     let sent = SentNotices(notices.lock().unwrap().clone());
     assert!(!sent.0.is_empty());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::support::*;
 use lasthop::air::config::Span;
 use lasthop::scenario::network::{App, Network};
-use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::{RecoverySlot, SchemeChoice};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
 use lasthop::tcp::rate::RateSample;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
@@ -67,18 +67,12 @@ fn run_over(recovery: Recovery, rate: Option<u64>, app: App, change: impl Fn(&mu
     let (samples, lost) =
         (Arc::<Mutex<Vec<RateSample>>>::default(), Arc::<Mutex<Vec<Lost>>>::default());
     let (s, l) = (samples.clone(), lost.clone());
-    let make = ForeignWindow {
-        name: "fixed".into(),
-        settings: Default::default(),
-        make: Arc::new(move || {
-            Box::new(Fixed { rate: rate.map(Rate), samples: s.clone(), lost: l.clone() })
-        }),
-        needs: Needs { rate_samples: true, sack: recovery.uses_sack(), ..Needs::default() },
-        recovery: RecoverySlot::Fixed(recovery),
-    };
+    let needs = Needs { rate_samples: true, sack: recovery.uses_sack(), ..Needs::default() };
     let mut flow = flow("reno", ProfileName::Rfc, app);
     flow.profile.delayed_ack = DelayedAck::Switch(false);
-    flow.scheme = SchemeChoice { label: "fixed".into(), scheme: Scheme::ForeignWindow(make) };
+    flow.scheme = SchemeChoice::of_rule("fixed", needs, RecoverySlot::Fixed(recovery), move || {
+        Box::new(Fixed { rate: rate.map(Rate), samples: s.clone(), lost: l.clone() })
+    });
     let mut network = last_hop(vec![flow], Duration::secs(5));
     change(&mut network);
     let watched = watch(&network, 1);

@@ -18,7 +18,7 @@ use lasthop::queue::{
 };
 use lasthop::role::Role;
 use lasthop::scenario::network::{App, Flow, Network};
-use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Segment};
 use lasthop::tcp::profile::{InitialSsthresh, ProfileName};
 use lasthop::traffic::Cbr;
@@ -311,17 +311,11 @@ impl Agent for EverySecondLow {
 /// Nearly all congestion drops hit low priority; a tail drop would hit both priorities alike.
 #[test]
 fn low_priority_is_dropped_first() {
-    let make = ForeignAgent {
-        name: "every-second-low".into(),
-        settings: Default::default(),
-        sender: None,
-        roles: vec![Role::BaseStation],
-        make: Arc::new(|| Box::new(EverySecondLow::default())),
-    };
+    let marking =
+        SchemeChoice::of_agent("low", &[Role::BaseStation], || Box::new(EverySecondLow::default()));
     let run = |discipline| {
         let mut net = bulk(managed(10, discipline), false, 60);
-        net.flows[0].scheme =
-            SchemeChoice { label: "low".into(), scheme: Scheme::ForeignAgent(make.clone()) };
+        net.flows[0].scheme = marking.clone();
         let log = watch(&net, 1).log;
         let drops: Vec<Seen> = log.of(Kind::DroppedAtQueue).cloned().collect();
         let low = drops.iter().filter(|e| e.segment().flags.has(Flags::LOW_PRIORITY)).count();

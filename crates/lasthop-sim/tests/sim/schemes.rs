@@ -1,14 +1,11 @@
 //! Schemes in the simulator: which segments an agent changes, and schemes defined outside the core.
 
-use std::sync::Arc;
-
 use crate::support::*;
 use lasthop::agent::{Agent, Context, Verdict};
 use lasthop::air::config::{DelayConfig, DelayTable, DrawIndex, LossConfig, OutageRule};
 use lasthop::role::Role;
 use lasthop::scenario::network::{App, Network};
-use lasthop::schemes::catalogue::RecoverySlot;
-use lasthop::schemes::catalogue::{ForeignAgent, ForeignWindow, Scheme, SchemeChoice};
+use lasthop::schemes::catalogue::{RecoverySlot, SchemeChoice};
 use lasthop::segment::{Direction, Segment};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
@@ -149,16 +146,10 @@ impl WindowRule for FourSegments {
 
 #[test]
 fn a_window_rule_from_outside_the_core_runs() {
-    let make = ForeignWindow {
-        name: "four".into(),
-        settings: Default::default(),
-        make: Arc::new(|| Box::new(FourSegments)),
-        needs: Needs::default(),
-        recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
-    };
+    let recovery = RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno));
     let mut network = last_hop(vec![rfc("reno", 200)], Duration::secs(100));
     network.flows[0].scheme =
-        SchemeChoice { label: "four".into(), scheme: Scheme::ForeignWindow(make) };
+        SchemeChoice::of_rule("four", Needs::default(), recovery, || Box::new(FourSegments));
     network.flows[0].profile.initial_window = lasthop::units::Size::Segments(1.0);
     let run = watch(&network, 1);
     assert_eq!(
@@ -213,16 +204,9 @@ impl Agent for TenthLate {
 
 #[test]
 fn an_agent_from_outside_the_core_runs() {
-    let make = ForeignAgent {
-        name: "tenth-late".into(),
-        settings: Default::default(),
-        sender: None,
-        roles: vec![Role::BaseStation],
-        make: Arc::new(|| Box::new(TenthLate::default())),
-    };
     let mut network = last_hop(vec![rfc("reno", 200)], Duration::secs(100));
     network.flows[0].scheme =
-        SchemeChoice { label: "mine".into(), scheme: Scheme::ForeignAgent(make) };
+        SchemeChoice::of_agent("mine", &[Role::BaseStation], || Box::new(TenthLate::default()));
     let run = watch(&network, 1);
     assert_eq!(run.result.flows[0].delivered_bytes, 200_000);
     let agent = &run.result.agents[0];
