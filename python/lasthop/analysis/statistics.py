@@ -31,9 +31,8 @@ CONFIDENCE = 0.95
 RESAMPLES = 1000
 #: Most numbers in a block of resamples (80 MB).
 BLOCK = 10_000_000
-#: Power at which the number of seeds for a verdict is given.
-POWER = 0.8
-# Quantiles of the normal distribution: 1 - (1 - CONFIDENCE) / 2, and POWER.
+# Quantiles of the normal distribution: 1 - (1 - CONFIDENCE) / 2, and 0.8, the power at which the
+# number of seeds for a verdict is given.
 _Z_CONFIDENCE, _Z_POWER = 1.959963984540054, 0.8416212335729143
 
 

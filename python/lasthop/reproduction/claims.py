@@ -194,7 +194,7 @@ class _Step:
         return "holds" if low > 0 else "differs" if high < 0 or low == high == 0 else "undecided"
 
 
-def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verdict:
+def _steps(claim: Claim, steps: Sequence[_Step]) -> Verdict:
     reasons = [r for r in (_undecided(claim, s.gap) for s in steps) if r]
     single = len(steps) == 1
     measured: Measured = steps[0].gap.mean if single else [s.gap.mean for s in steps]
@@ -229,17 +229,8 @@ def _order(claim: Claim, comparison: Comparison) -> Verdict:
         gap = quantity(
             comparison, point, claim.column, claim.left, claim.right, "difference", other
         )
-        return _steps(
-            claim,
-            comparison,
-            [
-                _Step(
-                    f"{claim.left} - {claim.right}",
-                    gap,
-                    _least(claim, comparison, other, claim.right),
-                )
-            ],
-        )
+        least = _least(claim, comparison, other, claim.right)
+        return _steps(claim, [_Step(f"{claim.left} - {claim.right}", gap, least)])
     steps = [
         _Step(
             f"{high} - {low}",
@@ -248,7 +239,7 @@ def _order(claim: Claim, comparison: Comparison) -> Verdict:
         )
         for low, high in pairwise(chain)
     ]
-    return _steps(claim, comparison, steps)
+    return _steps(claim, steps)
 
 
 def _along(claim: Claim, comparison: Comparison) -> list[tuple[str, int]]:
@@ -277,7 +268,7 @@ def _shape(claim: Claim, comparison: Comparison) -> Verdict:
             first, second = (a, b) if claim.shape == "increasing" else (b, a)
             gap = _point_difference(comparison, metric, claim.left, first, second)
             steps.append(_Step(f"{va} → {vb}", gap, _least(claim, comparison, first, claim.left)))
-        return _steps(claim, comparison, steps)
+        return _steps(claim, steps)
     places = dict(along)
     assert claim.between is not None  # checked when the file was read
     for value in claim.between:
@@ -292,7 +283,7 @@ def _shape(claim: Claim, comparison: Comparison) -> Verdict:
     falls = low.mean is not None and low.mean > 0  # left starts above right and ends below
     order = (low, _negated(high)) if falls else (_negated(low), high)
     names = [f"{claim.left} against {claim.right} at {v}" for v in claim.between]
-    return _steps(claim, comparison, [_Step(n, q) for n, q in zip(names, order, strict=True)])
+    return _steps(claim, [_Step(n, q) for n, q in zip(names, order, strict=True)])
 
 
 def _negated(q: Quantity) -> Quantity:

@@ -60,7 +60,7 @@ def figure_plan(
     where = Source(figure.text, str(figure.path), tuple(options.settings))
     wanted = figure.experiment
     if figure.plot is not None and figure.plot.vectors:
-        return _vector_plan(figure, where, version, loader)
+        return _vector_plan(figure, where, loader)
     seeds = options.seeds or (QUICK_SEEDS if options.quick else wanted.seeds or DEFAULT_SEEDS)
     schemes = [*wanted.schemes, *options.also]
     the_plan = plan.plan(
@@ -70,7 +70,7 @@ def figure_plan(
     return the_plan
 
 
-def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) -> Plan:
+def _vector_plan(figure: Figure, where: Source, loader: Loader) -> Plan:
     """The plan of a figure with test vectors: one case per vector, and no runs."""
     assert figure.plot is not None
     base = loader(where, None)

@@ -67,8 +67,8 @@ def find(names: list[str], options: ReadOptions, where: str) -> Columns:
     time, end = finder.times()
     rates = finder.rates()
     needed = not rates
-    rtt = finder.one(_RTT_WORDS, "rtt", units.duration_of_name, needed)
-    loss = finder.one(_LOSS_WORDS, "loss", units.loss_of_name, needed and rtt is None)
+    rtt = finder.one(_RTT_WORDS, "rtt", needed)
+    loss = finder.one(_LOSS_WORDS, "loss", needed and rtt is None)
     if not rates and rtt is None and loss is None:
         raise InputError(
             f"{where}: no column is a rate, a round-trip time or a loss; name one with --column,"
@@ -188,9 +188,7 @@ class _Finder:
             " such as --unit kbit/s (bit/s, Mbit/s, B/s, kB/s, MB/s; per row: bytes, kB, MB)"
         )
 
-    def one(
-        self, about: set[str], word: str, of_name: object, needed: bool
-    ) -> tuple[int, float] | None:
+    def one(self, about: set[str], word: str, needed: bool) -> tuple[int, float] | None:
         """The column of round-trip times or losses; without a certain unit only if it is needed."""
         wanted = getattr(self.options, f"{word}_column")
         unit = getattr(self.options, f"{word}_unit")
