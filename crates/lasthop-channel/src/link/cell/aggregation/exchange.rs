@@ -181,6 +181,10 @@ impl AggregatingCell {
         let AggregatingCell { stations, received, attempts: limit, start, .. } = self;
         let station = &mut stations[i];
         let (session, places) = (&mut station.sessions[s], &station.exchange.places);
+        if how.answered && received.as_slice() == [true] && session.is_in_order() {
+            session.end_only(i, *start, how.air_time, first, reports);
+            return (Some(1), false);
+        }
         // Those before in the aggregate have taken their part of the time; a single MPDU takes all.
         let total: u64 = match places.as_slice() {
             [_] => 0,
@@ -457,10 +461,10 @@ impl AggregatingCell {
 }
 
 impl Session {
-    /// The usual end of the MPDU at place `k`: it is in order, and acknowledged.
+    /// Reports that the packets of the MPDU at place `k` are delivered.
     #[inline(always)]
-    fn end_delivered(
-        &mut self,
+    fn report_delivered(
+        &self,
         (station, k): (usize, usize),
         start: Time,
         air_time: Duration,
@@ -481,6 +485,33 @@ impl Session {
         }
         let others = mpdu.others.iter().map(|&f| delivery(f, Duration::ZERO));
         reports.extend(others.map(Report::Delivered));
+    }
+
+    /// The usual end of the only MPDU.
+    #[inline(always)]
+    fn end_only(
+        &mut self,
+        station: usize,
+        start: Time,
+        air_time: Duration,
+        first: &mut Option<Delivery>,
+        reports: &mut Vec<Report>,
+    ) {
+        self.report_delivered((station, 0), start, air_time, first, reports);
+        self.finish_all();
+    }
+
+    /// The usual end of the MPDU at place `k`: it is in order, and acknowledged.
+    #[inline(always)]
+    fn end_delivered(
+        &mut self,
+        (station, k): (usize, usize),
+        start: Time,
+        air_time: Duration,
+        first: &mut Option<Delivery>,
+        reports: &mut Vec<Report>,
+    ) {
+        self.report_delivered((station, k), start, air_time, first, reports);
         self.finish(k);
         self.pass_head();
         if self.deliverable().is_some() {

@@ -65,6 +65,17 @@ impl AggregatingCell {
             return limit.is_none_or(|limit| whole <= limit);
         }
         let is_first = limit.is_none();
+        if is_first && session.start == 0 {
+            if session.window.is_empty()
+                && self.amsdu == 0
+                && let Some(first) = session.take_frame(now, outcomes)
+            {
+                session.window.push_back(Mpdu::new(first));
+            }
+            if session.window.len() == 1 && session.staged.is_none() {
+                return self.select_only(i, s);
+            }
+        }
         let (single_limit, most) = limit.map_or(times.first_most, |limit| {
             let left = |answer| limit.saturating_sub(sifs + answer).min(self.durations.ppdu_limit);
             let bytes = |answer| times.format.most_bytes(left(answer));
@@ -76,6 +87,21 @@ impl AggregatingCell {
         self.add_retries(i, s, &mut room);
         self.add_new(now, i, s, single_limit, is_first, &mut room, outcomes);
         self.finish_selection(i, s, room.bytes, (single_limit, is_first))
+    }
+
+    /// The session has one MPDU, which fits into any first exchange.
+    fn select_only(&mut self, i: usize, s: usize) -> bool {
+        let station = &mut self.stations[i];
+        let (session, exchange) = (&mut station.sessions[s], &mut station.exchange);
+        let mpdu = &mut session.window[0];
+        mpdu.attempts += 1;
+        exchange.places.push(0);
+        let times = self.durations.of(session.mcs);
+        let psdu = self.durations.single(mpdu.bytes);
+        (exchange.content, exchange.answer) = (Content::Single, times.ack);
+        (exchange.psdu, exchange.data) = (psdu, times.format.ppdu(psdu));
+        exchange.rts = (psdu > self.rts_threshold || exchange.protect).then_some(times.rts);
+        true
     }
 
     /// Adds the MPDUs that have failed before.

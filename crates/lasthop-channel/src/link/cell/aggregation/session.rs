@@ -245,6 +245,22 @@ impl Session {
         }
     }
 
+    /// True if the window has one MPDU, which the recipient has not received before.
+    #[inline]
+    pub(super) fn is_in_order(&self) -> bool {
+        self.window.len() == 1 && self.head == 0 && self.window.iter().all(|m| !m.received)
+    }
+
+    /// Both ends are done with all MPDUs; `trim` removes them.
+    #[inline]
+    pub(super) fn finish_all(&mut self) {
+        for frame in self.window.iter().flat_map(Mpdu::frames) {
+            self.pending.packets -= 1;
+            self.pending.bytes -= u64::from(frame.bytes);
+        }
+        (self.start, self.head) = (self.window.len(), self.window.len());
+    }
+
     /// True if the recipient waits for the MPDU at this place.
     #[inline]
     pub(super) fn is_head(&self, k: usize) -> bool {

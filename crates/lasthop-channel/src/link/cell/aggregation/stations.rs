@@ -1,7 +1,6 @@
 //! The stations of a cell with aggregation: their sessions, and which of them is next.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::rate::RateSelection;
@@ -39,7 +38,7 @@ pub(super) struct Station {
     /// the frame that has waited longest. `note` keeps both; outdated entries remain until they are
     /// the first ones.
     pub waiting: (u64, u64),
-    pub turns: BinaryHeap<Reverse<(Time, u32)>>,
+    pub turns: VecDeque<(Time, u32)>,
     /// An exchange has begun since its session was noted.
     pub stale: bool,
     pub make: MakeQueue,
@@ -101,7 +100,7 @@ impl Station {
                 shared_limit,
                 fifo_window: (wifi.scheduling == Scheduling::Fifo).then_some(window),
                 waiting: (0, 0),
-                turns: BinaryHeap::new(),
+                turns: VecDeque::new(),
                 stale: false,
                 make: MakeQueue {
                     config: if shares { own } else { station.queue.clone() },
@@ -163,8 +162,20 @@ impl Station {
         let turn = session.oldest(window);
         if session.turn != turn {
             session.turn = turn;
-            self.turns.extend(turn.map(|at| Reverse((at, s as u32))));
+            if let Some(at) = turn {
+                self.queue_turn((at, s as u32));
+            }
         }
+    }
+
+    /// Enters a turn in order. Mostly it is the last one, of a frame that has just arrived.
+    #[inline]
+    fn queue_turn(&mut self, turn: (Time, u32)) {
+        if self.turns.back().is_none_or(|&last| last <= turn) {
+            return self.turns.push_back(turn);
+        }
+        let place = self.turns.partition_point(|&other| other <= turn);
+        self.turns.insert(place, turn);
     }
 
     /// Frames and bytes that wait, and whether a full-sized frame would be refused.
@@ -263,11 +274,11 @@ impl Station {
 
     /// The session whose frame has waited longest, if one has something to send.
     fn first_turn(&mut self) -> Option<usize> {
-        while let Some(&Reverse((at, s))) = self.turns.peek() {
+        while let Some(&(at, s)) = self.turns.front() {
             if self.sessions[s as usize].turn == Some(at) {
                 return Some(s as usize);
             }
-            self.turns.pop();
+            self.turns.pop_front();
         }
         None
     }
