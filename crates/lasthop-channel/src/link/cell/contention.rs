@@ -87,6 +87,9 @@ struct Start {
     /// one that started: nearly always all.
     since: Time,
     slots: u32,
+    /// EDCA: a slot is subtracted at each slot boundary from the end of AIFS on, at which the
+    /// station that starts may do so; otherwise at the end of each slot.
+    edca: bool,
 }
 
 impl Start {
@@ -98,7 +101,8 @@ impl Start {
             return self.slots;
         }
         let slots = (self.at - since).0.checked_div(slot.0).unwrap_or(0);
-        u32::try_from(slots).unwrap_or(u32::MAX)
+        let at_end_of_aifs = self.edca && since <= self.at;
+        u32::try_from(slots).unwrap_or(u32::MAX).saturating_add(at_end_of_aifs.into())
     }
 }
 
@@ -172,8 +176,15 @@ impl Contention {
                 exchange: 0,
                 since: wait.since,
                 slots: 0,
+                edca: false,
             },
         }
+    }
+
+    /// The same with the slot boundaries of EDCA (802.11-2020, 10.23.2.4).
+    pub(super) fn with_edca(mut self) -> Contention {
+        self.start.edca = true;
+        self
     }
 
     /// Mean of a first back-off.
@@ -273,6 +284,12 @@ impl Contention {
                     since = since.max(now);
                     false
                 }
+                (Access::Ns3, true) if self.start.edca => {
+                    // At the next slot boundary.
+                    let slots = (now - since).0.div_ceil(self.slot.0.max(1));
+                    since = since + self.slot * slots;
+                    false
+                }
                 (access @ (Access::Ns3 | Access::Ns2), true) => {
                     since = since.max(now + self.difs);
                     access == Access::Ns2
@@ -307,9 +324,11 @@ impl Contention {
         let (number, at, since) = (self.start.number + 1, self.next, self.wait_of(first).since);
         let c = &mut self.contenders[first];
         c.counted = number;
+        let Start { edca, .. } = self.start;
         let slots = if self.slot > Duration::ZERO { c.backoff.unwrap_or(0) } else { 0 };
+        let slots = slots + u32::from(edca);
         let (wait, exchange) = (self.wait, self.exchange);
-        self.start = Start { number, at, wait, exchange, since, slots };
+        self.start = Start { number, at, wait, exchange, since, slots, edca };
         if !several {
             return senders.push(first);
         }
@@ -326,7 +345,8 @@ impl Contention {
         let (wait, exchange) = (self.wait, self.exchange);
         let number = self.start.number + 1;
         // No station has waited since `NEVER`: the slots of each are counted.
-        self.start = Start { number, at: now, wait, exchange, since: Time::NEVER, slots: 0 };
+        let Start { edca, .. } = self.start;
+        self.start = Start { number, at: now, wait, exchange, since: Time::NEVER, slots: 0, edca };
     }
 
     /// Station `i` has a frame and senses the medium, now or after its pause. True if it will be

@@ -105,7 +105,10 @@ pub enum Access {
     /// As `Idle`, with the rules of ns-3: the medium must be idle for DIFS from then on; a station
     /// that is overtaken meanwhile still needs no back-off; and the interval between a frame and
     /// its link ACK counts as idle for the receiver of the frame, so that an immediate answer of
-    /// its stack needs no back-off either (except an answer to an aggregate).
+    /// its stack needs no back-off either (except an answer to an aggregate). In 802.11n, 802.11ac
+    /// and 802.11ax, slots are counted at the slot boundaries of EDCA (802.11-2020, 10.23.2.4), no
+    /// station waits for EIFS after a collision, a BlockAckReq precedes an aggregate of which
+    /// nothing was received, and the reorder buffer waits without a limit.
     #[serde(rename = "ns-3")]
     Ns3,
     /// Never: there is a back-off before each frame (ns-2).

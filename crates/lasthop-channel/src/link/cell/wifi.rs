@@ -141,6 +141,10 @@ wifi! {
     /// MPDUs in the window of the block acknowledgement, at most 256 ("802.11n" and "802.11ac":
     /// 64). Default: the largest.
     block_ack_window: u32,
+    /// Whether an MPDU in a block acknowledgement session is discarded after `attempts`, as drivers
+    /// do; false: it is sent until it is acknowledged, since 802.11-2020 does not count its
+    /// retries. Default: true.
+    block_ack_retry_limit: bool,
     /// Longest transmission of data. Default: 5.484 ms.
     ppdu_limit: Duration,
     /// Interval of the beacons of the first member, the access point; 0: none. Default: 102.4 ms.
@@ -180,6 +184,7 @@ impl Wifi {
             ampdu: Size::Bytes(ampdu),
             amsdu: Size::Bytes(0),
             block_ack_window,
+            block_ack_retry_limit: true,
             ppdu_limit: LONGEST_PPDU,
             beacon_interval: Duration::micros(102_400),
             scheduling: Scheduling::Fifo,
@@ -187,6 +192,13 @@ impl Wifi {
             rate_rule: RateRule::Fixed,
             fallback: 0,
         }
+    }
+
+    /// Attempts after which an MPDU is discarded, if it is discarded after `attempts` without a
+    /// block acknowledgement session.
+    pub fn retry_limit(&self, attempts: u32) -> u32 {
+        let has_sessions = self.ampdu.bytes(1) > 0 && self.block_ack_window > 1;
+        if has_sessions && !self.block_ack_retry_limit { u32::MAX } else { attempts }
     }
 
     /// How data to or from a station with this MCS are sent.

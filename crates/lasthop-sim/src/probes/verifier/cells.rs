@@ -93,7 +93,8 @@ impl CellModel {
 
     /// Number of attempts allowed for a frame without fragments.
     pub(super) fn attempts_allowed(&self) -> u32 {
-        if self.config.mac.link_acks { self.config.mac.attempts.max(1) } else { 1 }
+        let attempts = if self.config.mac.link_acks { self.config.mac.attempts.max(1) } else { 1 };
+        self.config.wifi.as_ref().map_or(attempts, |wifi| wifi.retry_limit(attempts))
     }
 
     /// A frame with this number of fragments and allowed attempts is offered to the queue of the

@@ -109,7 +109,7 @@ fn any_mac() -> impl Strategy<Value = Mac> {
     let windows = (1u32..40, 0u32..100);
     let rates = (1_000_000u64..20_000_000, 2_000_000u64..11_000_000);
     let threshold = prop_oneof![2 => Just(2347u64), 1 => 0u64..1200];
-    (access, after, preamble, windows, rates, (1u32..8, threshold, 0u64..60), any::<[bool; 3]>())
+    (access, after, preamble, windows, rates, (1u32..8, threshold, 0u64..60), any::<[bool; 4]>())
         .prop_map(
             |(
                 access,
@@ -218,7 +218,7 @@ fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
         2 => Just((RateRule::MinstrelHt, 0))
     ];
     let shape = (generation, width, 0u32..8, 1u32..3, category);
-    (shape, sizes, limits, (after, access, rule), (1u32..8, any::<[bool; 3]>())).prop_map(
+    (shape, sizes, limits, (after, access, rule), (1u32..8, any::<[bool; 4]>())).prop_map(
         move |(
             ((generation, name), width, mcs, streams, category),
             (ampdu, amsdu, rts_threshold),
@@ -235,6 +235,7 @@ fn any_wifi(conditions: Conditions) -> impl Strategy<Value = (Mac, Wifi)> {
                 ampdu: Size::Bytes(ampdu),
                 amsdu: Size::Bytes(amsdu),
                 block_ack_window: window,
+                block_ack_retry_limit: b[3],
                 ppdu_limit: Duration::micros(ppdu_limit),
                 txop_limit: Duration::micros(txop_limit),
                 beacon_interval: Duration::micros(if beacons { 102_400 } else { 0 }),

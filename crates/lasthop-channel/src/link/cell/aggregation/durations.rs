@@ -3,7 +3,7 @@
 //! Source: IEEE 802.11-2020, 9.3.1 (control frames), 9.7.1 (A-MPDU), 10.3.2 (interframe spaces).
 
 use crate::link::cell::config::CellConfig;
-use crate::link::cell::mac::{ACK_BYTES, AfterCollision, RTS_BYTES};
+use crate::link::cell::mac::{ACK_BYTES, Access, AfterCollision, RTS_BYTES};
 use crate::link::cell::phy::{
     Generation, LEGACY_PREAMBLE, Phy, PpduFormat, legacy_ppdu, lowest_rate,
 };
@@ -47,6 +47,8 @@ pub(super) struct Durations {
     pub aifs: Duration,
     /// Wait of a station that has received a damaged frame.
     pub garbled: Duration,
+    /// Wait of a station that has sensed a collision of others.
+    pub collided: Duration,
     /// Wait of a station whose frame was not answered, from the end of the frame.
     pub unanswered: Duration,
     pub cf_end: Duration,
@@ -92,6 +94,10 @@ impl Durations {
             AfterCollision::Eifs => (eifs, eifs),
             AfterCollision::AckTimeout | AfterCollision::Ns2 => (eifs, ack_timeout + aifs),
         };
+        // In ns-3, no station detects the preambles of frames that begin together, and without a
+        // reception there is no error after which it would wait for EIFS.
+        let is_ns3 = mac.access == Access::Ns3;
+        let ignored = is_ns3 && mac.after_collision == AfterCollision::AckTimeout;
         Some(Durations {
             by_mcs: (0..=wifi.generation.largest_mcs()).map(by_mcs).collect(),
             generation: wifi.generation,
@@ -99,6 +105,7 @@ impl Durations {
             pifs: mac.sifs + mac.slot,
             aifs,
             garbled,
+            collided: if ignored { aifs } else { garbled },
             unanswered,
             cf_end: legacy_ppdu(CF_END_BYTES, lowest_rate()),
             beacon: legacy_ppdu(BEACON_BYTES, lowest_rate()),

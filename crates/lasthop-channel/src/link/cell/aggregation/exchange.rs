@@ -54,7 +54,7 @@ impl AggregatingCell {
         let start = if has_rts { self.begun } else { self.start };
         let used = (start, if received { free } else { now });
         self.report_use(kind, i, used, (received, acknowledged), reports);
-        let limit = self.attempts;
+        let limit = self.retry_limit;
         let session = &mut self.stations[i].sessions[s];
         session.rts_failures = 0;
         if content == Content::Request {
@@ -64,6 +64,7 @@ impl AggregatingCell {
             if answered || gave_up {
                 session.must_request = session.waits_in_vain();
             }
+            session.must_request |= self.ns3 && !received && content == Content::Aggregate;
         }
         session.trim();
         self.schedule_expiry((i, s));
@@ -178,7 +179,7 @@ impl AggregatingCell {
         first: &mut Option<Delivery>,
         reports: &mut Vec<Report>,
     ) -> (Option<u32>, bool) {
-        let AggregatingCell { stations, received, attempts: limit, start, .. } = self;
+        let AggregatingCell { stations, received, retry_limit: limit, start, .. } = self;
         let station = &mut stations[i];
         let (session, places) = (&mut station.sessions[s], &station.exchange.places);
         if how.answered && received.as_slice() == [true] && session.is_in_order() {
@@ -252,6 +253,9 @@ impl AggregatingCell {
     /// The reorder buffer of a session has changed.
     #[inline]
     pub(super) fn schedule_expiry(&mut self, (i, s): (usize, usize)) {
+        if self.ns3 {
+            return;
+        }
         let session = &mut self.stations[i].sessions[s];
         let before = session.expires;
         session.set_expiry();
@@ -385,7 +389,7 @@ impl AggregatingCell {
         collided: bool,
         reports: &mut Vec<Report>,
     ) {
-        let limit = self.attempts;
+        let limit = self.retry_limit;
         let station = &mut self.stations[i];
         let session = &mut station.sessions[s];
         session.rts_failures += 1;
@@ -411,7 +415,7 @@ impl AggregatingCell {
     #[inline(never)]
     pub(super) fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
         let wait = |since| Wait { busy_until: now, since };
-        self.contention.all_wait(wait(now + self.durations.garbled));
+        self.contention.all_wait(wait(now + self.durations.collided));
         let longest = self.air_time.busy(self.start, now);
         self.air_time.collisions = self.air_time.collisions + longest;
         let senders = std::mem::take(&mut self.senders);
@@ -441,7 +445,7 @@ impl AggregatingCell {
             self.received.clear();
             let ending = Ending { answered: false, collided: true, air_time };
             let (_, gave_up) = self.end_mpdus(now, (i, s), ending, &mut None, reports);
-            let limit = self.attempts;
+            let limit = self.retry_limit;
             let Exchange { content, ref places, .. } = self.stations[i].exchange;
             let mpdus = places.len() as u32;
             let session = &mut self.stations[i].sessions[s];
@@ -452,6 +456,7 @@ impl AggregatingCell {
                 if gave_up {
                     session.must_request = session.waits_in_vain();
                 }
+                session.must_request |= self.ns3 && content == Content::Aggregate;
             }
             session.trim();
         }

@@ -6,9 +6,9 @@
 //! which MPDUs the receiver has (`exchange`); the answer that follows is part of the wait before
 //! the next start. Each pair of stations has a session (`session`): sequence numbers, the window of
 //! the originator and the reorder buffer of the recipient, from which packets go up the stack in
-//! order. An MPDU that is not acknowledged is sent again, up to the number of attempts of the cell.
-//! After an MPDU has been given up, a BlockAckReq moves the recipient's window; the recipient does
-//! not wait for it longer than 100 ms.
+//! order. An MPDU that is not acknowledged is sent again, up to the number of attempts of the cell
+//! (without a limit, if the cell has none for sessions). After an MPDU has been given up, a
+//! BlockAckReq moves the recipient's window; the recipient does not wait for it longer than 100 ms.
 //!
 //! Not modelled: two access categories in one station, multi-user transmissions, power save, and
 //! management frames other than beacons.
@@ -97,12 +97,16 @@ impl AirTime {
 pub struct AggregatingCell {
     durations: Durations,
     attempts: u32,
+    /// Attempts after which an MPDU is discarded.
+    retry_limit: u32,
     rts_threshold: u64,
     ampdu: u64,
     amsdu: u32,
     /// MPDUs in the window of a session; without aggregates 1.
     window: usize,
     airtime_limit: Option<AirtimeLimit>,
+    /// The rules of ns-3: MPDUs go up the stack at their ends, reorder buffers wait without a
+    /// limit, and a BlockAckReq precedes an aggregate of which nothing was received.
     ns3: bool,
     overhead: u32,
     full_frame: u32,
@@ -156,8 +160,10 @@ impl AggregatingCell {
         let (ampdu, amsdu) = (wifi.ampdu.bytes(1), wifi.amsdu.bytes(1) as u32);
         let pifs = durations.aifs.min(durations.pifs);
         let window = if ampdu > 0 { wifi.block_ack_window as usize } else { 1 };
+        let attempts = mac.attempts.max(1);
         Ok(Some(AggregatingCell {
-            attempts: mac.attempts.max(1),
+            attempts,
+            retry_limit: wifi.retry_limit(attempts),
             rts_threshold: mac.rts_threshold.bytes(1),
             ampdu,
             amsdu: durations.most_amsdu(amsdu, ampdu),
@@ -167,7 +173,11 @@ impl AggregatingCell {
             overhead,
             full_frame,
             air: Air::new(config, &names, seed, mss)?,
-            contention: Contention::new(&mac, seed, &names),
+            contention: if mac.access == Access::Ns3 {
+                Contention::new(&mac, seed, &names).with_edca()
+            } else {
+                Contention::new(&mac, seed, &names)
+            },
             stations: Station::all(config, wifi, &names, seed, (full_frame, window)),
             phase: Phase::Idle,
             senders: Vec::with_capacity(names.len()),
@@ -393,7 +403,15 @@ impl AggregatingCell {
             let i = self.senders[k];
             let station = &mut self.stations[i];
             station.ready = station.has_work();
-            let retry = failed && station.has_retry();
+            let mut retry = failed && station.has_retry();
+            // What is sent without a limit still counts for the contention window
+            // (QSRC: 802.11-2020, 10.23.2.2).
+            if self.retry_limit == u32::MAX {
+                station.failures = if retry { station.failures + 1 } else { 0 };
+                if station.failures == self.attempts {
+                    (station.failures, retry) = (0, false);
+                }
+            }
             self.contention.concluded(i, retry, station.ready);
         }
         self.contention.release();

@@ -25,6 +25,8 @@ pub(super) struct Station {
     pub by_receiver: Vec<u32>,
     /// It takes part in the contention.
     pub ready: bool,
+    /// Its transmissions without an answer in sequence, if MPDUs have no retry limit.
+    pub failures: u32,
     /// What it sends or has sent last.
     pub exchange: Exchange,
     /// Its index, and the radios of all members.
@@ -94,6 +96,7 @@ impl Station {
                 sessions: Vec::new(),
                 by_receiver: Vec::new(),
                 ready: false,
+                failures: 0,
                 exchange: Exchange::default(),
                 index,
                 radios: Arc::clone(&radios),
