@@ -287,7 +287,7 @@ impl Contention {
                 (Access::Ns3, true) if self.start.edca => {
                     // At the next slot boundary.
                     let slots = (now - since).0.div_ceil(self.slot.0.max(1));
-                    since = since + self.slot * slots;
+                    since += self.slot * slots;
                     false
                 }
                 (access @ (Access::Ns3 | Access::Ns2), true) => {
