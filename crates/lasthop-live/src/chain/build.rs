@@ -81,41 +81,8 @@ impl Parts {
             .collect();
         let last = nodes.len() - 1;
         let agents = agents(network, scheme, &nodes)?;
-        let subscriptions =
-            |node: usize| agents.get(&node).map_or(Subscriptions::NONE, Stand::subscriptions);
-        let position = |node: NodeId| nodes.iter().position(|&n| n == node);
-        let mut hops = Vec::new();
-        let directions = [(down, Direction::Downlink), (up, Direction::Uplink)];
-        let all = directions.iter().flat_map(|(path, way)| path.iter().map(|&l| (l, *way)));
-        for (l, direction) in all {
-            let Some(config) = network.links.get(l) else { continue };
-            let (Some(from), Some(to)) = (position(config.from), position(config.to)) else {
-                return Err(ChainError::Simulated(
-                    "a way back over other nodes than the way there".into(),
-                ));
-            };
-            let receiver = subscriptions(to);
-            let mut model = link(network, l, seed)?;
-            let framing = framing(network, scheme, l);
-            if framing.is_some() {
-                model.cut_frames();
-            }
-            let drive =
-                Drive::new(model, subscriptions(from), receiver).map_err(ChainError::Model)?;
-            hops.push(Hop {
-                name: name(network, l),
-                drive,
-                from,
-                to,
-                direction,
-                overhead: config.overhead,
-                mtu: config.mtu,
-                above_mtu: 0,
-                filters: config.queue.discipline.filters(),
-                framing,
-                receiver,
-            });
-        }
+        let paths = [(down, Direction::Downlink), (up, Direction::Uplink)];
+        let hops = hops(network, scheme, seed, &nodes, &agents, &paths)?;
         let stations = stations(agents, &hops);
         let relay = relay(network, scheme, &nodes, seed)?;
         if let (Some(relay), Some(choice)) = (&relay, scheme)
@@ -129,6 +96,50 @@ impl Parts {
         let oracle = oracle.map(|flow| Oracle::new(flow, direction_of(flow, server), hops.len()));
         Ok(Parts { hops, stations, last, relay, oracle })
     }
+}
+
+/// The links of the two ways, as real packets meet them.
+fn hops(
+    network: &Network,
+    scheme: Option<&SchemeChoice>,
+    seed: u64,
+    nodes: &[NodeId],
+    agents: &BTreeMap<usize, Stand<Packet>>,
+    paths: &[(Vec<usize>, Direction)],
+) -> Result<Vec<Hop>, ChainError> {
+    let subscriptions =
+        |node: usize| agents.get(&node).map_or(Subscriptions::NONE, Stand::subscriptions);
+    let position = |node: NodeId| nodes.iter().position(|&n| n == node);
+    let mut hops = Vec::new();
+    for (l, direction) in paths.iter().flat_map(|(path, way)| path.iter().map(|&l| (l, *way))) {
+        let Some(config) = network.links.get(l) else { continue };
+        let (Some(from), Some(to)) = (position(config.from), position(config.to)) else {
+            return Err(ChainError::Simulated(
+                "a way back over other nodes than the way there".into(),
+            ));
+        };
+        let receiver = subscriptions(to);
+        let mut model = link(network, l, seed)?;
+        let framing = framing(network, scheme, l);
+        if framing.is_some() {
+            model.cut_frames();
+        }
+        let drive = Drive::new(model, subscriptions(from), receiver).map_err(ChainError::Model)?;
+        hops.push(Hop {
+            name: name(network, l),
+            drive,
+            from,
+            to,
+            direction,
+            overhead: config.overhead,
+            mtu: config.mtu,
+            above_mtu: 0,
+            filters: config.queue.discipline.filters(),
+            framing,
+            receiver,
+        });
+    }
+    Ok(hops)
 }
 
 /// The agents at their nodes, with the hops that leave them and what they report first.

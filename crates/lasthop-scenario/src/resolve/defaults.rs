@@ -47,17 +47,7 @@ pub fn fill(
     file.flow.iter_mut().for_each(FlowSpec::settle_receive_window);
     file.title.get_or_insert_with(|| title_of(tree.name()));
     file.duration.get_or_insert(DEFAULT_DURATION);
-    if file.last_hop.is_some() && !(file.link.is_empty() && file.cell.is_empty()) {
-        let other = if file.link.is_empty() { "[[cell]]" } else { "[[link]]" };
-        return Err(tree.conflict(
-            &Path::key("last_hop"),
-            format!("a scenario has either [last_hop] or {other}, not both"),
-        ));
-    }
-    if file.link.is_empty() && file.cell.is_empty() {
-        let short = file.last_hop.take().unwrap_or_default();
-        file.link = last_hop::expand(short, tree, traces, &mut assumed)?;
-    }
+    expand_last_hop(&mut file, tree, traces, &mut assumed)?;
     let profile = file.tcp.keys.profile();
     fill_links(&mut file, profile.profile, &mut assumed);
     fill_ends(&mut file, tree, &mut assumed)?;
@@ -96,6 +86,27 @@ pub fn fill(
     file.tcp.receive_window.get_or_insert(ReceiveWindow::of(default_window(profile.profile)));
     file.tcp.scheme = Some(scheme_text(&scheme));
     Ok(Filled { file, scheme, scheme_is_option, assumed })
+}
+
+/// Links in place of `[last_hop]`, and of a file without links and cells.
+fn expand_last_hop(
+    file: &mut File,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+    assumed: &mut Vec<String>,
+) -> Result<(), ScenarioError> {
+    if !(file.link.is_empty() && file.cell.is_empty()) {
+        let other = if file.link.is_empty() { "[[cell]]" } else { "[[link]]" };
+        return if file.last_hop.is_none() {
+            Ok(())
+        } else {
+            let message = format!("a scenario has either [last_hop] or {other}, not both");
+            Err(tree.conflict(&Path::key("last_hop"), message))
+        };
+    }
+    let short = file.last_hop.take().unwrap_or_default();
+    file.link = last_hop::expand(short, tree, traces, assumed)?;
+    Ok(())
 }
 
 /// Refuses a scheme of the command line that no flow uses, because it would have no effect. A

@@ -69,13 +69,7 @@ pub fn resolve(
     }
     for (i, spec) in file.cell.iter().enumerate() {
         cell::add(&mut network, spec, i);
-        let at = Path::key("cell").at(i).at("loss");
-        let stations = network.cells.last_mut().map(|c| &mut c.stations);
-        for station in stations.into_iter().flatten() {
-            for loss in [&mut station.down, &mut station.up] {
-                traces.read_loss(loss).map_err(|e| tree.error(&at, e))?;
-            }
-        }
+        read_losses(&mut network, i, tree, traces)?;
     }
     check_linked(file, tree)?;
     add_routes(&mut network, &file.flow);
@@ -93,6 +87,23 @@ pub fn resolve(
         return Err(tree.error(&Path::key("flow"), ErrorKind::DuplicateName { what: "flow", name }));
     }
     Ok(network)
+}
+
+/// Reads the traces of loss of the cell that was added last, the file's cell `i`.
+fn read_losses(
+    network: &mut Network,
+    i: usize,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<(), ScenarioError> {
+    let at = Path::key("cell").at(i).at("loss");
+    let stations = network.cells.last_mut().map(|c| &mut c.stations);
+    for station in stations.into_iter().flatten() {
+        for loss in [&mut station.down, &mut station.up] {
+            traces.read_loss(loss).map_err(|e| tree.error(&at, e))?;
+        }
+    }
+    Ok(())
 }
 
 /// Each node is at a link or in a cell.

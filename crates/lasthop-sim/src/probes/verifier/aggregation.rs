@@ -67,33 +67,7 @@ impl CellModel {
                     format!("attempt {number} of {limit} follows attempt {had}")
                 })
             }
-            Kind::Arrived => {
-                // The attempt that the block acknowledgement confirms has no event.
-                let early = self.config.mac.access == Access::Ns3;
-                frame.counted = early && !frame.received;
-                self.attempts += u64::from(!frame.received);
-                let (twice, late) = (frame.arrived, frame.skipped);
-                frame.arrived = true;
-                let (to, received) = (frame.to, frame.received && frame.attempts < limit);
-                let mut overtaken = None;
-                for f in station.frames[..i].iter_mut().filter(|f| f.to == to && !f.arrived) {
-                    let waited = f.first_failed.is_some_and(|t| now >= t + REORDER_TIMEOUT);
-                    f.skipped |= waited;
-                    overtaken = overtaken.or((!f.skipped).then_some(f.id));
-                }
-                let overtaken = overtaken.filter(|_| station.is_drop_tail);
-                // Within an aggregate, it is not known yet whether an acknowledgement follows.
-                if !received && !early {
-                    station.frames.remove(i);
-                }
-                ensure(!twice, || "arrives twice".into())?;
-                ensure(!late || !station.is_drop_tail, || {
-                    "goes up the stack after packets that were sent later".into()
-                })?;
-                overtaken.map_or(Ok(()), |id| {
-                    Err(format!("goes up the stack before packet {id}, which was sent earlier"))
-                })
-            }
+            Kind::Arrived => self.packet_arrived(from, i, now),
             _ => {
                 self.attempts += u64::from(!failed);
                 let attempts = if failed { had } else { had + 1 };
@@ -110,5 +84,37 @@ impl CellModel {
                 })
             }
         }
+    }
+
+    /// A packet goes up the stack: once, and not before those that were sent earlier.
+    fn packet_arrived(&mut self, from: u32, i: usize, now: Time) -> Checked {
+        let station = &mut self.stations[from as usize];
+        let frame = &mut station.frames[i];
+        let limit = frame.slots;
+        // The attempt that the block acknowledgement confirms has no event.
+        let early = self.config.mac.access == Access::Ns3;
+        frame.counted = early && !frame.received;
+        self.attempts += u64::from(!frame.received);
+        let (twice, late) = (frame.arrived, frame.skipped);
+        frame.arrived = true;
+        let (to, received) = (frame.to, frame.received && frame.attempts < limit);
+        let mut overtaken = None;
+        for f in station.frames[..i].iter_mut().filter(|f| f.to == to && !f.arrived) {
+            let waited = f.first_failed.is_some_and(|t| now >= t + REORDER_TIMEOUT);
+            f.skipped |= waited;
+            overtaken = overtaken.or((!f.skipped).then_some(f.id));
+        }
+        let overtaken = overtaken.filter(|_| station.is_drop_tail);
+        // Within an aggregate, it is not known yet whether an acknowledgement follows.
+        if !received && !early {
+            station.frames.remove(i);
+        }
+        ensure(!twice, || "arrives twice".into())?;
+        ensure(!late || !station.is_drop_tail, || {
+            "goes up the stack after packets that were sent later".into()
+        })?;
+        overtaken.map_or(Ok(()), |id| {
+            Err(format!("goes up the stack before packet {id}, which was sent earlier"))
+        })
     }
 }

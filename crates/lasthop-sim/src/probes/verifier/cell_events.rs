@@ -3,6 +3,7 @@
 use lasthop::link::cell::config::Place as InCell;
 use lasthop::segment::{Flags, Segment};
 
+use super::checked::Checked;
 use super::{Place, Verifier};
 use crate::events::{Event, Kind};
 use crate::network::cells::drop_reason;
@@ -60,29 +61,37 @@ impl Verifier {
                 self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
             }
             Kind::Arrived | Kind::Corrupted | Kind::LostOnAir | Kind::AttemptFailed => {
-                let before = cell.attempts;
-                let kind = if e.kind == Kind::Corrupted { Kind::Arrived } else { e.kind };
-                verdict = cell.ended(place.from, id, kind, e.reason, e.value, e.t);
-                // The retransmission after a lost link ACK may succeed without an event.
-                let (certain, possible) =
-                    (cell.attempts - before, u64::from(e.reason == drop_reason::LINK_ACK));
-                link.cell_attempts =
-                    (link.cell_attempts.0 + certain, link.cell_attempts.1 + certain + possible);
-                if kind == Kind::Arrived {
-                    link.delivered += measured;
-                    let to = link.config.to;
-                    self.check(node == to, || {
-                        format!("packet {id} arrives at node {node}, but link {l} ends at {to}")
-                    });
-                    self.arrives(l, e, segment);
-                } else if e.kind == Kind::LostOnAir {
-                    link.lost += measured;
-                    self.counts.lost += 1;
-                    self.moved("is lost", segment, Place::Link(l), None);
-                }
+                verdict = self.attempted(l, place, e, segment);
             }
             _ => {}
         }
         self.on_link(l, id, verdict);
+    }
+
+    /// A frame ends an attempt on the medium.
+    fn attempted(&mut self, l: usize, place: InCell, e: &Event<'_>, segment: &Segment) -> Checked {
+        let (id, node, measured) = (segment.id, e.node, u64::from(e.t >= self.measure_from));
+        let (link, cell) = (&mut self.links[l], &mut self.cells[place.cell as usize]);
+        let before = cell.attempts;
+        let kind = if e.kind == Kind::Corrupted { Kind::Arrived } else { e.kind };
+        let verdict = cell.ended(place.from, id, kind, e.reason, e.value, e.t);
+        // The retransmission after a lost link ACK may succeed without an event.
+        let (certain, possible) =
+            (cell.attempts - before, u64::from(e.reason == drop_reason::LINK_ACK));
+        link.cell_attempts =
+            (link.cell_attempts.0 + certain, link.cell_attempts.1 + certain + possible);
+        if kind == Kind::Arrived {
+            link.delivered += measured;
+            let to = link.config.to;
+            self.check(node == to, || {
+                format!("packet {id} arrives at node {node}, but link {l} ends at {to}")
+            });
+            self.arrives(l, e, segment);
+        } else if e.kind == Kind::LostOnAir {
+            link.lost += measured;
+            self.counts.lost += 1;
+            self.moved("is lost", segment, Place::Link(l), None);
+        }
+        verdict
     }
 }

@@ -154,17 +154,30 @@ impl ConnectionModel {
         self.sent += u64::from(measured);
         self.retransmitted += u64::from(measured && s.attempt > 1);
         if s.flags.has(Flags::SYN) {
-            let answers = s.flags.has(Flags::ACK);
-            if answers && !self.asked {
-                return Err("a SYN-ACK without a SYN".into());
-            }
-            self.answered |= answers;
-            return if self.window.is_none() {
-                Ok(())
-            } else {
-                Err("a SYN on an open connection".into())
-            };
+            return self.opened_by(s);
         }
+        self.numbers(s)?;
+        let payload_end = s.seq + u64::from(s.len);
+        match upstream {
+            Some(arrived) if payload_end > arrived => Err(format!(
+                "a relay sends up to {payload_end}, but only {arrived} bytes have arrived at it"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A SYN or SYN-ACK.
+    fn opened_by(&mut self, s: &Segment) -> Result<(), String> {
+        let answers = s.flags.has(Flags::ACK);
+        if answers && !self.asked {
+            return Err("a SYN-ACK without a SYN".into());
+        }
+        self.answered |= answers;
+        if self.window.is_none() { Ok(()) } else { Err("a SYN on an open connection".into()) }
+    }
+
+    /// The bytes of a segment are next or a repetition, inside of the window, and were written.
+    fn numbers(&mut self, s: &Segment) -> Result<(), String> {
         let Some((window, right_edge)) = self.window else {
             return Err("is sent before the connection is open".into());
         };
@@ -207,12 +220,7 @@ impl ConnectionModel {
                 self.size.unwrap_or(0)
             ));
         }
-        match upstream {
-            Some(arrived) if payload_end > arrived => Err(format!(
-                "a relay sends up to {payload_end}, but only {arrived} bytes have arrived at it"
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     pub(super) fn ack_received(&mut self, e: &Event<'_>, s: &Segment) -> Result<(), String> {

@@ -5,7 +5,7 @@ use lasthop::units::Time;
 use super::cells::CellModel;
 use super::links::LinkModel;
 use super::{Place, Verifier};
-use crate::probes::result::RunResult;
+use crate::probes::result::{LinkResult, RunResult};
 
 #[allow(clippy::multiple_inherent_impl, reason = "the checks at the end are a file apart")]
 impl Verifier {
@@ -88,69 +88,57 @@ impl Verifier {
     /// The violations of the whole run, and the differences between events and result.
     pub fn finish_with(&self, result: &RunResult) -> Result<(), Vec<String>> {
         let mut violations = self.finish().err().unwrap_or_default();
-        let mut in_cells = Vec::new();
         let mut same = |what: String, events: u64, result: u64| {
             if events != result {
                 violations.push(format!("{what}: {events} in the events, {result} in the result"));
             }
         };
         for (f, (model, flow)) in self.flows.iter().zip(&result.flows).enumerate() {
-            same(
-                format!("flow {f}: bytes delivered"),
-                model.delivered_measured,
-                flow.delivered_bytes,
-            );
+            let mut same = |what: &str, e, r| same(format!("flow {f}: {what}"), e, r);
+            same("bytes delivered", model.delivered_measured, flow.delivered_bytes);
             let Some(first) = model.connections.first().map(|&c| &self.connections[c]) else {
-                same(format!("flow {f}: datagrams"), model.datagrams, flow.sent_segments);
+                same("datagrams", model.datagrams, flow.sent_segments);
                 continue;
             };
-            same(format!("flow {f}: segments sent"), first.sent, flow.sent_segments);
-            same(
-                format!("flow {f}: retransmissions"),
-                first.retransmitted,
-                flow.retransmissions.total,
-            );
-            same(
-                format!("flow {f}: spurious retransmissions"),
-                first.spurious,
-                flow.retransmissions.spurious,
-            );
-            same(
-                format!("flow {f}: fast retransmits"),
-                first.fast_retransmits,
-                flow.fast_retransmits.total,
-            );
+            let repeated = &flow.retransmissions;
+            same("segments sent", first.sent, flow.sent_segments);
+            same("retransmissions", first.retransmitted, repeated.total);
+            same("spurious retransmissions", first.spurious, repeated.spurious);
+            same("fast retransmits", first.fast_retransmits, flow.fast_retransmits.total);
         }
         // Pairs of stations that carried nothing are not in the result.
         let has_row =
             |(_, model): &(usize, &LinkModel)| model.config.cell.is_none() || model.offered > 0;
-        for ((l, model), link) in self.links.iter().enumerate().filter(has_row).zip(&result.links) {
-            same(format!("link {l}: frames offered"), model.offered, link.offered_frames);
-            same(format!("link {l}: frames delivered"), model.delivered, link.delivered_frames);
-            same(format!("link {l}: frames lost"), model.lost, link.lost_on_air);
-            same(
-                format!("link {l}: frames refused or dropped"),
-                model.refused,
-                link.dropped_at_queue,
-            );
-            let filtered = link.filtered_frames.unwrap_or(0);
-            same(format!("link {l}: frames filtered"), model.filtered, filtered);
-            if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
+        let rows = || self.links.iter().enumerate().filter(has_row).zip(&result.links);
+        for ((l, model), link) in rows() {
+            let mut same = |what: &str, e, r| same(format!("link {l}: {what}"), e, r);
+            same("frames offered", model.offered, link.offered_frames);
+            same("frames delivered", model.delivered, link.delivered_frames);
+            same("frames lost", model.lost, link.lost_on_air);
+            same("frames refused or dropped", model.refused, link.dropped_at_queue);
+            same("frames filtered", model.filtered, link.filtered_frames.unwrap_or(0));
+            if let Some(attempts) = self.compared_attempts(link) {
                 let (least, most) = self.attempts(l);
-                same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
-                if let Some(place) = model.config.cell {
-                    let cell = &self.cells[place.cell as usize];
-                    in_cells.extend(cell.compare_attempts(l, place, attempts).err());
-                }
+                same("attempts", attempts.clamp(least, most), attempts);
             }
-            same(format!("link {l}: frames marked"), model.marked, link.marked_frames);
+            same("frames marked", model.marked, link.marked_frames);
         }
-        violations.append(&mut in_cells);
+        for ((l, model), link) in rows() {
+            if let (Some(place), Some(n)) = (model.config.cell, self.compared_attempts(link)) {
+                let cell = &self.cells[place.cell as usize];
+                violations.extend(cell.compare_attempts(l, place, n).err());
+            }
+        }
         let aggregating = self.cells.iter().filter(|c| c.aggregates());
         for (cell, air_time) in aggregating.zip(&result.cells) {
             violations.extend(cell.air_time.compare(air_time, result.duration_s).err());
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// Attempts of a link in the result, which are known where the measurement is the whole run.
+    fn compared_attempts(&self, link: &LinkResult) -> Option<u64> {
+        link.attempts.filter(|_| self.measure_from == Time::ZERO)
     }
 
     /// The least and the most attempts of a link: one in progress at the end has neither failed nor

@@ -6,6 +6,8 @@ use lasthop::queue::{QueueConfig, Queued};
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::{QueueLimit, Time};
 
+use super::checked::{Checked, ensure};
+
 /// The model of one queue with a discipline other than DropTail.
 pub(super) struct QueueModel {
     config: QueueConfig,
@@ -33,12 +35,6 @@ struct Waiting {
 
 /// Marks of ECN, in the IP and TCP headers.
 const ECN: Flags = Flags::ECE.with(Flags::CWR).with(Flags::ECT).with(Flags::ECT1).with(Flags::CE);
-
-type Checked = Result<(), String>;
-
-fn ensure(ok: bool, text: impl FnOnce() -> String) -> Checked {
-    if ok { Ok(()) } else { Err(text()) }
-}
 
 impl QueueModel {
     pub(super) fn new(config: &QueueConfig) -> QueueModel {
