@@ -362,7 +362,7 @@ fn compare_with(model: impl Fn(f64, f64, f64, f64) -> f64, access: Access) {
             let mut b = Bench::new(mac.clone(), wifi.clone(), stations, 1538);
             let success = data + 16.0 + answer + 34.0;
             let model = model(f64::from(n), packets * 12_000.0, success, data + 34.0);
-            let measured = b.saturated(1, 20, 1500, 5);
+            let measured = b.saturated(1, 20, 1500, 10);
             let of = format!("{generation:?} MCS {mcs}, {n} stations, {packets} packets");
             assert_within(measured, model, 0.015, &of);
         }

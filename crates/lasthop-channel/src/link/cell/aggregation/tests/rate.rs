@@ -23,7 +23,7 @@ fn throughput(generation: Generation, mcs: u32, rate_rule: RateRule, snr_db: f64
 fn minstrel_has_nearly_the_throughput_of_the_best_mcs() {
     for generation in [Generation::Ht, Generation::Vht, Generation::He] {
         let mut shares = vec![];
-        for snr_db in (4..34).step_by(3) {
+        for snr_db in (4..34).step_by(2) {
             let snr = f64::from(snr_db);
             let best = (0..=generation.largest_mcs())
                 .filter(|&mcs| wifi(generation).phy(mcs).check().is_ok())
