@@ -52,9 +52,9 @@ fn a_download_uses_most_of_the_rate_and_stations_share_it() {
     assert!((0.7 * alone..60.0).contains(&three), "{three} Mbit/s");
 }
 
-/// A station that finds the medium idle sends at once (IEEE 802.11-2020, 10.3.4.2). With one
-/// attempt per frame and without random delays, the SYNs of two stations collide again at each
-/// timeout.
+/// A station that finds the medium idle sends at the next slot boundary (IEEE 802.11-2020,
+/// 10.23.2.4). With one attempt per frame and without random delays, the SYNs of two stations
+/// collide again at each timeout.
 #[test]
 fn syns_of_the_same_instant_collide_for_ever_where_a_frame_has_one_attempt() {
     let upload = |s: u16, start: u64| Flow {

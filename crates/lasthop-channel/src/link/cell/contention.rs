@@ -3,7 +3,12 @@
 //! While the medium is idle, a station with a back-off of b slots will send at `since + b · slot`,
 //! where `since` is the end of the idle time that precedes the slots. The smallest of these times
 //! is the next start; stations that share it collide. When a station starts, the others subtract
-//! the whole slots that have passed.
+//! the whole slots that have passed: the rule of the DCF (IEEE 802.11-2020, 10.3.4.3).
+//!
+//! With EDCA (10.23.2.4), a station counts at slot boundaries, the first of which is `since`. At
+//! each of them it subtracts a slot, or starts if none is left. So the others subtract one slot
+//! more, that of the boundary at which the station starts, and a frame that arrives at an idle
+//! medium is sent at the next boundary.
 
 use super::mac::{Access, Mac};
 use lasthop_core::random::Stream;
@@ -280,14 +285,14 @@ impl Contention {
         }
         if c.backoff.is_none() {
             let draws = match (self.access, idle) {
-                (Access::Idle, true) => {
-                    since = since.max(now);
-                    false
-                }
-                (Access::Ns3, true) if self.start.edca => {
+                (Access::Idle | Access::Ns3, true) if self.start.edca => {
                     // At the next slot boundary.
                     let slots = (now - since).0.div_ceil(self.slot.0.max(1));
                     since += self.slot * slots;
+                    false
+                }
+                (Access::Idle, true) => {
+                    since = since.max(now);
                     false
                 }
                 (access @ (Access::Ns3 | Access::Ns2), true) => {

@@ -100,18 +100,22 @@ impl Preamble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// If its frame arrives at an idle medium (802.11, section 9.2.5.1).
+    /// If its frame arrives at an idle medium (802.11, section 9.2.5.1). In 802.11n, 802.11ac and
+    /// 802.11ax, slots are counted as EDCA does (802.11-2020, 10.23.2.4): a station that is
+    /// overtaken subtracts one more than with the DCF, and a frame that arrives at an idle medium
+    /// is sent at the next slot boundary.
     Idle,
     /// As `Idle`, with the rules of ns-3: the medium must be idle for DIFS from then on; a station
     /// that is overtaken meanwhile still needs no back-off; and the interval between a frame and
     /// its link ACK counts as idle for the receiver of the frame, so that an immediate answer of
     /// its stack needs no back-off either (except an answer to an aggregate). In 802.11n, 802.11ac
-    /// and 802.11ax, slots are counted at the slot boundaries of EDCA (802.11-2020, 10.23.2.4), no
-    /// station waits for EIFS after a collision, a BlockAckReq precedes an aggregate of which
-    /// nothing was received, and the reorder buffer waits without a limit.
+    /// and 802.11ax, slots are counted as with `Idle`, no station waits for EIFS after a collision,
+    /// a BlockAckReq precedes an aggregate of which nothing was received, and the reorder buffer
+    /// waits without a limit.
     #[serde(rename = "ns-3")]
     Ns3,
-    /// Never: there is a back-off before each frame (ns-2).
+    /// Never: there is a back-off before each frame (ns-2). Slots are counted as the DCF does, also
+    /// in 802.11n, 802.11ac and 802.11ax.
     #[serde(rename = "ns-2")]
     Ns2,
     /// `Mac/Csma/Ca` of ns (1997 to 2002), without link ACKs. An idle medium needs no back-off. A

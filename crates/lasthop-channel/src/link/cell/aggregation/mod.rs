@@ -173,10 +173,11 @@ impl AggregatingCell {
             overhead,
             full_frame,
             air: Air::new(config, &names, seed, mss)?,
-            contention: if mac.access == Access::Ns3 {
-                Contention::new(&mac, seed, &names).with_edca()
-            } else {
+            // The rules of ns-2 know the DCF only.
+            contention: if mac.access == Access::Ns2 {
                 Contention::new(&mac, seed, &names)
+            } else {
+                Contention::new(&mac, seed, &names).with_edca()
             },
             stations: Station::all(config, wifi, &names, seed, (full_frame, window)),
             phase: Phase::Idle,
