@@ -5,9 +5,9 @@
 For each kind of program, N real transfers over the path of the cell "long path" with Reno, which
 takes one of two times, and 200 simulated ones, which begin at 25 fractions of a millisecond with
 eight seeds each; the shares of slow ones, and how likely it is that equal shares differ as much
-(Fisher's exact test, two-sided). Kinds that the profile does not distinguish have the same
-simulation. Programs that time their writes come last: the time for 64 KiB from one wait for room
-to the next one, system calls and all. Live links need root.
+(Fisher's exact test, two-sided). Simulated programs write as the real ones: in writes of that size,
+and in the time that such a program has measured. Programs that time their writes come last: the
+time for 64 KiB from one wait for room to the next one, system calls and all. Live links need root.
 """
 
 from __future__ import annotations
@@ -64,17 +64,22 @@ class Program:
     is_http: bool = False
     #: It times its writes.
     is_timed: bool = False
+    #: Microseconds for 64 KiB, as such a program has timed; none: the profile's.
+    write_us: float | None = None
 
     def commands(self, size: int, folder: Path) -> tuple[list[str], list[str]]:
         """Server and mobile."""
         run, writes = transfers.PYTHON, str(self.writes or size)
         port = str(transfers.PORT)
         if self.is_http:
-            serve = [*USE_SENDER, *REAL_TIME, sys.executable, "-I", "-m", "http.server"]
+            serve = [*USE_SENDER, *REAL_TIME, sys.executable, "-I"]
             curl = "--silent --fail --output /dev/null --write-out '%{time_total} %{size_download}'"
             url = f"http://$LASTHOP_SERVER:{port}/{FILE}"
             fetch = f"{' '.join(REAL_TIME)} curl {curl} {url} > {folder / transfer.RECEIVED}"
-            return [*serve, "--directory", str(folder), port], ["sh", "-c", fetch]
+            mobile = ["sh", "-c", fetch]
+            if self.is_timed:
+                return [*serve, writing.__file__, "serve", port, str(folder)], mobile
+            return [*serve, "-m", "http.server", "--directory", str(folder), port], mobile
         receive = [*run, transfer.__file__, "receive", port, str(size), str(folder)]
         to = ["$LASTHOP_MOBILE", port, str(size), SENDER, str(folder)]
         if self.is_timed:
@@ -82,20 +87,25 @@ class Program:
         send = [*run, transfer.__file__, "send", *to, str(transfers.INTERVAL)]
         return [*send, str(self.send_buffer or 0), writes], receive
 
-    def settings(self) -> list[tuple[str, str]]:
-        """The socket of the simulated sender."""
-        return [*SocketUse(send_buffer=self.send_buffer).settings(), *transfers.headers()]
+    def settings(self, size: int) -> list[tuple[str, str]]:
+        """The socket of the simulated sender, and its writes."""
+        found = [*SocketUse(send_buffer=self.send_buffer).settings(), *transfers.headers()]
+        found.append(("tcp.program_write_size", f"{self.writes or size} B"))
+        if self.write_us is not None:
+            found.append(("tcp.program_write_time", f"{self.write_us} us"))
+        return found
 
 
 PROGRAMS = (
     Program("SO_SNDBUF 8 MiB, writes of 64 KiB", send_buffer=8 << 20),
     Program("default buffer, writes of 64 KiB"),
-    Program("default buffer, writes of 1 MB", writes=1_000_000),
-    Program("default buffer, one write of all data", writes=None),
-    Program("`python3 -m http.server` and curl", is_http=True),
+    Program("default buffer, writes of 1 MB", writes=1_000_000, write_us=10.8),
+    Program("default buffer, one write of all data", writes=None, write_us=25.8),
+    Program("`python3 -m http.server` and curl", is_http=True, write_us=31.4),
     Program("timed, writes of 64 KiB", is_timed=True),
     Program("timed, writes of 1 MB", writes=1_000_000, is_timed=True),
     Program("timed, one write of all data", writes=None, is_timed=True),
+    Program("timed, `http.server` and curl", is_http=True, is_timed=True),
 )
 
 
@@ -140,7 +150,7 @@ def times(found: list[dict[str, Any]]) -> str:
 def simulate(program: Program, cell: cells.Cell) -> list[float]:
     """Seconds of the simulated transfers."""
     starts = [1 + i / 1000 / FRACTIONS for i in range(FRACTIONS)]
-    settings = program.settings()
+    settings = program.settings(cell.size)
     return [
         simulated.completion_s(cell, settings, start, seed)
         for seed in range(1, SEEDS + 1)

@@ -365,6 +365,7 @@ impl Connection {
             return;
         }
         self.with_sender(out, |sender, now, port| sender.on_timer(now, port));
+        self.report_rtt(out.net);
         timer_served(out, self.timers, self.sender_entry);
         debug_assert!(
             self.sender.deadline().0 > out.now(),

@@ -151,6 +151,10 @@ macro_rules! profile_fields {
             /// Time that a program takes to write 64 KiB into the send buffer, in blocks of one
             /// `sk_buff`: between two of them it takes the time for the first; 0: none.
             program_write_time: Duration,
+            /// Bytes of each write of the program; more than it has: one write of all. ACKs that
+            /// arrive during a write are processed when it ends or waits, or after 16 `sk_buff`s
+            /// (Linux `tcp_sendmsg_locked`, `sk_flush_backlog`); 0: at once.
+            program_write_size: Size,
             /// Longest time that the receiver takes to answer a segment (uniform from 0, drawn by
             /// seed for each ACK; ACKs keep their order). Not on a link whose delay varies, and not
             /// in a cell.

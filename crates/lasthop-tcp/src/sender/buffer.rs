@@ -23,6 +23,9 @@ const LARGEST_BLOCK: u64 = 65_535 - 320;
 const MIN_SEGMENTS: f64 = 2.0;
 /// Segments that may be sent within this time leave as one `sk_buff` (`tcp_tso_should_defer`).
 const DEFERRED: Duration = Duration::millis(1);
+/// During a write, ACKs are processed after this many `sk_buff`s (`process_backlog` in
+/// `tcp_sendmsg_locked`).
+const BLOCKS_BEFORE_ACKS: u32 = 16;
 /// cwnd that the buffer has room for at least, in segments (`TCP_INIT_CWND`).
 const INITIAL_CWND: u64 = 10;
 
@@ -39,6 +42,13 @@ pub struct SendBuffer {
     /// Size, and the largest one, in bytes of memory (`sk_sndbuf`, `tcp_wmem[2]`).
     size: u64,
     max: u64,
+    /// Bytes of each write, and of the present one those that are missing.
+    write_size: u64,
+    missing: u64,
+    /// Blocks of the present write, since ACKs were processed.
+    blocks: u32,
+    /// The last block was the end of a write.
+    ends_write: bool,
 }
 
 /// What the buffer holds.
@@ -59,15 +69,39 @@ impl SendBuffer {
         let bytes = |size: Size| size.bytes(mss);
         let max = bytes(profile.wmem_max);
         let size = bytes(profile.wmem_default).min(max);
-        let mss = u64::from(mss.max(1));
-        let headers = u64::from(profile.max_tcp_header);
-        let buffer = SendBuffer { mss, headers, pending: 0, closes: false, size, max };
+        let mss = mss.max(1);
+        let write_size = bytes(profile.program_write_size);
+        let buffer = SendBuffer {
+            mss: mss.into(),
+            headers: profile.max_tcp_header.into(),
+            pending: 0,
+            closes: false,
+            size,
+            max,
+            write_size,
+            missing: write_size,
+            blocks: 0,
+            ends_write: false,
+        };
         (max > 0).then(|| Box::new(buffer))
     }
 
     /// The program writes `bytes` more.
     pub fn write(&mut self, bytes: u64) {
+        if self.pending == 0 {
+            (self.missing, self.blocks) = (self.write_size, 0);
+        }
         self.pending = self.pending.saturating_add(bytes);
+    }
+
+    /// ACKs that arrive during a write wait.
+    pub fn delays_acks(&self) -> bool {
+        self.write_size > 0
+    }
+
+    /// They are processed after the last block: it was the end of a write, or its 16th.
+    pub fn admits_acks(&self) -> bool {
+        self.ends_write || self.blocks == BLOCKS_BEFORE_ACKS
     }
 
     /// The program writes no more than it has, and closes the connection then. True if it has
@@ -143,14 +177,32 @@ impl SendBuffer {
         let goal = goal.max(self.mss);
         let last = held.unsent % goal;
         let is_new = last == 0 && (held.unsent > 0 || frame >= goal);
-        if is_new && self.memory(held) >= self.size {
+        if is_new && !self.has_room(held) {
             return 0;
         }
         let bytes = (goal - last).min(self.pending);
+        self.count_block(bytes);
         if self.pending != u64::MAX {
             self.pending -= bytes;
         }
         bytes
+    }
+
+    /// A new `sk_buff` may begin (`sk_stream_memory_free`).
+    pub fn has_room(&self, held: Held) -> bool {
+        self.memory(held) < self.size
+    }
+
+    /// The program writes a block of `bytes`.
+    fn count_block(&mut self, bytes: u64) {
+        self.ends_write = bytes >= self.missing;
+        if self.ends_write {
+            let excess = (bytes - self.missing).checked_rem(self.write_size).unwrap_or(0);
+            (self.missing, self.blocks) = (self.write_size - excess, 0);
+        } else {
+            self.missing -= bytes;
+            self.blocks = self.blocks % BLOCKS_BEFORE_ACKS + 1;
+        }
     }
 }
 

@@ -162,10 +162,33 @@ impl<W: WindowRule> Sender<W> {
 
     /// The program writes what it has had the time for, or until the send buffer is full.
     fn write_blocks(&mut self, now: Time, out: &mut impl Output) {
-        while self.stream.write_block(now) {
-            self.fill(now, out);
+        loop {
+            let backlog = self.stream.take_backlog_before_block(now);
+            self.process_backlog(now, &backlog, out);
+            if self.stream.write_block(now) {
+                self.fill(now, out);
+                continue;
+            }
+            let backlog = self.stream.take_backlog_after_write();
+            if backlog.is_empty() {
+                break;
+            }
+            self.process_backlog(now, &backlog, out);
+            self.stream.resume_write(now);
         }
         self.await_block(now);
+    }
+
+    /// Segments that arrived during a write of the program.
+    fn process_backlog(
+        &mut self,
+        now: Time,
+        backlog: &[(Segment, Options)],
+        out: &mut impl Output,
+    ) {
+        for (segment, options) in backlog {
+            self.process_segment(now, segment, options, out);
+        }
     }
 
     /// After an input other than an ACK: the sender may wait for what the program writes.
@@ -200,6 +223,9 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         self.leave_plain();
+        if self.stream.is_program_writing() && self.stream.defer(now, segment, options) {
+            return;
+        }
         self.process_segment(now, segment, options, out);
         self.update_plain();
     }
@@ -213,7 +239,6 @@ impl<W: WindowRule> Sender<W> {
         out: &mut impl Output,
     ) {
         let (stream, recovery) = (&mut self.stream, &mut self.recovery);
-        stream.catch_up(now);
         if !segment.flags.has(Flags::ACK) || stream.state() == State::Closed {
             return self.on_stray(now, segment, out);
         }

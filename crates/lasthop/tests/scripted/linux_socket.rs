@@ -131,13 +131,14 @@ fn a_sender_waits_for_what_the_program_still_writes() {
 }
 
 /// While the sender has unsent data, the program writes without a timer: the second ACK finds the
-/// fourth block.
+/// fourth block. ACKs do not wait for the end of a write here.
 #[test]
 fn a_program_goes_on_to_write_while_data_are_unsent() {
     play(
         "scheme reno
          profile linux
          set program_write_time = \"65.536 ms\"
+         set program_write_size = \"0 B\"
          set tso_defer = \"off\"
          window 10
          write 30
@@ -152,6 +153,64 @@ fn a_program_goes_on_to_write_while_data_are_unsent() {
     );
 }
 
+/// `tcp_add_backlog`: an ACK that arrives during a write is processed when the write ends. Blocks
+/// of 5000 bytes take 5 ms, so that the first write ends after 15 ms.
+#[test]
+fn an_ack_waits_until_a_write_ends() {
+    let run = |size: &str, script: &str| {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set program_write_time = \"65.536 ms\"
+             set program_write_size = \"{size}\"
+             set wmem_default = \"1 MB\"
+             set tso_defer = \"off\"
+             window 10
+             write 90
+             > 0..5000
+             +0.005 timer
+             > 5000..10000
+             +0.005 timer
+             +0.001 < ack 5000
+             {script}"
+        ));
+    };
+    run("0 B", "> 10000..15000");
+    run("12000 B", "+0.004 timer\n> 10000..15000");
+    // One write of all: it is processed before the 17th block, after 80 ms.
+    let timers = "+0.004 timer\n".to_owned() + &"+0.005 timer\n".repeat(13);
+    run("1 MB", &format!("{timers}> 10000..15000"));
+}
+
+/// `sk_stream_wait_memory`: a program that finds the buffer full processes the ACKs that wait, and
+/// goes on to write if there is room then. Without one it waits for a third of the buffer.
+#[test]
+fn acks_that_wait_make_room_for_a_full_buffer() {
+    let run = |before: &str, after: &str, last: &str| {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set wmem_max = \"16000 B\"
+             set program_latency = \"0 s\"
+             set program_write_time = \"65.536 ms\"
+             set program_write_size = \"1 MB\"
+             set tso_defer = \"off\"
+             window 10
+             write 30
+             > 0..5000
+             +0.005 timer
+             > 5000..10000
+             +0.005 timer
+             {before}
+             {after}
+             +0.02 < ack 6000
+             {last}"
+        ));
+    };
+    run("+0.002 < ack 5000\n+0.003 timer\n> 10000..15000", "", "> 15000");
+    run("", "+0.005 < ack 5000\n> 10000..15000", "");
+}
+
 /// What an ACK acknowledges while the program writes is room for it: the block that follows needs
 /// no third of the buffer (`sk_stream_memory_free`). A program that writes in no time waits then,
 /// as in the first test.
@@ -164,6 +223,7 @@ fn acks_make_room_for_a_program_that_writes() {
              set wmem_max = \"16000 B\"
              set program_latency = \"0 s\"
              set program_write_time = \"{time}\"
+             set program_write_size = \"0 B\"
              set tso_defer = \"off\"
              window 10
              write 30

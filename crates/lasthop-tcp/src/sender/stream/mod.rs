@@ -22,7 +22,7 @@ use crate::timestamps::Paws;
 use crate::window::{Hooks, Window, WindowRule};
 use growth_rules::GrowthRules;
 use lasthop_core::ring::Ring;
-use lasthop_core::segment::Segment;
+use lasthop_core::segment::{Options, Segment};
 use lasthop_core::units::{Duration, Time};
 use std::sync::Arc;
 
@@ -43,6 +43,9 @@ pub struct Stream<W> {
     writes_at: Time,
     /// The same if the sender waits for it; otherwise `NEVER`.
     awaited_at: Time,
+    /// A write has begun; segments that arrived during it, with their options.
+    in_write: bool,
+    backlog: Vec<(Segment, Options)>,
     /// How often it has been woken.
     wakes: u64,
     close_wanted: bool,
@@ -116,6 +119,8 @@ impl<W: WindowRule> Stream<W> {
             grows_above: f64::INFINITY,
             writes_at: Time::NEVER,
             awaited_at: Time::NEVER,
+            in_write: false,
+            backlog: Vec::new(),
             wakes: 0,
             close_wanted: false,
             fin_sent: false,
@@ -302,7 +307,7 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// The earliest deadline of pacing, of the rule's timer, of a frozen sender and of a block that
-    /// the sender waits for.
+    /// the sender or its backlog waits for.
     #[inline]
     pub fn other_deadline(&self) -> Time {
         let congestion = &self.congestion;

@@ -5,12 +5,17 @@
 //! two inputs of the sender nothing changes what the buffer holds, so the blocks up to the time of
 //! an input are written when it comes (`catch_up`). Only a sender that has sent all there is needs
 //! a timer for the next block (`await_block`).
+//!
+//! During a write the program owns the socket: segments that arrive wait until it ends, finds the
+//! buffer full, or has written 16 blocks (`defer`, Linux `tcp_add_backlog`, `sk_flush_backlog`).
+//! While some wait, each block has a timer.
 
 use super::Stream;
 use super::frames::LargestFrame;
 use crate::sender::buffer::{Held, segments_sent_together};
 use crate::window::WindowRule;
 use lasthop_core::random;
+use lasthop_core::segment::{Options, Segment};
 use lasthop_core::units::{Duration, Time};
 
 /// Bytes for which the profile has the time to write them.
@@ -31,7 +36,10 @@ impl<W: WindowRule> Stream<W> {
         self.written = self.written.min(self.snd_max);
         if let Some(buffer) = &mut self.buffer {
             buffer.stop();
-            self.awaited_at = Time::NEVER;
+            // The timer for a backlog stays.
+            if self.backlog.is_empty() {
+                self.awaited_at = Time::NEVER;
+            }
             self.wait_for_room();
         }
     }
@@ -61,8 +69,7 @@ impl<W: WindowRule> Stream<W> {
         let (held, cwnd) = (self.held(), self.cwnd_segments());
         let windows = self.congestion.send_buffer_windows();
         let frame = u64::from(self.largest_frame(&mut LargestFrame::new(None)));
-        let fills =
-            sent <= frame && pipe + u64::from(self.config.mss) > self.congestion.inflated();
+        let fills = sent <= frame && pipe + u64::from(self.config.mss) > self.congestion.inflated();
         let Some(buffer) = self.buffer.as_mut() else { return false };
         if !fills {
             buffer.grow(windows, cwnd);
@@ -96,7 +103,7 @@ impl<W: WindowRule> Stream<W> {
     }
 
     fn begin_at(&mut self, at: Time) {
-        self.writes_at = at;
+        (self.writes_at, self.in_write) = (at, false);
         // Each ACK looks whether the sender waits for a block.
         (self.wakes_at, self.grows_above) = (0, f64::INFINITY);
     }
@@ -111,7 +118,52 @@ impl<W: WindowRule> Stream<W> {
 
     #[inline(never)]
     fn write_until(&mut self, now: Time) {
-        while self.write_block(now) {}
+        // The timer of the block comes at this time, too, and processes the backlog before it.
+        while self.backlog.is_empty() && self.write_block(now) {}
+    }
+
+    /// A segment that arrives while the program writes or will soon: it is stored if a write is in
+    /// progress. False if it is to be processed.
+    #[inline(never)]
+    pub fn defer(&mut self, now: Time, segment: &Segment, options: &Options) -> bool {
+        self.catch_up(now);
+        let delays = self.buffer.as_ref().is_some_and(|buffer| buffer.delays_acks());
+        if !delays || !self.in_write {
+            return false;
+        }
+        self.backlog.push((*segment, *options));
+        self.await_block(now);
+        true
+    }
+
+    /// The segments that have waited, if the kernel processes them before the next block.
+    pub fn take_backlog_before_block(&mut self, now: Time) -> Vec<(Segment, Options)> {
+        let admits = self.buffer.as_ref().is_some_and(|buffer| buffer.admits_acks());
+        if admits && now >= self.writes_at { self.take_backlog() } else { Vec::new() }
+    }
+
+    /// The segments that have waited, when the program has found the buffer full, or has written
+    /// all.
+    pub fn take_backlog_after_write(&mut self) -> Vec<(Segment, Options)> {
+        if self.is_program_writing() { Vec::new() } else { self.take_backlog() }
+    }
+
+    fn take_backlog(&mut self) -> Vec<(Segment, Options)> {
+        std::mem::take(&mut self.backlog)
+    }
+
+    /// A program that has found the buffer full goes on without a wait if the backlog has made room
+    /// (`sk_stream_wait_memory`).
+    pub fn resume_write(&mut self, now: Time) {
+        let held = self.held();
+        if !self.in_write
+            && self
+                .buffer
+                .as_ref()
+                .is_some_and(|buffer| buffer.has_pending() && buffer.has_room(held))
+        {
+            self.begin_at(now);
+        }
     }
 
     /// The program writes, or will soon.
@@ -120,20 +172,21 @@ impl<W: WindowRule> Stream<W> {
         self.writes_at < Time::NEVER
     }
 
-    /// After an input: a sender that has sent all there is has a timer for the next block.
+    /// After an input: a sender that has sent all there is, or has a backlog, has a timer for the
+    /// next block.
     #[inline(never)]
     pub fn await_block(&mut self, now: Time) {
         let lacks_data = self.written < self.snd_max + u64::from(self.config.mss);
-        let waits = lacks_data && self.may_send();
+        let waits = !self.backlog.is_empty() || lacks_data && self.may_send();
         self.awaited_at = if waits { self.writes_at } else { Time::NEVER };
         if waits {
             self.timers.bring_forward_aux(now, self.awaited_at);
         }
     }
 
-    /// The sender waits for a block that the program writes now.
+    /// The sender or its backlog waits for a block that the program writes now.
     pub fn needs_block(&self, now: Time) -> bool {
-        now >= self.awaited_at && self.may_send()
+        now >= self.awaited_at && (self.may_send() || !self.backlog.is_empty())
     }
 
     /// The buffer of a connection that is established has room for the first window
@@ -163,6 +216,7 @@ impl<W: WindowRule> Stream<W> {
         self.written = self.written.saturating_add(bytes);
         if bytes > 0 && more {
             self.writes_at += self.time_to_write(bytes);
+            self.in_write = true;
         } else {
             self.wait_for_room();
         }
@@ -189,7 +243,7 @@ impl<W: WindowRule> Stream<W> {
 
     /// The program waits for room, if it has more to write.
     fn wait_for_room(&mut self) {
-        self.writes_at = Time::NEVER;
+        (self.writes_at, self.in_write) = (Time::NEVER, false);
         self.watch_buffer();
     }
 
