@@ -5,14 +5,30 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from busy import undecided
 
-from fidelity.linux import cells, page, programs, simulated, suite, transfers, verdicts
+from fidelity.linux import (
+    cells,
+    page,
+    programs,
+    simulated,
+    suite,
+    transfers,
+    verdicts,
+    writing,
+)
 from lasthop.live import link
 
 MACHINE = {
@@ -274,6 +290,32 @@ def test_programs_have_the_commands_of_their_kind(tmp_path: Path) -> None:
     for program in programs.PROGRAMS:
         server, mobile = program.commands(1000, tmp_path)
         words = " ".join([*server, *mobile])
-        assert ("http.server" in words) == program.is_http
+        assert ("http.server" in words) == (program.is_http and not program.is_timed)
         assert ("writing.py" in words) == program.is_timed
         assert program.is_http or f" {program.writes or 1000}" in words
+        size = ("tcp.program_write_size", f"{program.writes or 1000} B")
+        assert size in program.settings(1000)
+
+
+def test_a_file_is_served_in_timed_writes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(200_000))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-I", writing.__file__, "serve", str(port), str(tmp_path)],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        data = b""
+        while not data:
+            assert server.poll() is None
+            with suppress(ConnectionError, urllib.error.URLError):
+                data = urllib.request.urlopen(f"http://127.0.0.1:{port}/file").read()
+        written = tmp_path / writing.WRITTEN
+        while not written.exists() or not (text := written.read_text(encoding="ascii")):
+            time.sleep(0.01)
+    finally:
+        server.kill()
+        server.wait()
+    assert data == bytes(200_000)
+    assert sum(taken for taken, _, _, _ in json.loads(text)) == 200_000
