@@ -7,7 +7,8 @@ Run i of a row has the seed that the reference tables have (1 + the first 31 bit
 "table|row|i", modulo 2^31 - 2), so that the first runs are those of the table. Rows in
 tests/reference/ns2/<table>_more.csv take the place of the table's. The scripts are those of the
 reference (tests/reference/ns2/scripts). `noor_resent` is noor's LAN with a sender that resends the
-last segment of a burst during the pause (see `RESENT`). Needs the program `ns`.
+last segment of a burst during the pause, `wlan_exact` is wlan's cell without the back-off slots
+that ns-2 loses by rounding (see `CHANGED`). Needs the program `ns`.
 """
 
 from __future__ import annotations
@@ -124,18 +125,44 @@ MADE = {
 }
 
 
+#: Table -> the table whose rows and seeds it has, and what changes in the script.
+#:
 #: In noor.tcl a pause ends the data with the last segment sent, and ns-2 sends below the end only:
 #: after a timeout it does not send that segment again before the next burst. One segment more, and
 #: it does; no new segment is sent in either case.
-RESENT = ("$tcp($k) advance 0", "$tcp($k) advance [expr {[$tcp($k) set maxseq_]+1}]")
-MADE["noor_resent"] = MADE["noor"]
+#:
+#: In wlan.tcl a station that counts its slots from the end of a frame it has received counts the
+#: propagation delay later than the other one, and receives that one's frame as much later. So it
+#: divides a whole number of slots by the slot, and with 20 us the quotient is often a little
+#: smaller: `BackoffTimer::pause` cuts it off, and the station has one slot more to wait. Slot, SIFS
+#: and propagation delay are binary fractions of a second here, so that the quotient is whole.
+CHANGED = {
+    "noor_resent": (
+        "noor",
+        {"$tcp($k) advance 0": "$tcp($k) advance [expr {[$tcp($k) set maxseq_]+1}]"},
+    ),
+    "wlan_exact": (
+        "wlan",
+        {
+            "SlotTime_ 0.000020": "SlotTime_ [expr 21.0 / (1 << 20)]",
+            "SIFS_ 0.000010": "SIFS_ [expr 21.0 / (1 << 21)]",
+            "$sta set X_ 15": "$sta set X_ [expr 10 + 3e8 / (1 << 26)]",
+        },
+    ),
+}
+MADE |= {name: MADE[base] for name, (base, _) in CHANGED.items()}
+
+
+def base(table: str) -> str:
+    """The table in tests/reference whose rows and seeds `table` has."""
+    return CHANGED[table][0] if table in CHANGED else table
 
 
 def seed(table: str, row: Row, run: int) -> int:
-    table = "noor" if table == "noor_resent" else table
     text = ",".join(list(row.values())[: list(row).index("runs")])
     first = (
-        int.from_bytes(hashlib.sha256(f"{table}|{text}|{run}".encode()).digest()[:4], "big") >> 1
+        int.from_bytes(hashlib.sha256(f"{base(table)}|{text}|{run}".encode()).digest()[:4], "big")
+        >> 1
     )
     return 1 + first % (2**31 - 2)
 
@@ -147,11 +174,13 @@ def simulate(table: str, row: Row, run: int) -> list[float]:
     folder = REFERENCE / "scripts"
     with tempfile.TemporaryDirectory() as name:
         script = folder / made.script
-        if table == "noor_resent":
+        if table in CHANGED:
             text = script.read_text()
-            assert RESENT[0] in text
+            for old, new in CHANGED[table][1].items():
+                assert old in text
+                text = text.replace(old, new)
             script = Path(name) / made.script
-            script.write_text(text.replace(*RESENT))
+            script.write_text(text)
             (Path(name) / "common.tcl").write_text((folder / "common.tcl").read_text())
         words = ["ns", str(script), *(f"{k}={v}" for k, v in options.items())]
         printed = subprocess.run(
@@ -194,9 +223,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60)
     o = parser.parse_args()
     where = dict(w.split("=", 1) for w in o.where)
-    with open(
-        REFERENCE / f"{'noor' if o.table == 'noor_resent' else o.table}.csv", newline=""
-    ) as f:
+    with open(REFERENCE / f"{base(o.table)}.csv", newline="") as f:
         reader = csv.DictReader(f)
         writer = csv.DictWriter(sys.stdout, reader.fieldnames or [], lineterminator="\n")
         writer.writeheader()
