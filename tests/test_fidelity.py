@@ -7,7 +7,7 @@ import json
 import ns2_more
 import pytest
 
-from fidelity import pages, quick, references
+from fidelity import pages, quick, references, wlan
 from fidelity.agreement import Cell, Table
 from fidelity.measuring import Measured
 
@@ -31,6 +31,21 @@ def test_a_page_that_names_its_commit_is_recorded(page: str) -> None:
     assert (", commit " in quick.page_text(page)) == (page in RECORD["pages"]), (
         f"`python -m fidelity {PAGES[page]}`"
     )
+
+
+def test_the_goodput_of_a_cell_counts_segments_in_either_direction() -> None:
+    """Segments that were sent, less their retransmissions: all but the last window arrived."""
+    for row in references.ns2_rows("wlan.csv"):
+        if row["variant"] in wlan.SCHEMES:
+            sent_once = 8000 / 60 * (float(row["data_pkts"]) - float(row["retrans"]))
+            assert 0.997 * sent_once < wlan.ns2_flow_reference(row).goodput < sent_once, row
+
+
+def test_replaced_scripts_differ_where_they_say() -> None:
+    for table, (base, changes) in ns2_more.CHANGED.items():
+        script = (ns2_more.REFERENCE / "scripts" / ns2_more.MADE[base].script).read_text()
+        assert ns2_more.MADE[table] is ns2_more.MADE[base]
+        assert all(script.count(old) == 1 for old in changes), table
 
 
 def recorded(page: str = "fidelity") -> dict[str, object]:
