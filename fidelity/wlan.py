@@ -281,8 +281,8 @@ NOTES = [
         " whole. New seeds, 80 runs in ns-2 and 300 here: 1.00% +0.27% (d +2.86), with exact"
         " durations in both +0.00% (0.00); 5.00% +0.42% (+3.50), with exact durations -0.10%"
         " (-0.78). Two stations that always have a frame, without errors: +0.42% (+4.7), with exact"
-        " durations -0.09% (-1.3). Retransmissions at 1.00%, 337 in the first runs: 272 in ns-2, 285"
-        " with exact durations, 291 here"
+        " durations -0.09% (-1.3). Retransmissions at 1.00%, 337 in the first runs: 272 in ns-2,"
+        " 285 with exact durations, 291 here"
     ),
 ]
 
