@@ -117,6 +117,31 @@ impl LinkEvent {
             LinkEvent::Incomplete => Subscriptions::INCOMPLETE,
         }
     }
+
+    /// Its name in captures and for agents in Python.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkEvent::Refused => "refused",
+            LinkEvent::Dequeued => "dequeued",
+            LinkEvent::AttemptStarted { .. } => "attempt-started",
+            LinkEvent::AttemptFailed { .. } => "attempt-failed",
+            LinkEvent::Discarded => "discarded",
+            LinkEvent::Delivered { .. } => "delivered",
+            LinkEvent::Damaged { .. } => "damaged",
+            LinkEvent::Incomplete => "incomplete",
+        }
+    }
+
+    /// Number of the attempt, or of the attempts used, if the event has one.
+    pub fn attempt(self) -> Option<u32> {
+        match self {
+            LinkEvent::AttemptStarted { attempt } | LinkEvent::AttemptFailed { attempt } => {
+                Some(attempt)
+            }
+            LinkEvent::Delivered { attempts } => Some(attempts),
+            _ => None,
+        }
+    }
 }
 
 /// A change of state or rate of a link at the agent's node.
@@ -164,6 +189,18 @@ impl Subscriptions {
     pub const STEPS: Subscriptions =
         Self::DEQUEUED.with(Self::ATTEMPT_STARTED).with(Self::ATTEMPT_FAILED).with(Self::DELIVERED);
 
+    /// The subscription to each link event, with the event's name.
+    pub const BY_NAME: [(&'static str, Subscriptions); 8] = [
+        ("refused", Self::REFUSED),
+        ("dequeued", Self::DEQUEUED),
+        ("attempt-started", Self::ATTEMPT_STARTED),
+        ("attempt-failed", Self::ATTEMPT_FAILED),
+        ("discarded", Self::DISCARDED),
+        ("delivered", Self::DELIVERED),
+        ("damaged", Self::DAMAGED),
+        ("incomplete", Self::INCOMPLETE),
+    ];
+
     /// The union of both sets.
     pub const fn with(self, other: Subscriptions) -> Subscriptions {
         Subscriptions(self.0 | other.0)
@@ -173,6 +210,16 @@ impl Subscriptions {
     #[inline]
     pub const fn any(self, other: Subscriptions) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// The events of both sets.
+    pub const fn common(self, other: Subscriptions) -> Subscriptions {
+        Subscriptions(self.0 & other.0)
+    }
+
+    /// The events of this set that `other` does not have.
+    pub const fn without(self, other: Subscriptions) -> Subscriptions {
+        Subscriptions(self.0 & !other.0)
     }
 }
 

@@ -43,18 +43,6 @@ const STATE_BYTES: usize = 6;
 const EXPORT_STATE: usize = 7;
 const IMPORT_STATE: usize = 8;
 
-/// Names of the link events, and their subscriptions.
-const LINK_EVENTS: [(&str, Subscriptions); 8] = [
-    ("refused", Subscriptions::REFUSED),
-    ("dequeued", Subscriptions::DEQUEUED),
-    ("attempt-started", Subscriptions::ATTEMPT_STARTED),
-    ("attempt-failed", Subscriptions::ATTEMPT_FAILED),
-    ("discarded", Subscriptions::DISCARDED),
-    ("delivered", Subscriptions::DELIVERED),
-    ("damaged", Subscriptions::DAMAGED),
-    ("incomplete", Subscriptions::INCOMPLETE),
-];
-
 /// An agent's decision about a segment.
 #[pyclass(name = "Verdict", module = "lasthop._native", frozen)]
 pub struct PyVerdict(Verdict);
@@ -224,9 +212,15 @@ impl AgentClass {
         }
         let mut subscriptions = Subscriptions::NONE;
         for word in words(class, "link_events")? {
-            let found = LINK_EVENTS.iter().find(|(name, _)| *name == word).ok_or_else(|| {
-                unknown_word(class, "link_events", &word, &LINK_EVENTS.map(|e| e.0).join(", "))
-            })?;
+            let found =
+                Subscriptions::BY_NAME.iter().find(|(name, _)| *name == word).ok_or_else(|| {
+                    unknown_word(
+                        class,
+                        "link_events",
+                        &word,
+                        &Subscriptions::BY_NAME.map(|e| e.0).join(", "),
+                    )
+                })?;
             subscriptions = subscriptions.with(found.1);
         }
         if hooks.contains(HOOKS[ON_LINK_CHANGE]) {
@@ -390,7 +384,7 @@ impl Agent for PythonAgent {
         event: LinkEvent,
         segment: &lasthop::segment::Segment,
     ) {
-        let (name, attempt) = event_name(event);
+        let (name, attempt) = (event.name(), event.attempt());
         let view = Segment::new(segment, direction, ctx.options);
         self.call(ON_LINK_EVENT, ctx, |method, context| {
             method.call1((context, name, view, attempt)).map(drop)
@@ -463,18 +457,4 @@ fn wrong_result(method: &Bound<'_, PyAny>, found: &Bound<'_, PyAny>, allowed: &s
     let name = method.getattr("__qualname__").map(|name| name.to_string()).unwrap_or_default();
     let found = found.repr().map(|text| text.to_string()).unwrap_or_default();
     InputError::new_err(format!("{name}() must return {allowed}, found {found}"))
-}
-
-/// The name of a link event, and the number of attempts if it has one.
-fn event_name(event: LinkEvent) -> (&'static str, Option<u32>) {
-    match event {
-        LinkEvent::Refused => ("refused", None),
-        LinkEvent::Dequeued => ("dequeued", None),
-        LinkEvent::AttemptStarted { attempt } => ("attempt-started", Some(attempt)),
-        LinkEvent::AttemptFailed { attempt } => ("attempt-failed", Some(attempt)),
-        LinkEvent::Discarded => ("discarded", None),
-        LinkEvent::Delivered { attempts } => ("delivered", Some(attempts)),
-        LinkEvent::Damaged { .. } => ("damaged", None),
-        LinkEvent::Incomplete => ("incomplete", None),
-    }
 }
