@@ -40,8 +40,10 @@ pub mod snack;
 pub mod tuple_hash;
 
 pub use addressing::{Addressing, HIGH_DROP_PRECEDENCE, LOW_DROP_PRECEDENCE};
+pub use capture::exact::ExactFields;
 pub use capture::reader::{CaptureReader, ReadError};
 pub use capture::remark::Remark;
+pub use capture::report::LinkReport;
 pub use capture::writer::{CaptureWriter, WriteError};
 pub use capture::{Interface, Packet};
 pub use encapsulation::{Encapsulation, innermost};

@@ -4,8 +4,10 @@
 //! Times are nanoseconds since 1970-01-01 (UTC) in captures of a real network, and nanoseconds
 //! since the start of the run in captures of a simulation.
 
+pub mod exact;
 pub mod reader;
 pub mod remark;
+pub mod report;
 pub mod writer;
 
 use lasthop::units::Time;

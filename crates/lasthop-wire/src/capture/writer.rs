@@ -39,6 +39,7 @@ pub enum WriteError {
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
     interfaces: usize,
+    snaplen: u32,
     block: Vec<u8>,
 }
 
@@ -65,14 +66,27 @@ impl<W: Write> CaptureWriter<W> {
     ) -> Result<Self, WriteError> {
         let mut writer = CaptureWriter {
             output: BufWriter::with_capacity(1 << 16, output),
-            interfaces: interfaces.len(),
+            interfaces: 0,
+            snaplen,
             block: Vec::new(),
         };
         writer.section_header()?;
         for interface in interfaces {
-            writer.interface(interface, snaplen)?;
+            writer.add_interface(interface)?;
         }
         Ok(writer)
+    }
+
+    /// Adds an interface after those given to [`new`](Self::new); returns its index. Readers learn
+    /// of it only here, so that a capture without its packets need not have it.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Io`] if the output cannot be written.
+    pub fn add_interface(&mut self, interface: &Interface) -> Result<usize, WriteError> {
+        self.interface(interface, self.snaplen)?;
+        self.interfaces += 1;
+        Ok(self.interfaces - 1)
     }
 
     /// Appends a complete packet. `interface` is an index into the list given to
