@@ -4,9 +4,9 @@
 
 pub mod probe;
 
-use lasthop::agent::NodeView;
+use lasthop::agent::{LinkEvent, NodeView, Subscriptions};
 use lasthop::link::cell::MediumUse;
-use lasthop::segment::{Options, Segment};
+use lasthop::segment::{Direction, NodeId, Options, Segment};
 use lasthop::tcp::sender::Limit;
 use lasthop::tcp::window::Window;
 use lasthop::units::{Duration, Rate, Time};
@@ -33,6 +33,21 @@ pub struct Event<'a> {
     pub reason: &'static str,
     /// Bytes, seconds or a count, depending on `kind`.
     pub value: f64,
+}
+
+/// A link event that an agent gets.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportToAgent<'a> {
+    /// Simulated time.
+    pub t: Time,
+    /// The agent's node.
+    pub node: NodeId,
+    /// Direction of the segment at this node.
+    pub direction: Direction,
+    /// What the link did.
+    pub event: LinkEvent,
+    /// With this segment.
+    pub segment: &'a Segment,
 }
 
 /// Kinds of events.
@@ -236,8 +251,12 @@ pub trait Observer {
     /// Called after each input that a sender has processed (an ACK, a timer, a write, a notice).
     fn on_sender(&mut self, _state: &SenderState) {}
 
-    /// Called before each `AgentIn` event with the view of the node that the agent is about to get.
-    fn on_node_view(&mut self, _node_view: &dyn NodeView) {}
+    /// Called before each `AgentIn` event and each report of a link to an agent, with the view of
+    /// the node that the agent is about to get, and the link events that it subscribes to.
+    fn on_node_view(&mut self, _node_view: &dyn NodeView, _subscriptions: Subscriptions) {}
+
+    /// Called before an agent gets a link event.
+    fn on_link_report(&mut self, _report: &ReportToAgent<'_>) {}
 
     /// Called after the data of each transmission in a cell with aggregation, which is given by its
     /// index. The end of the transmission, with the answer, may be in the future.
@@ -256,9 +275,13 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.on_event(event);
         self.1.on_event(event);
     }
-    fn on_node_view(&mut self, node_view: &dyn NodeView) {
-        self.0.on_node_view(node_view);
-        self.1.on_node_view(node_view);
+    fn on_node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {
+        self.0.on_node_view(node_view, subscriptions);
+        self.1.on_node_view(node_view, subscriptions);
+    }
+    fn on_link_report(&mut self, report: &ReportToAgent<'_>) {
+        self.0.on_link_report(report);
+        self.1.on_link_report(report);
     }
     fn on_sender(&mut self, state: &SenderState) {
         self.0.on_sender(state);
@@ -277,9 +300,14 @@ impl<R: Observer> Observer for Option<R> {
             r.on_event(event);
         }
     }
-    fn on_node_view(&mut self, node_view: &dyn NodeView) {
+    fn on_node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {
         if let Some(r) = self {
-            r.on_node_view(node_view);
+            r.on_node_view(node_view, subscriptions);
+        }
+    }
+    fn on_link_report(&mut self, report: &ReportToAgent<'_>) {
+        if let Some(r) = self {
+            r.on_link_report(report);
         }
     }
     fn on_sender(&mut self, state: &SenderState) {
@@ -299,8 +327,11 @@ impl<R: Observer> Observer for &mut R {
     fn on_event(&mut self, event: &Event<'_>) {
         (**self).on_event(event);
     }
-    fn on_node_view(&mut self, node_view: &dyn NodeView) {
-        (**self).on_node_view(node_view);
+    fn on_node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {
+        (**self).on_node_view(node_view, subscriptions);
+    }
+    fn on_link_report(&mut self, report: &ReportToAgent<'_>) {
+        (**self).on_link_report(report);
     }
     fn on_sender(&mut self, state: &SenderState) {
         (**self).on_sender(state);
@@ -325,8 +356,11 @@ impl Observer for AnyObserver<'_> {
     fn on_event(&mut self, event: &Event<'_>) {
         self.0.event(event);
     }
-    fn on_node_view(&mut self, node_view: &dyn NodeView) {
-        self.0.node_view(node_view);
+    fn on_node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {
+        self.0.node_view(node_view, subscriptions);
+    }
+    fn on_link_report(&mut self, report: &ReportToAgent<'_>) {
+        self.0.link_report(report);
     }
     fn on_sender(&mut self, state: &SenderState) {
         self.0.sender(state);
@@ -339,7 +373,8 @@ impl Observer for AnyObserver<'_> {
 /// [`Observer`] without its constant, which no trait object may have.
 trait Listener {
     fn event(&mut self, event: &Event<'_>);
-    fn node_view(&mut self, node_view: &dyn NodeView);
+    fn node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions);
+    fn link_report(&mut self, report: &ReportToAgent<'_>);
     fn sender(&mut self, state: &SenderState);
     fn medium(&mut self, cell: usize, used: &MediumUse);
 }
@@ -348,8 +383,11 @@ impl<R: Observer> Listener for R {
     fn event(&mut self, event: &Event<'_>) {
         self.on_event(event);
     }
-    fn node_view(&mut self, node_view: &dyn NodeView) {
-        self.on_node_view(node_view);
+    fn node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {
+        self.on_node_view(node_view, subscriptions);
+    }
+    fn link_report(&mut self, report: &ReportToAgent<'_>) {
+        self.on_link_report(report);
     }
     fn sender(&mut self, state: &SenderState) {
         self.on_sender(state);

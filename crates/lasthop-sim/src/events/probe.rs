@@ -3,7 +3,7 @@
 //! The network and the hosts report to one [`Probe`], a type parameter. A method that a probe does
 //! not implement is empty, so an event without subscribers costs nothing.
 
-use lasthop::agent::NodeView;
+use lasthop::agent::{NodeView, Subscriptions};
 use lasthop::link::cell::MediumUse;
 use lasthop::segment::{Flags, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Discard;
@@ -11,7 +11,7 @@ use lasthop::tcp::sender::{Limit, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::{Duration, Time};
 
-use super::{Kind, SenderState};
+use super::{Kind, ReportToAgent, SenderState};
 
 /// An event of a segment, as [`super::Event`] without the flow.
 #[derive(Clone, Copy, Debug)]
@@ -161,9 +161,15 @@ pub trait Probe {
     #[inline(always)]
     fn seen(&mut self, seen: &Seen<'_>) {}
 
-    /// The view of its node that an agent is about to get, before each `AgentIn` event.
+    /// The view of its node that an agent is about to get, before each `AgentIn` event and each
+    /// report of a link, and the link events that the agent subscribes to.
     #[inline(always)]
-    fn node_view(&mut self, node_view: &dyn NodeView) {}
+    fn node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {}
+
+    /// A link event that an agent is about to get, after the view of its node; called only if
+    /// `READS`.
+    #[inline(always)]
+    fn link_reported(&mut self, report: &ReportToAgent<'_>) {}
 
     /// An event of a flow at a node, without a segment.
     #[inline(always)]

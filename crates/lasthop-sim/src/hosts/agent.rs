@@ -12,8 +12,8 @@ use lasthop::tcp::sender::Limit;
 use lasthop::units::{Rate, Time};
 
 use crate::engine::scheduler::Source;
-use crate::events::Kind;
 use crate::events::probe::{Fate, Probe};
+use crate::events::{Kind, ReportToAgent};
 use crate::network::cells::{CellHost, queue_of};
 use crate::network::paths::{NodeLinks, Notification, Paths, Watch};
 use crate::network::{Net, Pending};
@@ -161,6 +161,16 @@ impl Agents {
         match input {
             Input::LinkEvent(Notification { watch, event, segment }) => {
                 let direction = watch.direction(segment);
+                if P::READS {
+                    self.report_node_view(a, watch.links, net);
+                    net.probes.link_reported(&ReportToAgent {
+                        t: net.now,
+                        node: watch.node,
+                        direction,
+                        event: *event,
+                        segment,
+                    });
+                }
                 self.call(a, watch.links, &Options::NONE, net, |agent, ctx| {
                     agent.on_link_event(ctx, direction, *event, segment)
                 });
@@ -222,7 +232,7 @@ impl Agents {
     /// Reports the view of its node that an agent is about to get.
     fn report_node_view<P: Probe>(&self, a: usize, node_links: NodeLinks, net: &mut Net<P>) {
         let Net { links, cells, paths, probes, now, triggered_at, .. } = net;
-        probes.node_view(&SimNodeView {
+        let view = SimNodeView {
             links: RefCell::new(links),
             cells,
             paths,
@@ -230,7 +240,8 @@ impl Agents {
             node_links,
             now: *now,
             triggered_at: *triggered_at,
-        });
+        };
+        probes.node_view(&view, self.hosts[a].subscriptions);
     }
 
     /// Calls an agent with its context; its actions are collected in `self.actions`.

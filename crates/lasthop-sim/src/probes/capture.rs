@@ -1,24 +1,29 @@
 //! A run as a pcapng capture: one interface per hop, and two for each agent (`NODE:in`,
-//! `NODE:out`).
+//! `NODE:out`), or three if links report to it (`NODE:link`).
 //!
 //! A frame is captured where it arrives. A lost or dropped frame is captured too, with the reason
 //! as its comment. The interface `NODE:in` has the segments shown to the agent, `NODE:out` those
 //! that it forwards or sends, so that a replay of the first can be compared with the second.
+//! `NODE:link` has the headers of the segments whose link events the agent gets, with the event as
+//! comment, because a replay gives them to its agent. It is left out where each interface has a
+//! file: a replay reads one.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use lasthop::agent::NodeView;
+use lasthop::agent::{NodeView, Subscriptions};
 use lasthop::queue::drop_reason;
 use lasthop::random::Stream;
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Flags, NodeId, Options, Segment};
 use lasthop::units::Time;
 use lasthop_wire::render::{render_with, window_scale_for};
-use lasthop_wire::{CaptureWriter, Endpoints, Interface, Remark, Side, WriteError};
+use lasthop_wire::{
+    CaptureWriter, Endpoints, ExactFields, Interface, LinkReport, Remark, Side, WriteError, parse,
+};
 
-use crate::events::{Event, Kind, Observer};
+use crate::events::{Event, Kind, Observer, ReportToAgent};
 use crate::network::cells;
 
 /// Writes a capture while the simulation runs.
@@ -33,6 +38,10 @@ pub struct Capture<W: Write> {
     hop: Vec<usize>,
     /// Index of the first of the two interfaces of the agent at a node.
     agent: BTreeMap<NodeId, usize>,
+    /// The interfaces with reports of links, by node and what its agent subscribes to.
+    reports: Vec<(NodeId, Subscriptions, usize)>,
+    nodes: Vec<String>,
+    /// Names of the one-way links.
     names: Vec<String>,
     endpoints: BTreeMap<(bool, u32), Endpoints>,
     windows: Vec<(u32, u64)>,
@@ -41,6 +50,8 @@ pub struct Capture<W: Write> {
     /// Queue lengths and rates that the agent could read when it was shown the segment. A replay
     /// reads them from the comment.
     remark: Remark,
+    /// The link events that this agent subscribes to.
+    subscriptions: Subscriptions,
 }
 
 /// The address of a node in captures: 10.0.0.1 for the first one, and so on.
@@ -138,11 +149,14 @@ impl<W: Write> Capture<W> {
             error: None,
             hop,
             agent,
+            reports: Vec::new(),
+            nodes: network.nodes.iter().map(|node| node.name.clone()).collect(),
             names,
             endpoints: BTreeMap::new(),
             windows,
             shown: None,
             remark: Remark::default(),
+            subscriptions: Subscriptions::NONE,
         };
         (interfaces, capture)
     }
@@ -194,10 +208,64 @@ impl<W: Write> Capture<W> {
         }
     }
 
+    /// The interface for the reports to an agent. It is added with the agent's first segment.
+    fn interface_of_reports(
+        &mut self,
+        node: NodeId,
+        subscriptions: Subscriptions,
+    ) -> Option<usize> {
+        let of_agent = |r: &&(NodeId, Subscriptions, usize)| (r.0, r.1) == (node, subscriptions);
+        if let Some(&(.., interface)) = self.reports.iter().find(of_agent) {
+            return Some(interface);
+        }
+        let name = self.nodes.get(usize::from(node))?;
+        let interface = Interface::new(format!("{name}:link"), LinkReport::describe(subscriptions));
+        match self.writers.first_mut()?.add_interface(&interface) {
+            Ok(number) => {
+                self.reports.push((node, subscriptions, number));
+                Some(number)
+            }
+            Err(error) => {
+                self.error.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Writes the headers of a segment whose link event an agent gets. Agents do not get the
+    /// options with the event.
+    fn write_report(&mut self, report: &ReportToAgent<'_>) -> Option<()> {
+        let endpoints = *self.endpoints.get(&(false, report.segment.flow))?;
+        let interface = self.interface_of_reports(report.node, self.subscriptions)?;
+        let flags = report.segment.flags.without(Flags::OPTIONS);
+        let packet = render_with(&Segment { flags, ..*report.segment }, &Options::NONE, &endpoints);
+        let headers = packet.len() - parse(&packet).map_or(0, |tcp| tcp.payload.len());
+        let event = LinkReport { direction: report.direction, event: report.event };
+        let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        let mut comment = format!("{event}\n{}", self.remark);
+        if let Some(exact) = ExactFields::of(report.segment, &endpoints, length) {
+            comment += &format!("\n{exact}");
+        }
+        let writer = self.writers.first_mut()?;
+        self.error = writer
+            .write_cut(interface, report.t, packet.get(..headers)?, length, Some(&comment))
+            .err();
+        Some(())
+    }
+
     fn flush_shown(&mut self, comment: Option<&str>) {
         if let Some((time, interface, segment, options)) = self.shown.take() {
             let remark = self.remark.to_string();
-            let comment = comment.map_or(remark.clone(), |c| format!("{c}\n{remark}"));
+            let mut comment = comment.map_or(remark.clone(), |c| format!("{c}\n{remark}"));
+            if self.subscriptions != Subscriptions::NONE
+                && let Some(endpoints) = self.endpoints.get(&(false, segment.flow))
+            {
+                let length = render_with(&segment, &options, endpoints).len();
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                if let Some(exact) = ExactFields::of(&segment, endpoints, length) {
+                    comment += &format!("\n{exact}");
+                }
+            }
             self.write(interface, time, &segment, &options, Some(&comment));
         }
     }
@@ -229,9 +297,20 @@ impl<W: Write> Capture<W> {
 }
 
 impl<W: Write> Observer for Capture<W> {
-    fn on_node_view(&mut self, node_view: &dyn NodeView) {
+    fn on_node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {
         self.flush_shown(None);
+        self.subscriptions = if self.per_interface {
+            Subscriptions::NONE
+        } else {
+            subscriptions.without(Subscriptions::CHANGES)
+        };
         self.remark = Remark::of(node_view);
+    }
+
+    fn on_link_report(&mut self, report: &ReportToAgent<'_>) {
+        if !self.per_interface && self.error.is_none() {
+            self.write_report(report);
+        }
     }
 
     fn on_event(&mut self, event: &Event<'_>) {
@@ -262,6 +341,9 @@ impl<W: Write> Observer for Capture<W> {
             }
             (Kind::AgentIn, _, Some(i)) => {
                 self.flush_shown(None);
+                if self.subscriptions != Subscriptions::NONE && self.error.is_none() {
+                    self.interface_of_reports(event.node, self.subscriptions);
+                }
                 self.shown = Some((event.t, i, *segment, *options));
             }
             (Kind::AgentDropped, ..) => {

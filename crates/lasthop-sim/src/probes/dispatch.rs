@@ -1,6 +1,6 @@
 //! Which measurement gets which event.
 
-use lasthop::agent::NodeView;
+use lasthop::agent::{NodeView, Subscriptions};
 use lasthop::link::cell::MediumUse;
 use lasthop::segment::{Flags, NodeId, Options, Payload, Segment};
 use lasthop::tcp::receiver::Discard;
@@ -12,7 +12,7 @@ use super::{FIRST_COPY, FlowProbes, Probes, ack_of, copy_of, end_of};
 use crate::events::probe::{
     Content, EarlierCopies, Fate, Offer, Probe, Seen, is_for_timeout, reason_name,
 };
-use crate::events::{Event, Kind, Observer, SenderState};
+use crate::events::{Event, Kind, Observer, ReportToAgent, SenderState};
 
 impl<R: Observer> Probe for Probes<R> {
     const READS: bool = R::ACTIVE;
@@ -38,8 +38,12 @@ impl<R: Observer> Probe for Probes<R> {
     }
 
     #[inline]
-    fn node_view(&mut self, node_view: &dyn NodeView) {
-        self.reader.on_node_view(node_view);
+    fn node_view(&mut self, node_view: &dyn NodeView, subscriptions: Subscriptions) {
+        self.reader.on_node_view(node_view, subscriptions);
+    }
+
+    fn link_reported(&mut self, report: &ReportToAgent<'_>) {
+        self.reader.on_link_report(report);
     }
 
     #[inline]
