@@ -84,7 +84,7 @@ impl Origins {
 
 /// The first SACK block reports a duplicate: it is below the ACK number, or part of the second
 /// block (RFC 2883, section 4).
-fn reports_duplicate(options: &Options, ack: u64) -> bool {
+pub fn reports_duplicate(options: &Options, ack: u64) -> bool {
     match options.sack.as_slice() {
         [first, ..] if first.end <= ack => true,
         [first, second, ..] => second.start <= first.start && first.end <= second.end,

@@ -18,8 +18,9 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 
 use lasthop::schemes::catalogue::{AnyAgent, Scheme, SchemeChoice, all};
-use lasthop::segment::Direction;
+use lasthop::segment::{Direction, Flags};
 use lasthop::units::{Quantity, Size, Time};
+use lasthop_endpoint::reports_duplicate;
 use lasthop_wire::{
     CaptureWriter, Interface, NotTcp, Packet, ReadError, Remark, WriteError, innermost, parse,
 };
@@ -331,6 +332,9 @@ impl<'a, W: Write> Replay<'a, W> {
         let (named, options) =
             tcp.segment_options(segment.ack, self.flows.mss(segment.flow, direction));
         segment.flags = segment.flags.with(named);
+        if named.has(Flags::SACK) && reports_duplicate(&options, segment.ack) {
+            segment.flags = segment.flags.with(Flags::DSACK);
+        }
         self.summary.tcp += 1;
         self.not_shown.tunnelled += u64::from(encapsulation.is_tunnel());
         let names = encapsulation.names();
