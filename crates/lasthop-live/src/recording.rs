@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::io::Read;
 
+use lasthop::agent::Subscriptions;
 use lasthop::units::Time;
-use lasthop_wire::{CaptureReader, Interface, LinkType, Packet, ReadError};
+use lasthop_wire::{CaptureReader, Interface, LinkReport, LinkType, Packet, ReadError};
 use thiserror::Error;
 
 /// Number of interfaces that a message lists.
@@ -93,6 +94,27 @@ impl Recording {
             Some(i) => Err(ChoiceError::LinkType(i.link_type.0, name)),
             None => Ok(name),
         }
+    }
+
+    /// Whether each interface has the reports of links to the agent whose input is the interface
+    /// `name`.
+    pub fn interfaces_with_reports(&self, name: &str) -> Vec<bool> {
+        let of_agent = name.strip_suffix(":in").map(|node| format!("{node}:link"));
+        let has = |i: &Interface| {
+            Some(&i.name) == of_agent.as_ref() && LinkReport::described(&i.description).is_some()
+        };
+        self.interfaces.iter().map(has).collect()
+    }
+
+    /// The link events that were reported to the agent whose input is the interface `name`, if it
+    /// happened; `None` if none were recorded. Of agents of several schemes at its node, those that
+    /// all of them subscribed to.
+    pub fn reported(&self, name: &str) -> Option<Subscriptions> {
+        let has = self.interfaces_with_reports(name);
+        let with_reports = self.interfaces.iter().zip(has).filter(|(_, has)| *has);
+        with_reports
+            .filter_map(|(i, _)| LinkReport::described(&i.description))
+            .reduce(Subscriptions::common)
     }
 
     fn only_one(&self) -> Result<String, ChoiceError> {

@@ -4,9 +4,10 @@
 //! that it forwards, changes or generates are written with the time of that decision. The endpoints
 //! are recordings: they do not react.
 //!
-//! Queue lengths and link rates come from the [`Remark`] on the last packet passed to the agent.
-//! Only simulated captures have remarks; in captures of a real network queues are empty and rates
-//! unknown. A timer that expires at the time of a packet fires before it. Timers fire until the
+//! Queue lengths and link rates come from the [`Remark`] on the last packet or report passed to the
+//! agent. Only simulated captures have remarks; in captures of a real network queues are empty and
+//! rates unknown. So it is with the reports of the link ([`LinkReport`]), which a simulated capture
+//! has on an interface beside that of the packets if its agent subscribed to them. A timer that expires at the time of a packet fires before it. Timers fire until the
 //! time of the last packet of the capture on any interface.
 //!
 //! Packets inside tunnels are shown to the agent without their outer headers. The outer headers of
@@ -17,12 +18,14 @@
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
+use lasthop::agent::{Agent, Subscriptions};
 use lasthop::schemes::catalogue::{AnyAgent, Scheme, SchemeChoice, all};
-use lasthop::segment::{Direction, Flags};
+use lasthop::segment::{Direction, Flags, Segment};
 use lasthop::units::{Quantity, Size, Time};
 use lasthop_endpoint::reports_duplicate;
 use lasthop_wire::{
-    CaptureWriter, Interface, NotTcp, Packet, ReadError, Remark, WriteError, innermost, parse,
+    CaptureWriter, Encapsulation, ExactFields, Interface, LinkReport, NotTcp, Packet, ReadError,
+    Remark, TcpPacket, WriteError, innermost, parse,
 };
 use thiserror::Error;
 
@@ -65,14 +68,23 @@ pub enum ReplayError {
          such an agent: {1}"
     )]
     NoAgent(String, String),
-    /// The agent needs the link layer's reports, which no capture has.
+    /// The agent needs the link layer's reports, which the capture does not have.
     #[error(
         "scheme `{0}` needs the link layer to report when packets leave the queue or have arrived, \
-         which a capture does not contain: it has packets on their way into the queue, and one of \
-         the mobile's side those that arrived, by another clock and without the time in the \
-         queue; `lasthop link` and simulations report it"
+         which the capture does not contain: it has packets on their way into the queue, and one \
+         of the mobile's side those that arrived, by another clock and without the time in the \
+         queue; a capture of `lasthop run --scheme {0} --pcap` contains the reports, and \
+         `lasthop link` makes them"
     )]
     NeedsReports(String),
+    /// The agent needs reports of the link layer that the recorded agent did not subscribe to; the
+    /// scheme, and the names of the link events.
+    #[error(
+        "scheme `{0}` needs the link layer to report these events: {1}; the capture contains \
+         reports of others only, because the scheme that it was written with needs no more; a \
+         capture of `lasthop run --scheme {0} --pcap` contains them"
+    )]
+    MissingReports(String, String),
     /// The capture contains packets merged by segmentation offload.
     #[error(transparent)]
     SuperSegment(#[from] SuperSegment),
@@ -117,11 +129,19 @@ pub fn replay(
             known.join(", "),
         ));
     };
-    if options.scheme.scheme.needs_link_reports() {
-        return Err(ReplayError::NeedsReports(options.scheme.scheme.name().to_string()));
-    }
     let recording = Recording::read(input)?;
     let name = recording.choose(options.interface.as_deref())?;
+    if options.scheme.scheme.needs_link_reports() {
+        let scheme = options.scheme.scheme.name().to_string();
+        let reported =
+            recording.reported(&name).ok_or(ReplayError::NeedsReports(scheme.clone()))?;
+        let missing = agent.subscribes().without(reported);
+        let named = Subscriptions::BY_NAME.iter().filter(|(_, event)| missing.any(*event));
+        let names: Vec<&str> = named.map(|(name, _)| *name).collect();
+        if !names.is_empty() {
+            return Err(ReplayError::MissingReports(scheme, names.join(", ")));
+        }
+    }
     let output = Output::new(output, &recording.interfaces, &name, &options.scheme.label)?;
     Replay::new(&recording, agent, output, options, name).run()
 }
@@ -185,6 +205,14 @@ struct Captured<'a> {
     ip_at: usize,
 }
 
+/// The TCP packet in a captured one.
+struct Inner<'a> {
+    /// The bytes before its IP header, and which headers they are.
+    prefix: &'a [u8],
+    encapsulation: Encapsulation,
+    tcp: TcpPacket<'a>,
+}
+
 /// Why a packet is not passed to the agent.
 enum Skip {
     /// The packet is forwarded untouched, for this reason.
@@ -216,6 +244,8 @@ struct Replay<'a, W: Write> {
     sent: Vec<Sent<Captured<'a>>>,
     output: Output<W>,
     flows: Flows,
+    /// Whether each interface has reports of links to the replayed agent.
+    has_reports: Vec<bool>,
     node_view: Remark,
     summary: Summary,
     not_shown: NotShown,
@@ -229,6 +259,7 @@ impl<'a, W: Write> Replay<'a, W> {
         options: &ReplayOptions,
         interface: String,
     ) -> Self {
+        let has_reports = recording.interfaces_with_reports(&interface);
         let summary = Summary {
             lasthop: env!("CARGO_PKG_VERSION"),
             scheme: options.scheme.label.clone(),
@@ -245,6 +276,7 @@ impl<'a, W: Write> Replay<'a, W> {
             sent: Vec::new(),
             output,
             flows: Flows::default(),
+            has_reports,
             node_view: Remark::default(),
             summary,
             not_shown: NotShown::default(),
@@ -258,6 +290,10 @@ impl<'a, W: Write> Replay<'a, W> {
                 Some(interface) => {
                     self.fire_until(record.packet.time)?;
                     self.packet(record, interface)?;
+                }
+                None if self.has_reports.get(record.packet.interface) == Some(&true) => {
+                    self.fire_until(record.packet.time)?;
+                    self.link_report(record)?;
                 }
                 None => self.summary.other_interfaces += 1,
             }
@@ -303,30 +339,16 @@ impl<'a, W: Write> Replay<'a, W> {
         interface: usize,
     ) -> Result<Shown<Captured<'a>>, Skip> {
         let packet = &record.packet;
-        let described = self.recording.interfaces.get(packet.interface);
-        let link_type = described.ok_or(NotTcp::NotIp)?.link_type;
-        let found = innermost(link_type, &packet.data)?;
-        let (ip_at, encapsulation) = (found.ip_at, &found.encapsulation);
-        let inside = packet.data.get(..found.end).unwrap_or(&packet.data);
-        let (prefix, ip) = inside.split_at_checked(ip_at).ok_or(NotTcp::CutShort)?;
-        let tcp = parse(ip)?;
-        let mobile = |end: SocketAddr| self.mobile.contains(end.ip());
-        let direction = match (mobile(tcp.addressing.source), mobile(tcp.addressing.destination)) {
-            (false, true) => Direction::Downlink,
-            (true, false) => Direction::Uplink,
-            (true, true) => return Err(Skip::Untouched("between mobiles")),
-            (false, false) => {
-                self.not_shown.note_addresses(&tcp.addressing);
-                return Err(Skip::Untouched("not the mobile's"));
-            }
-        };
+        let Inner { prefix, encapsulation, tcp } = self.inner(packet)?;
+        let ip_at = prefix.len();
+        let direction = self.direction(&tcp)?;
         let seen = Seen {
             number: record.number,
             time: packet.time,
             direction,
             interface,
             prefix,
-            encapsulation,
+            encapsulation: &encapsulation,
         };
         let mut segment = self.flows.segment(&seen, &tcp)?;
         let (named, options) =
@@ -334,6 +356,9 @@ impl<'a, W: Write> Replay<'a, W> {
         segment.flags = segment.flags.with(named);
         if named.has(Flags::SACK) && reports_duplicate(&options, segment.ack) {
             segment.flags = segment.flags.with(Flags::DSACK);
+        }
+        if let Some(exact) = packet.comment.as_deref().and_then(ExactFields::read) {
+            segment = self.restored(exact, segment, &tcp, direction);
         }
         self.summary.tcp += 1;
         self.not_shown.tunnelled += u64::from(encapsulation.is_tunnel());
@@ -344,6 +369,79 @@ impl<'a, W: Write> Replay<'a, W> {
         self.summary.cut_short += u64::from(tcp.payload.len() < tcp.payload_len as usize);
         let packet = Captured { packet, interface, ip_at };
         Ok(Shown { packet, direction, segment, options })
+    }
+
+    /// The TCP packet in a captured one, inside of tunnels.
+    fn inner(&self, packet: &'a Packet) -> Result<Inner<'a>, NotTcp> {
+        let described = self.recording.interfaces.get(packet.interface);
+        let link_type = described.ok_or(NotTcp::NotIp)?.link_type;
+        let found = innermost(link_type, &packet.data)?;
+        let inside = packet.data.get(..found.end).unwrap_or(&packet.data);
+        let (prefix, ip) = inside.split_at_checked(found.ip_at).ok_or(NotTcp::CutShort)?;
+        Ok(Inner { prefix, encapsulation: found.encapsulation, tcp: parse(ip)? })
+    }
+
+    /// The direction of a packet, if one of its ends is the mobile.
+    fn direction(&mut self, tcp: &TcpPacket<'_>) -> Result<Direction, Skip> {
+        let mobile = |end: SocketAddr| self.mobile.contains(end.ip());
+        match (mobile(tcp.addressing.source), mobile(tcp.addressing.destination)) {
+            (false, true) => Ok(Direction::Downlink),
+            (true, false) => Ok(Direction::Uplink),
+            (true, true) => Err(Skip::Untouched("between mobiles")),
+            (false, false) => {
+                self.not_shown.note_addresses(&tcp.addressing);
+                Err(Skip::Untouched("not the mobile's"))
+            }
+        }
+    }
+
+    /// A segment with the exact size and window. The window must be one that its field stands for:
+    /// without the SYN the scale is unknown, and the other windows are not exact.
+    fn restored(
+        &self,
+        exact: ExactFields,
+        segment: Segment,
+        tcp: &TcpPacket<'_>,
+        direction: Direction,
+    ) -> Segment {
+        let field = self
+            .flows
+            .numbering(segment.flow, direction)
+            .map(|n| n.window_field(exact.window, segment.flags.has(Flags::SYN)));
+        let window = if field == Some(tcp.window) { exact.window } else { segment.window };
+        Segment { size: exact.size, window, ..segment }
+    }
+
+    /// Passes a recorded report of a link to the agent, if it subscribes to it and the packet is
+    /// one of the mobile's.
+    fn link_report(&mut self, record: &'a Record) -> Result<(), ReplayError> {
+        let packet = &record.packet;
+        let comment = packet.comment.as_deref().unwrap_or_default();
+        let report = LinkReport::read(comment)
+            .filter(|r| self.stand.subscriptions().any(r.event.subscription()));
+        let (Some(report), Ok(inner)) = (report, self.inner(packet)) else { return Ok(()) };
+        let Inner { prefix, encapsulation, tcp } = inner;
+        let is_of = |d: &Direction| *d == report.direction;
+        let Some(direction) = self.direction(&tcp).ok().filter(is_of) else { return Ok(()) };
+        let seen = Seen {
+            number: record.number,
+            time: packet.time,
+            direction,
+            interface: 0,
+            prefix,
+            encapsulation: &encapsulation,
+        };
+        let mut segment = self.flows.segment(&seen, &tcp)?;
+        let mss = self.flows.mss(segment.flow, direction);
+        segment.flags = segment.flags.with(tcp.segment_options(segment.ack, mss).0);
+        if let Some(exact) = ExactFields::read(comment) {
+            segment = self.restored(exact, segment, &tcp, direction);
+        }
+        self.summary.link_reports += 1;
+        self.node_view = Remark::read(comment).unwrap_or_default();
+        let told = (direction, report.event, &segment);
+        self.stand.on_link_event(packet.time, &self.node_view, told, &mut self.sent);
+        self.write_sent(packet.time)
     }
 
     fn pass_to_agent(&mut self, input: Shown<Captured<'a>>) -> Result<(), ReplayError> {

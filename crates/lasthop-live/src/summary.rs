@@ -20,6 +20,9 @@ pub struct Summary {
     pub packets: u64,
     /// Packets of other interfaces; they are ignored.
     pub other_interfaces: u64,
+    /// Reports of links passed to the agent.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub link_reports: u64,
     /// Packets processed by the agent: TCP to or from the mobile.
     pub tcp: u64,
     /// Packets of `tcp` that the capture truncated.
@@ -64,6 +67,10 @@ pub struct Summary {
 pub const NOTE: &str = "the endpoints do not react: the capture shows what they sent when it was \
                         recorded, not what they would have sent with this agent";
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 fn as_map<S: Serializer>(pairs: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().copied())
 }
@@ -95,6 +102,9 @@ impl fmt::Display for Summary {
         )?;
         let flows = if self.flows == 1 { "flow" } else { "flows" };
         writeln!(f, "  passed to the agent {} TCP packets of {} {flows}", self.tcp, self.flows)?;
+        if self.link_reports > 0 {
+            writeln!(f, "  reports of the link {}", self.link_reports)?;
+        }
         if !self.encapsulations.is_empty() {
             writeln!(f, "  of these, inside    {}", list(&self.encapsulations))?;
         }

@@ -379,7 +379,8 @@ def _replay() -> Schema:
             "assumed": ASSUMED,
             "notes": TEXTS,
             **ABOUT,
-        }
+        },
+        {"link_reports": {**COUNT, "description": "reports of links passed to the agent"}},
     )
 
 

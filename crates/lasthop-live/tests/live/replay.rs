@@ -3,14 +3,17 @@
 
 use std::net::SocketAddrV4;
 
-use lasthop::agent::{Action, Agent, Context, NodeView, QueueState, Rewrite, Verdict};
+use lasthop::agent::{
+    Action, Agent, Context, LinkEvent, NodeView, QueueState, Rewrite, Subscriptions, Verdict,
+};
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::{Duration, Rate, Time};
 use lasthop_live::{ReplayOptions, Summary, replay};
 use lasthop_wire::{
-    CaptureReader, CaptureWriter, Endpoints, Interface, Packet, Remark, Side, render,
+    CaptureReader, CaptureWriter, Endpoints, ExactFields, Interface, LinkReport, Packet, Remark,
+    Side, render,
 };
 use proptest::prelude::*;
 
@@ -38,8 +41,8 @@ fn segment(flow: u32, direction: Direction, seq: u64, len: u32, ack: u64, flags:
         len,
         size: len + 40,
         window: 20_480,
-        ts_value: 1,
-        ts_echo: 2,
+        ts_value: u32::from(flags.has(Flags::TIMESTAMPS)),
+        ts_echo: 2 * u32::from(flags.has(Flags::TIMESTAMPS)),
         payload: Payload::NONE,
         to: 1,
         flags,
@@ -61,13 +64,24 @@ impl NodeView for Queue {
     }
 }
 
-/// A base station like the simulator's: it captures the input and the output of its agent.
+/// A comment, with the size and the window of the segment where its packet does not show them.
+fn comment(segment: &Segment, text: &str) -> String {
+    let endpoints = endpoints(segment.flow);
+    let length = render(segment, &endpoints).len() as u32;
+    let exact = ExactFields::of(segment, &endpoints, length);
+    exact.map_or(text.to_string(), |exact| format!("{text}\n{exact}"))
+}
+
+/// A base station like the simulator's: it captures the input and the output of its agent,
+/// and what the link reports to it.
 struct Station {
     agent: Box<dyn Agent>,
     writer: CaptureWriter<Vec<u8>>,
     /// Expiry time, time when it was set, id.
     timers: Vec<(Time, Time, u32)>,
     sent: u32,
+    /// When the link reports what to the agent, of which segment.
+    reports: Vec<(Time, Direction, LinkEvent, Segment)>,
 }
 
 impl Station {
@@ -77,27 +91,82 @@ impl Station {
             Interface::new("bs:in", ""),
             Interface::new("bs:out", ""),
         ];
-        let writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
-        Station {
-            agent: Box::new(choice.scheme.agent().unwrap()),
-            writer,
-            timers: Vec::new(),
-            sent: 0,
+        let mut writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
+        let agent = choice.scheme.agent().unwrap();
+        if agent.subscribes() != Subscriptions::NONE {
+            let described = LinkReport::describe(agent.subscribes());
+            assert_eq!(writer.add_interface(&Interface::new("bs:link", described)).unwrap(), 3);
         }
+        Station { agent: Box::new(agent), writer, timers: Vec::new(), sent: 0, reports: Vec::new() }
+    }
+
+    /// The link drops some of the segments that the agent lets go on, and sends and delivers the
+    /// others some time later.
+    fn offer_to_link(&mut self, now: Time, segment: &Segment) {
+        let direction = if segment.forward { Direction::Downlink } else { Direction::Uplink };
+        let mut report = |after: u64, event| {
+            self.reports.push((now + Duration::micros(after), direction, event, *segment));
+        };
+        let draw = u64::from(self.sent) * 7919 % 1000;
+        if draw.is_multiple_of(9) {
+            return report(0, LinkEvent::Refused);
+        }
+        report(draw, LinkEvent::Dequeued);
+        if !draw.is_multiple_of(7) {
+            report(draw * 3 + 300, LinkEvent::Delivered { attempts: 1 + self.sent % 3 });
+        }
+    }
+
+    /// Gives the agent what the link reports and what its timers do, by time.
+    fn proceed(&mut self, until: Time) {
+        loop {
+            let due = |r: &(Time, Direction, LinkEvent, Segment)| r.0 <= until;
+            let reports = self.reports.iter().enumerate().filter(|(_, r)| due(r));
+            let Some((i, _)) = reports.min_by_key(|(i, r)| (r.0, *i)) else { break };
+            let (now, direction, event, segment) = self.reports.remove(i);
+            if !self.agent.subscribes().any(event.subscription()) {
+                continue;
+            }
+            self.fire_timers(now);
+            let queue = Queue(now.0);
+            let report = LinkReport { direction, event };
+            let packet = render(&segment, &endpoints(segment.flow));
+            let comment = comment(&segment, &format!("{report}\n{}", Remark::of(&queue)));
+            let headers = &packet[..packet.len() - segment.len as usize];
+            let length = packet.len() as u32;
+            self.writer.write_cut(3, now, headers, length, Some(&comment)).unwrap();
+            let mut actions = Vec::new();
+            self.agent.on_link_event(
+                &mut Context {
+                    now,
+                    options: &lasthop::segment::Options::NONE,
+                    node_view: &queue,
+                    actions: &mut actions,
+                },
+                direction,
+                event,
+                &segment,
+            );
+            self.execute(now, actions);
+        }
+        self.fire_timers(until);
     }
 
     fn write(&mut self, interface: usize, now: Time, segment: &Segment) {
         self.writer
             .write(interface, now, &render(segment, &endpoints(segment.flow)), None)
             .unwrap();
+        if interface == 2 && !segment.flags.has(Flags::DATAGRAM) {
+            self.offer_to_link(now, segment);
+        }
     }
 
     fn on_arrival(&mut self, now: Time, direction: Direction, segment: Segment) {
-        self.fire_timers(now);
+        self.proceed(now);
         self.sent += 1;
         let segment = Segment { payload: Payload(self.sent), ..segment };
         let queue = Queue(u64::from(self.sent));
-        let remark = Remark::of(&queue).to_string();
+        let remark = comment(&segment, &Remark::of(&queue).to_string());
         self.writer
             .write(1, now, &render(&segment, &endpoints(segment.flow)), Some(&remark))
             .unwrap();
@@ -166,7 +235,7 @@ impl Station {
     }
 
     fn finish(mut self, end: Time) -> Vec<u8> {
-        self.fire_timers(end);
+        self.proceed(end);
         self.writer.finish().unwrap()
     }
 }
@@ -308,7 +377,7 @@ fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> 
         };
         // Datagrams bypass the agent.
         if extra == Flags::DATAGRAM {
-            station.fire_timers(now);
+            station.proceed(now);
             station.write(1, now, &s);
             station.write(2, now, &s);
         } else {
@@ -317,19 +386,35 @@ fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> 
     }
     // The radio link has frames after the last packet at the agent.
     let end = now + Duration::millis(4);
-    station.fire_timers(end);
+    station.proceed(end);
     station.write(0, end, &segment(1, Direction::Downlink, 0, 100, 0, Flags::ACK));
     station.finish(end)
 }
 
-/// A capture does not say when packets left the queue, and which of them arrived.
+/// A capture of a network does not say when packets left the queue, and which of them arrived. That
+/// of a run with another scheme says it only if its agent subscribed to the same events.
 #[test]
-fn a_scheme_that_needs_reports_of_the_link_layer_is_refused() {
+fn a_scheme_that_needs_reports_of_the_link_layer_is_refused_without_them() {
+    let steps = [(1, true, 1, 1, 5), (1, false, 2, 1, 500)];
+    let parsed = |name: &str| SchemeChoice::parse(name).unwrap();
+    let without = simulate(&busy(), &steps, true);
+    let error = |capture: &[u8], name: &str| {
+        replay(capture, Vec::new(), &options(parsed(name))).unwrap_err().to_string()
+    };
     for name in ["balakrishnan-eln", "fastack", "zhuge"] {
-        let scheme = SchemeChoice::parse(name).unwrap();
-        let error = replay(&[][..], Vec::new(), &options(scheme)).unwrap_err().to_string();
-        assert!(error.contains("which a capture does not contain"), "{error}");
+        let error = error(&without, name);
+        assert!(error.contains("which the capture does not contain"), "{error}");
+        assert!(error.contains(&format!("`lasthop run --scheme {name} --pcap`")), "{error}");
     }
+    let of_fastack = simulate(&parsed("fastack"), &steps, true);
+    assert!(error(&of_fastack, "zhuge").contains("these events: refused, dequeued; "));
+    let of_eln = simulate(&parsed("balakrishnan-eln"), &steps, true);
+    assert!(error(&of_eln, "zhuge").contains("these events: refused; "));
+    let of_zhuge = simulate(&parsed("zhuge"), &steps, true);
+    let (_, summary) = run(&of_zhuge, &options(parsed("balakrishnan-eln")));
+    assert!(summary.link_reports > 0);
+    let (_, summary) = run(&of_zhuge, &options(parsed("packet-control")));
+    assert_eq!(summary.link_reports, 0);
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -346,11 +431,15 @@ proptest! {
             "snoop",
             "ack-pacing:rate=measured:detect=false",
             "rate-control:rate=1Mbps",
+            "balakrishnan-eln",
+            "fastack:settling=1ms:timeout=2ms",
+            "zhuge:window=3ms:max_hold=2ms",
         ];
         for scheme in names.iter().map(|n| SchemeChoice::parse(n).unwrap()).chain([busy()]) {
             let capture = simulate(&scheme, &steps, true);
+            let label = scheme.label.clone();
             let (out, summary) = run(&capture, &options(scheme));
-            prop_assert_eq!(packets(&out, "bs:out"), packets(&capture, "bs:out"));
+            prop_assert_eq!(packets(&out, "bs:out"), packets(&capture, "bs:out"), "{}", label);
             prop_assert_eq!(summary.not_injected, 0);
             let gone: u64 = summary.dropped.values().sum::<u64>() + summary.kept;
             prop_assert_eq!(summary.tcp, summary.forwarded + summary.rewritten + gone);
@@ -423,7 +512,7 @@ fn snoop_retransmits_in_a_replay() {
         );
     }
     let end = at(50_000);
-    station.fire_timers(end);
+    station.proceed(end);
     station.write(0, end, &segment(1, Direction::Downlink, 0, 0, 0, Flags::ACK));
     let capture = station.finish(end);
     let (out, summary) = run(&capture, &options(scheme));
