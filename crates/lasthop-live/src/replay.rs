@@ -7,8 +7,9 @@
 //! Queue lengths and link rates come from the [`Remark`] on the last packet or report passed to the
 //! agent. Only simulated captures have remarks; in captures of a real network queues are empty and
 //! rates unknown. So it is with the reports of the link ([`LinkReport`]), which a simulated capture
-//! has on an interface beside that of the packets if its agent subscribed to them. A timer that expires at the time of a packet fires before it. Timers fire until the
-//! time of the last packet of the capture on any interface.
+//! has on an interface beside that of the packets if its agent subscribed to them. A timer that
+//! expires at the time of a packet fires before it. Timers fire until the time of the last packet
+//! of the capture on any interface.
 //!
 //! Packets inside tunnels are shown to the agent without their outer headers. The outer headers of
 //! a packet stay, also if the agent changes it: its length stays, and its checksum makes up for the

@@ -13,3 +13,4 @@ mod pump;
 mod recorded;
 mod relay;
 mod replay;
+mod station;
