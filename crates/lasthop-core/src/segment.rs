@@ -257,6 +257,16 @@ impl Options {
     /// No options.
     pub const NONE: Options =
         Options { sack: SackBlocks::NONE, named: 0, report: 0, snack: Snack::NONE };
+
+    /// The first SACK block reports a duplicate: it is below the ACK number, or part of the second
+    /// block (RFC 2883, section 4).
+    pub fn report_duplicate(&self, ack: u64) -> bool {
+        match self.sack.as_slice() {
+            [first, ..] if first.end <= ack => true,
+            [first, second, ..] => second.start <= first.start && first.end <= second.end,
+            _ => false,
+        }
+    }
 }
 
 /// Direction of a segment relative to the mobile.

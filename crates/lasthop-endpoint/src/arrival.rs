@@ -54,8 +54,8 @@ impl Origins {
         let (present, options) = tcp.segment_options(ack, self.mss);
         let stamps = tcp.timestamps().zip(self.timestamp_offset);
         let mut flags = flags.with(present).without(self.ignored);
-        if flags.has(Flags::SACK) && reports_duplicate(&options, ack) {
-            flags = flags.with(Flags::DSACK);
+        if !flags.has(Flags::SACK) {
+            flags = flags.without(Flags::DSACK);
         }
         let (mut ts_value, mut ts_echo) = (0, 0);
         match stamps {
@@ -79,15 +79,5 @@ impl Origins {
             ..Segment::default()
         };
         Arrival { segment, options, ahead, acks }
-    }
-}
-
-/// The first SACK block reports a duplicate: it is below the ACK number, or part of the second
-/// block (RFC 2883, section 4).
-pub fn reports_duplicate(options: &Options, ack: u64) -> bool {
-    match options.sack.as_slice() {
-        [first, ..] if first.end <= ack => true,
-        [first, second, ..] => second.start <= first.start && first.end <= second.end,
-        _ => false,
     }
 }

@@ -40,7 +40,6 @@ mod stream_data;
 mod terms;
 mod wire;
 
-pub use arrival::reports_duplicate;
 pub use endpoint::{Counters, End, Endpoint, TcpState};
 pub use host::{ConnectionId, Host, Listening};
 pub use isn::initial_sequence_number;

@@ -23,7 +23,6 @@ use lasthop::agent::{Agent, Subscriptions};
 use lasthop::schemes::catalogue::{AnyAgent, Scheme, SchemeChoice, all};
 use lasthop::segment::{Direction, Flags, Segment};
 use lasthop::units::{Quantity, Size, Time};
-use lasthop_endpoint::reports_duplicate;
 use lasthop_wire::{
     CaptureWriter, Encapsulation, ExactFields, Interface, LinkReport, NotTcp, Packet, ReadError,
     Remark, TcpPacket, WriteError, innermost, parse,
@@ -355,9 +354,6 @@ impl<'a, W: Write> Replay<'a, W> {
         let (named, options) =
             tcp.segment_options(segment.ack, self.flows.mss(segment.flow, direction));
         segment.flags = segment.flags.with(named);
-        if named.has(Flags::SACK) && reports_duplicate(&options, segment.ack) {
-            segment.flags = segment.flags.with(Flags::DSACK);
-        }
         if let Some(exact) = packet.comment.as_deref().and_then(ExactFields::read) {
             segment = self.restored(exact, segment, &tcp, direction);
         }

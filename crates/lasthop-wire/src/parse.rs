@@ -287,7 +287,7 @@ impl<'a> TcpPacket<'a> {
     }
 
     /// The options of the simulator's segments and the flags that mark them as present: SACK,
-    /// SNACK, named segment, receiver report. `ack` is the stream offset that the acknowledgment
+    /// D-SACK, SNACK, named segment, receiver report. `ack` is the stream offset that the acknowledgment
     /// number stands for, bytes. SNACK counts in segments of `mss` bytes; with `mss` 0 it is
     /// ignored.
     pub fn segment_options(&self, ack: u64, mss: u32) -> (Flags, segment::Options) {
@@ -330,6 +330,9 @@ impl<'a> TcpPacket<'a> {
                 _ => continue,
             };
             flags = flags.with(flag);
+        }
+        if found.report_duplicate(ack) {
+            flags = flags.with(Flags::DSACK);
         }
         (flags, found)
     }

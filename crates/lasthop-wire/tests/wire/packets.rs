@@ -117,6 +117,24 @@ fn renders_and_parses_all_options() {
     assert_eq!(unknown_mss.0, Flags::NONE, "SNACK needs the segment size");
 }
 
+/// RFC 2883, section 4: below the ACK number, or within the second block.
+#[test]
+fn a_first_block_that_reports_a_duplicate_is_d_sack() {
+    let flags = |blocks: &[(u64, u64)]| {
+        let mut options = Options::NONE;
+        blocks.iter().for_each(|&(start, end)| options.sack.push(start, end));
+        let ack = segment(false, 0, 0, 5000, Flags::ACK.with(Flags::SACK));
+        let bytes = render_with(&ack, &options, &endpoints(0));
+        parse(&bytes).unwrap().segment_options(5000, 1000).0
+    };
+    let duplicate = Flags::SACK.with(Flags::DSACK);
+    assert_eq!(flags(&[(4000, 5000)]), duplicate);
+    assert_eq!(flags(&[(4000, 5000), (7000, 9000)]), duplicate);
+    assert_eq!(flags(&[(7000, 8000), (7000, 9000)]), duplicate);
+    assert_eq!(flags(&[(7000, 8000)]), Flags::SACK);
+    assert_eq!(flags(&[(7000, 8000), (9000, 10_000)]), Flags::SACK);
+}
+
 /// Three SACK blocks fit with timestamps, two with timestamps and a report.
 #[test]
 fn sack_blocks_are_limited_by_option_space() {
