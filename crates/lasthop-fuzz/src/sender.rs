@@ -157,10 +157,13 @@ impl Case {
     }
 
     fn deliver(&mut self, segment: &Segment, options: &Options) {
+        let sent = self.sender.snd_una()..=self.sender.snd_max();
         self.sender.on_segment(self.now, segment, options, &mut self.out);
         let window = u64::from(segment.window);
         self.largest_window = self.largest_window.max(window);
-        self.window_edge = self.window_edge.max(self.sender.snd_una() + window);
+        // While a program writes, the ACK waits, and with it snd_una.
+        let waiting = if sent.contains(&segment.ack) { segment.ack } else { 0 };
+        self.window_edge = self.window_edge.max(self.sender.snd_una().max(waiting) + window);
         self.check();
     }
 

@@ -287,9 +287,9 @@ impl<'a> TcpPacket<'a> {
     }
 
     /// The options of the simulator's segments and the flags that mark them as present: SACK,
-    /// D-SACK, SNACK, named segment, receiver report. `ack` is the stream offset that the acknowledgment
-    /// number stands for, bytes. SNACK counts in segments of `mss` bytes; with `mss` 0 it is
-    /// ignored.
+    /// D-SACK, SNACK, named segment, receiver report. `ack` is the stream offset that the
+    /// acknowledgment number stands for, bytes. SNACK counts in segments of `mss` bytes; with `mss`
+    /// 0 it is ignored.
     pub fn segment_options(&self, ack: u64, mss: u32) -> (Flags, segment::Options) {
         let offset = |number: u32| {
             ack.saturating_add_signed(i64::from(number.wrapping_sub(self.ack) as i32))

@@ -149,6 +149,8 @@ impl<W: WindowRule> Stream<W> {
     }
 
     fn take_backlog(&mut self) -> Vec<(Segment, Options)> {
+        // Also if the application has stopped meanwhile, and no block comes.
+        self.awaited_at = Time::NEVER;
         std::mem::take(&mut self.backlog)
     }
 
