@@ -73,7 +73,7 @@ def table(stored: dict[str, dict[str, float]]) -> str:
 
 def page(text: str, stored: dict[str, dict[str, float]]) -> str:
     """docs/speed.md with the table of these baselines."""
-    return speed_page.replaced(text, "instructions", table(stored))
+    return speed_page.marked_pages.replaced(text, "instructions", table(stored))
 
 
 def main() -> int:

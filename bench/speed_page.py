@@ -1,4 +1,4 @@
-"""The tables of docs/speed.md that programs write, each between two comments with its name."""
+"""The tables of docs/speed.md that programs write."""
 
 from __future__ import annotations
 
@@ -33,12 +33,6 @@ class Bench:
         )
 
 
-def replaced(text: str, name: str, written: str) -> str:
-    """The page with this between the marks of a name."""
-    marks = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    return marked_pages.replaced(text, marks, written)
-
-
 def beside_others(text: str, bench: Bench, times: Mapping[str, Mapping[str, float]]) -> str:
     """The page with CPU times per packet in ns, by case and program, lasthop first."""
     others = [name for name in next(iter(times.values())) if name != "lasthop"]
@@ -51,7 +45,7 @@ def beside_others(text: str, bench: Bench, times: Mapping[str, Mapping[str, floa
         for case, of in times.items()
     ]
     lines = [bench.sentence(), "", head, "| --- | ---: |" + " ---: | ---: |" * len(others), *rows]
-    return replaced(text, "bench", "\n".join(lines))
+    return marked_pages.replaced(text, "bench", "\n".join(lines))
 
 
-__all__ = ["PAGE", "Bench", "beside_others", "replaced"]
+__all__ = ["PAGE", "Bench", "beside_others", "marked_pages"]

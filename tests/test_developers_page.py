@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import marked_pages
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,18 +41,9 @@ def test_the_page_of_speed_has_the_baselines(monkeypatch: pytest.MonkeyPatch) ->
     assert instructions.page(text, stored) == text
 
 
-def test_the_page_of_traces_has_marks_for_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    names = ("marked_pages", "fit_coverage", "advice_regret")
-    marked_pages, coverage, regret = map(importlib.import_module, names)
-    text = coverage.PAGE.read_text(encoding="utf-8")
-    for marks in (*coverage.MARKS.values(), regret.MARKS):
-        (before,) = re.findall(f"{marks[0]}\n(.*){marks[1]}\n", text, re.DOTALL)
-        assert marked_pages.replaced(text, marks, before) == text
-        assert "| new |" in marked_pages.replaced(text, marks, "| new |")
-    with pytest.raises(SystemExit, match="once each"):
-        marked_pages.replaced(text, ("<!-- none -->", "<!-- end -->"), "")
-    # The rows of all links add up those of each kind.
+def test_rows_of_all_links_add_up_those_of_each_kind() -> None:
+    coverage = importlib.import_module("fit_coverage")
+
     counts = {"drawn | phone": coverage.Counts(), "arq | phone": coverage.Counts()}
     link = coverage.Link(rate_bps=8e6, rtt_s=0.04, loss=0.0, queue_packets=60)
     found = coverage.fit(coverage.measured(link, 1, "phone", 5.0))
@@ -77,8 +69,7 @@ def test_a_bench_writes_its_times_into_the_page_of_speed(
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     speed_page, speed = map(importlib.import_module, ("speed_page", "speed"))
     text = speed_page.PAGE.read_text(encoding="utf-8")
-    section = r"<!-- bench -->\n(.*)<!-- end of bench -->"
-    (before,) = re.findall(section, text, re.DOTALL)
+    before = marked_pages.written(text, "bench")
     head, *rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in before.splitlines()
@@ -100,7 +91,7 @@ def test_a_bench_writes_its_times_into_the_page_of_speed(
         for each in [others[::2]]
     }
     again = speed_page.beside_others(text, stored, times)
-    (written,) = re.findall(section, again, re.DOTALL)
+    written = marked_pages.written(again, "bench")
     ratio = r"\| \d+\.\d \|"
     assert re.sub(ratio, "", written) == re.sub(ratio, "", before)
     # A run of the bench replaces it, and nothing else.
@@ -111,4 +102,4 @@ def test_a_bench_writes_its_times_into_the_page_of_speed(
     new = file.read_text(encoding="utf-8")
     assert "| one flow | 40 | 1,000 | 25.0 | 300 | 7.5 |\n" in new
     assert "beside a load of 1.2, the best of 3 runs:" in new
-    assert re.sub(section, "", new, flags=re.DOTALL) == re.sub(section, "", text, flags=re.DOTALL)
+    assert marked_pages.replaced(new, "bench", before) == text

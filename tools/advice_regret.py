@@ -28,7 +28,7 @@ from lasthop.traces.fit.fit import fit
 
 DURATION_S = 30.0
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "traces.md"
-MARKS = ("<!-- advice regret -->", "<!-- end of advice regret -->")
+BLOCK = "advice regret"
 # Seeds of the true scenario, none of which made the capture.
 TRUE_SEEDS = tuple(range(1001, 1011))
 PLACES = ("base-station", "both-ends")
@@ -143,7 +143,7 @@ def main() -> None:
             )
     print("\n".join(lines))
     if options.write:
-        page = marked_pages.replaced(PAGE.read_text(encoding="utf-8"), MARKS, "\n".join(lines))
+        page = marked_pages.replaced(PAGE.read_text(encoding="utf-8"), BLOCK, "\n".join(lines))
         PAGE.write_text(page, encoding="utf-8")
 
 

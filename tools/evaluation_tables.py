@@ -27,10 +27,7 @@ from lasthop.experiments.store import write_whole
 DOCS = Path(__file__).parents[1] / "docs"
 FILE = DOCS / "evaluation.md"
 CARDS = DOCS / "evaluation-cards.md"
-MARKS = (
-    "<!-- tables of the suite: made by `make docs`; do not edit -->",
-    "<!-- end of the tables -->",
-)
+BLOCK = "tables of the suite"
 
 #: Sections of RFC 9743 that evaluate a congestion control: title, and the verb that the RFC uses.
 RFC9743 = {
@@ -175,7 +172,7 @@ def tables(the_suite: Suite) -> str:
 
 def page(found: str) -> str:
     """The page with its tables made again."""
-    return marked_pages.replaced(found, MARKS, tables(suite.read()))
+    return marked_pages.replaced(found, BLOCK, tables(suite.read()))
 
 
 #: Order of the counts in a cell of the cards: a table that sorts compares them from the left.

@@ -25,10 +25,7 @@ from lasthop.traces.fit.fit import Fit, fit
 
 DURATION_S = 30.0
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "traces.md"
-MARKS = {
-    "": ("<!-- fit coverage -->", "<!-- end of fit coverage -->"),
-    "live": ("<!-- live fit coverage -->", "<!-- end of live fit coverage -->"),
-}
+BLOCK, LIVE_BLOCK = "simulated fits", "live fits"
 
 
 def truths(link: Link) -> dict[str, float]:
@@ -163,9 +160,9 @@ def main() -> None:
         written = _simulated(options, seeds)
     print(written)
     if options.write:
-        marks = MARKS["live" if options.live else ""]
+        block = LIVE_BLOCK if options.live else BLOCK
         page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(marked_pages.replaced(page, marks, written), encoding="utf-8")
+        PAGE.write_text(marked_pages.replaced(page, block, written), encoding="utf-8")
 
 
 if __name__ == "__main__":

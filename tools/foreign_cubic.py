@@ -26,10 +26,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs/foreign-cubic.csv"
 PAGE = ROOT / "docs/foreign-stacks.md"
 FIGURE = ROOT / "docs/img/foreign-cubic.png"
-MARKS = (
-    "<!-- CUBIC: made by `python tools/foreign_cubic.py`; do not edit -->",
-    "<!-- end of CUBIC -->",
-)
+BLOCK = "CUBIC"
 BASE = "lasthop"
 #: Column of the real transfers.
 LINUX = "Linux"
@@ -157,7 +154,7 @@ def draw(links: dict[tuple[str, str], dict[str, dict[str, str]]]) -> None:
 
 def page(text: str, made: str) -> str:
     """The page with its table made again."""
-    return marked_pages.replaced(text, MARKS, made)
+    return marked_pages.replaced(text, BLOCK, made)
 
 
 if __name__ == "__main__":

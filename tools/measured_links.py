@@ -2,7 +2,7 @@
 docs/measured-links.md.
 
 FOLDER contains the traces (docs/traces.md gives their source; they are not part of lasthop). The
-text outside the marks in the page is written by hand and kept.
+text outside the block in the page is written by hand and kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lasthop.analysis import statistics
 from lasthop.experiments.store import write_whole
 
 PAGE = Path(__file__).parents[1] / "docs/measured-links.md"
-MARKS = ("<!-- tables -->", "<!-- end -->")
+BLOCK = "measured links"
 LINKS = ["ATT-LTE-driving-2016", "TMobile-UMTS-driving", "Verizon-LTE-short"]
 LOSSES = ["0%", "1%"]
 SEEDS = 20
@@ -79,7 +79,7 @@ def main() -> None:
     schemes = [f"{n}:{PUBLISHED[n]}:label={n}" if n in PUBLISHED else n for n in names]
     lines = [line for link in LINKS for line in table(folder, link, schemes)]
     page = PAGE.read_text(encoding="utf-8")
-    write_whole(PAGE, marked_pages.replaced(page, MARKS, "\n".join(lines)))
+    write_whole(PAGE, marked_pages.replaced(page, BLOCK, "\n".join(lines)))
 
 
 if __name__ == "__main__":

@@ -15,10 +15,7 @@ from lasthop import _native
 from lasthop.experiments.store import write_whole
 
 FILE = Path(__file__).parents[1] / "docs/scenario.md"
-MARKS = (
-    "<!-- profile values: made by `make docs`; do not edit -->",
-    "<!-- end of profile values -->",
-)
+BLOCK = "profile values"
 SHOWN = ("linux", "rfc", "ns-2.35")
 #: Older versions of ns-2, shown where they differ from ns-2.35, and their marks.
 OLDER = {"ns-2.30": "³⁰", "ns-2.27": "²⁷", "ns-2.26": "²⁶"}
@@ -93,7 +90,7 @@ def table() -> str:
 
 def page(text: str) -> str:
     """The page with its table made again."""
-    return marked_pages.replaced(text, MARKS, table())
+    return marked_pages.replaced(text, BLOCK, table())
 
 
 if __name__ == "__main__":

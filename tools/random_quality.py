@@ -24,7 +24,7 @@ import marked_pages
 
 HERE = Path(__file__).resolve().parent.parent
 DOC = HERE / "docs" / "numbers.md"
-MARKS = ("<!-- dieharder -->", "<!-- end -->")
+BLOCK = "dieharder"
 
 #: Order of the draws, as in `examples/draws.rs` -> its description; the last one is for comparison.
 ORDERS = {
@@ -149,7 +149,7 @@ def main() -> None:
     if not options.table:
         options.results.parent.mkdir(parents=True, exist_ok=True)
         measure(options.results, options.samples)
-    page = marked_pages.replaced(DOC.read_text(), MARKS, table(read(options.results)))
+    page = marked_pages.replaced(DOC.read_text(), BLOCK, table(read(options.results)))
     DOC.write_text(page)
 
 
