@@ -23,6 +23,7 @@ from fidelity.linux import (
     cells,
     page,
     programs,
+    programs_page,
     simulated,
     suite,
     transfers,
@@ -277,6 +278,29 @@ def test_refills_are_what_a_program_writes_between_two_waits() -> None:
     ]
     # The last one is too small to count.
     assert programs.refills(calls) == [10.0, 10.0]
+
+
+def test_what_is_measured_of_programs_is_stored_and_written(tmp_path: Path) -> None:
+    untimed, timed = programs.Program("plain"), programs.Program("timed, plain", is_timed=True)
+    found = [{"s": s, "refills_us": [2 * s, 40.0]} for s in (6.7, 10.8, 7.1)]
+    store = tmp_path / "programs.json"
+    for program in (timed, untimed):
+        programs_page.keep(program.name, programs.measured(program, found), store)
+    assert programs_page.read(store) == {
+        "plain": {"slow": 1, "of": 3},
+        "timed, plain": {"us": [30.8, 13.2, 40.0], "refills": 6},
+    }
+    # Once more: it replaces the first, and no other.
+    programs_page.keep("plain", programs.measured(untimed, found[:1]), store)
+    assert programs_page.read(store)["plain"] == {"slow": 0, "of": 1}
+    assert len(programs_page.read(store)) == 2
+    page = tmp_path / "page.md"
+    page.write_text(programs_page.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    row = programs.times(timed, programs_page.read(store)["timed, plain"])
+    programs_page.write(["plain | 1 of 3 | 0 of 2 | 1.00"], [row], page)
+    text = page.read_text(encoding="utf-8")
+    assert "| plain | 1 of 3 | 0 of 2 | 1.00 |\n" in text
+    assert "| plain | 30.8 (13.2 to 40.0) | 6 |\n" in text
 
 
 def test_fisher() -> None:

@@ -1,13 +1,16 @@
-"""What programs do to their sockets: the table of docs/validation.md.
+"""What programs do to their sockets: the tables of docs/validation.md.
 
-    python -m fidelity.linux.programs [--transfers N] [--jobs N] [--only TEXT]
+    python -m fidelity.linux.programs [--transfers N] [--jobs N] [--only TEXT] [--simulate-only]
 
 For each kind of program, N real transfers over the path of the cell "long path" with Reno, which
 takes one of two times, and 200 simulated ones, which begin at 25 fractions of a millisecond with
 eight seeds each; the shares of slow ones, and how likely it is that equal shares differ as much
 (Fisher's exact test, two-sided). Simulated programs write as the real ones: in writes of that size,
 and in the time that such a program has measured. Programs that time their writes come last: the
-time for 64 KiB from one wait for room to the next one, system calls and all. Live links need root.
+time for 64 KiB from one wait for room to the next one, system calls and all.
+
+The real transfers are stored in tests/reference/linux/programs.json. `--only` carries those of the
+programs with this in the name, `--simulate-only` none. Live links need root.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fidelity.linux import cells, simulated, transfers, writing
+from fidelity.linux import cells, programs_page, simulated, transfers, writing
 from lasthop.live import link, transfer
 from lasthop.live.validation import SocketUse
 
@@ -66,6 +69,8 @@ class Program:
     is_timed: bool = False
     #: Microseconds for 64 KiB, as such a program has timed; none: the profile's.
     write_us: float | None = None
+    #: No real program: it takes no time, neither to continue after a wait nor to write.
+    takes_no_time: bool = False
 
     def commands(self, size: int, folder: Path) -> tuple[list[str], list[str]]:
         """Server and mobile."""
@@ -93,6 +98,8 @@ class Program:
         found.append(("tcp.program_write_size", f"{self.writes or size} B"))
         if self.write_us is not None:
             found.append(("tcp.program_write_time", f"{self.write_us} us"))
+        if self.takes_no_time:
+            found += [("tcp.program_write_time", "0 s"), ("tcp.program_latency", "0 s")]
         return found
 
 
@@ -102,6 +109,7 @@ PROGRAMS = (
     Program("default buffer, writes of 1 MB", writes=1_000_000, write_us=10.8),
     Program("default buffer, one write of all data", writes=None, write_us=25.8),
     Program("`python3 -m http.server` and curl", is_http=True, write_us=31.4),
+    Program("writes of 64 KiB by a program that takes no time", takes_no_time=True),
     Program("timed, writes of 64 KiB", is_timed=True),
     Program("timed, writes of 1 MB", writes=1_000_000, is_timed=True),
     Program("timed, one write of all data", writes=None, is_timed=True),
@@ -110,41 +118,60 @@ PROGRAMS = (
 
 
 def main(words: list[str] | None = None) -> int:
-    """Print the table; return the exit status."""
+    """Carry, simulate and write the tables; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m fidelity.linux.programs",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--transfers", type=int, default=12, help="of each (default %(default)s)")
+    parser.add_argument("--transfers", type=int, default=24, help="of each (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=3, help="at a time (default %(default)s)")
     parser.add_argument("--only", default="", metavar="TEXT", help="programs with this in the name")
+    parser.add_argument("--simulate-only", action="store_true", help="carry no real transfers")
     options = parser.parse_args(words)
-    if reason := link.missing():
-        parser.error(f"{reason} (see `lasthop doctor`)")
     cell = next(c for c in cells.read() if c.block == BLOCK and c.sender == SENDER)
-    for program in PROGRAMS:
-        if options.only in program.name:
-            found = carry_all(program, cell, options.transfers, options.jobs)
-            line = times(found) if program.is_timed else shares(program, cell, found)
-            print(f"| {program.name} | {line} |", flush=True)
+    if not options.simulate_only:
+        if reason := link.missing():
+            parser.error(f"{reason} (see `lasthop doctor`)")
+        for program in PROGRAMS:
+            if options.only in program.name and not program.takes_no_time:
+                found = carry_all(program, cell, options.transfers, options.jobs)
+                programs_page.keep(program.name, measured(program, found))
+    stored = programs_page.read()
+    untimed, timed = ([p for p in PROGRAMS if p.is_timed == is_timed] for is_timed in (False, True))
+    programs_page.write(
+        (shares(program, cell, stored.get(program.name)) for program in untimed),
+        (times(program, stored[program.name]) for program in timed if program.name in stored),
+    )
     return 0
 
 
-def shares(program: Program, cell: cells.Cell, found: list[dict[str, Any]]) -> str:
-    """Slow transfers, real and simulated, and Fisher's probability."""
-    real = [outcome["s"] > SLOW_S for outcome in found]
-    made = [s > SLOW_S for s in simulate(program, cell)]
-    p = fisher(sum(real), len(real), sum(made), len(made))
-    return f"{sum(real)} of {len(real)} | {sum(made)} of {len(made)} | {p:.2f}"
-
-
-def times(found: list[dict[str, Any]]) -> str:
-    """Microseconds for 64 KiB, of refills: median and the first and last decile."""
-    each = sorted(t for outcome in found for t in outcome["refills_us"])
+def measured(program: Program, found: list[dict[str, Any]]) -> programs_page.Outcome:
+    """What is stored of real transfers."""
+    if not program.is_timed:
+        return {"slow": sum(outcome["s"] > SLOW_S for outcome in found), "of": len(found)}
+    each = [us for outcome in found for us in outcome["refills_us"]]
     deciles = statistics.quantiles(each, n=10)
-    median = statistics.median(each)
-    return f"{median:.1f} us ({deciles[0]:.1f} to {deciles[-1]:.1f}), n = {len(each)}"
+    us = [round(us, 1) for us in (statistics.median(each), deciles[0], deciles[-1])]
+    return {"us": us, "refills": len(each)}
+
+
+def shares(program: Program, cell: cells.Cell, real: programs_page.Outcome | None) -> str:
+    """A row: slow transfers, real and simulated, and Fisher's probability."""
+    made = [s > SLOW_S for s in simulate(program, cell)]
+    slow, of = sum(made), len(made)
+    if real is None:
+        return f"{program.name} | | {slow} of {of} |"
+    p = fisher(real["slow"], real["of"], slow, of)
+    shown = "< 0.001" if p < 0.001 else f"{p:.2f}"
+    return f"{program.name} | {real['slow']} of {real['of']} | {slow} of {of} | {shown}"
+
+
+def times(program: Program, real: programs_page.Outcome) -> str:
+    """A row: microseconds for 64 KiB, the median and the first and last decile."""
+    median, first, last = real["us"]
+    name = program.name.removeprefix("timed, ")
+    return f"{name} | {median:.1f} ({first:.1f} to {last:.1f}) | {real['refills']}"
 
 
 def simulate(program: Program, cell: cells.Cell) -> list[float]:
