@@ -4,10 +4,10 @@
 
 Prints for each point the instructions per delivered packet (by callgrind) and the CPU time. Both
 are differences between runs of T and of 2 T, so start-up is excluded. bench/instructions.py holds
-the instructions to their baselines. With --memory, prints the memory of a run with 1,000 and 10,000
-flows instead, under `ns-2.35` and under the default profile. A flow of the axes `flows` and
-`default flows` has 1 Mbit/s; those of `competing` share 100 Mbit/s, delay ACKs and overflow the
-queue.
+the instructions to their baselines. With --memory, writes the memory of a run with 1,000 and 10,000
+flows into docs/speed.md instead, under `ns-2.35` and under the default profile. A flow of the axes
+`flows` and `default flows` has 1 Mbit/s; those of `competing` share 100 Mbit/s, delay ACKs and
+overflow the queue.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import counting  # noqa: E402
+import speed_page  # noqa: E402
 
 HEAD = 'duration = "{seconds} s"\n'
 PATH = """[[link]]
@@ -166,9 +167,13 @@ def cpu_ns(point: Point, folder: str, runs: int) -> float:
     return time * 1e9 / (long[1] - short[1])
 
 
-def print_memory(folder: str) -> None:
-    """Print the memory of runs, and from their difference that of a flow."""
+def memory(folder: str) -> list[str]:
+    """The table of the memory of runs, and, from their difference, of a flow."""
     few, many = 1000, 10_000
+    lines = [
+        f"| profile | {few:,} flows, MiB | {many:,} flows, MiB | a flow, KiB |",
+        "| --- | ---: | ---: | ---: |",
+    ]
     for profile in ("ns-2.35", "linux"):
         mib = {}
         for flows in (few, many):
@@ -176,8 +181,9 @@ def print_memory(folder: str) -> None:
                 _default(flows) if profile == "linux" else _last_hop(flows, 20, 10_000, 10, flows)
             )
             mib[flows] = counting.memory(case(2), folder)
-            print(f"{profile}, {flows:,} flows: {mib[flows]:.1f} MiB")
-        print(f"{profile}, a flow: {1024 * (mib[many] - mib[few]) / (many - few):.1f} KiB")
+        each = 1024 * (mib[many] - mib[few]) / (many - few)
+        lines.append(f"| `{profile}` | {mib[few]:.1f} | {mib[many]:.1f} | {each:.1f} |")
+    return lines
 
 
 def main() -> int:
@@ -185,11 +191,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="How the cost of a packet grows.")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs for the CPU time")
     parser.add_argument("--only", nargs="+", metavar="AXIS", help="only these axes")
-    parser.add_argument("--memory", action="store_true", help="the memory of a flow instead")
+    parser.add_argument("--memory", action="store_true", help="write the memory of a flow instead")
     args = parser.parse_args()
     if args.memory:
         with tempfile.TemporaryDirectory() as folder:
-            print_memory(folder)
+            lines = memory(folder)
+        page = speed_page.PAGE.read_text(encoding="utf-8")
+        page = speed_page.marked_pages.replaced(page, "memory", "\n".join(lines))
+        speed_page.PAGE.write_text(page, encoding="utf-8")
         return 0
     print("| axis | value | instructions per packet | CPU time per packet, ns |")
     print("| --- | --- | ---: | ---: |")
