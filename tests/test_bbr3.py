@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fidelity import bbr3
+from fidelity import bbr3, bbr3_page
 
 SEEDS = 19
 SINGLE = {bbr3.key(c): c for c in bbr3.cells("single")}
@@ -80,3 +80,19 @@ def test_with_offload_a_split_cell_agrees_with_linux(name: str) -> None:
     cell = SPLIT[name]
     assert 'role = "base-station"' in bbr3.scenario_text(cell, offload=True)
     assert cell.ours(SEEDS, offload=True) == pytest.approx(cell.theirs, rel=0.15)
+
+
+def test_the_page_says_which_cells_agree() -> None:
+    whole, late = SINGLE["40-1-10"], SINGLE["80-4-50"]
+    goodputs = [0.1 * i for i in range(1, 101)]
+    near = bbr3.Result(whole, [whole.theirs * 1.04] * 3, [8.27] * 3, 0.1)
+    far = bbr3.Result(whole, [whole.theirs * 1.2] * 3, [8.27] * 3, 0.1)
+    part = bbr3.Result(late, goodputs, goodputs, 0.1)
+    split = bbr3.Result(SPLIT["1-2-10-80-2-10"], [1.0], None, 0.15)
+    text = "\n".join(bbr3_page.page([near, far, part], [split]))
+    assert "Of 2 cells that the source measured completely, 1 are within 10 % of" in text
+    assert f"| 40 ms, 1 %, 10 | {whole.theirs:.2f} | 8.41 | +4.0 % | 8.27 |\n" in text
+    # The source's seven of ten are above all that are simulated.
+    assert "0 of 1 medians are inside." in text
+    assert f"| 80 ms, 4 %, 50 | {late.theirs:.2f} of 7 | 4.1 to 8.7 | 3 of 10 | 27 % |\n" in text
+    assert "0 are within 15 % of Linux." in " ".join(text.split())
