@@ -2,7 +2,7 @@
 
     python -m fidelity.bbr3_page [--seeds N]
 
-Half an hour of CPU time with the default seeds.
+Some ten minutes of CPU time with the default seeds.
 """
 
 from __future__ import annotations
