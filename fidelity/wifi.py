@@ -2,7 +2,7 @@
 
     python -m fidelity.wifi [--seeds N]
 
-prints the table of the page, and what the rule of agreement says (`fidelity/agreement.py`).
+writes the table of the page, and what the rule of agreement says (`fidelity/agreement.py`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
+import sys
+import textwrap
 from collections.abc import Iterator
 
 from fidelity.agreement import Cell, Table
 from fidelity.measuring import simulate
-from fidelity.references import NS3, Row, read
+from fidelity.references import NS3, ROOT, Row, read
 from lasthop.analysis.statistics import t_quantile
+from lasthop.experiments.store import write_whole
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import marked_pages
+
+PAGE, BLOCK = ROOT / "docs/wifi-beside-ns3.md", "cells of 802.11n"
 
 CELL = """
 duration = "{end} s"
@@ -140,7 +149,8 @@ def markdown(seeds: int) -> Iterator[str]:
     for title, of_kind in zip(("sum", "slowest station"), found, strict=True):
         table = Table(title, "", of_kind, counted=False)
         for text, holds in table.verdicts():
-            yield f"* {title}: {text}: {'holds' if holds else 'does not hold'}"
+            line = f"* {title}: {text}: {'holds' if holds else 'does not hold'}"
+            yield textwrap.fill(line, 100, subsequent_indent="  ")
 
 
 if __name__ == "__main__":
@@ -148,4 +158,6 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("--seeds", type=int, default=40)
-    print("\n".join(markdown(made.parse_args().seeds)))
+    written = "\n".join(markdown(made.parse_args().seeds))
+    text = marked_pages.replaced(PAGE.read_text(encoding="utf-8"), BLOCK, written)
+    write_whole(PAGE, text)
