@@ -59,3 +59,32 @@ def test_a_page_without_one_whole_block_is_refused(wrong: str) -> None:
     page = wrong.format(begin="<!-- a: made by `make a`; do not edit -->")
     with pytest.raises(SystemExit, match="must have one block a"):
         marked_pages.replaced(page, "a", "")
+
+
+#: A mean with its interval or its number of samples, or a share of runs.
+MEASURED = re.compile(r"\d \[[+−-]?[\d.]+, [+−-]?[\d.]+\]|\bn = \d{2}|\d ± \d|\(\d+ of \d+\)")
+#: What says how it was measured: a command, a test, or the commit or version.
+SOURCE = re.compile(r"(make|python|lasthop|cargo) [\w./-]|tests/\w|tools/\w|commit \w|version \d")
+
+
+#: Pages all of whose figures come from one command, which they name once.
+OF_ONE_COMMAND = {
+    "noor-assumptions": "python tools/noor_assumptions.py",
+    "twenty-years-on": "lasthop reproduce related/wifi",
+    "zeng2006-modern": "python tools/zeng2006_modern.py",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_measured_figure_in_prose_stands_beside_its_command(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if "Made by" in text[:500] or page.parent.name == "schemes":
+        return
+    if command := OF_ONE_COMMAND.get(page.stem):
+        assert command in text
+        return
+    text = re.sub(r"<!-- [^>]+: made by .*?<!-- end of [^>]+-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for section in re.split(r"^#+ .*$", text, flags=re.MULTILINE):
+        if not SOURCE.search(section):
+            assert not MEASURED.search(section), section.strip()[:300]
