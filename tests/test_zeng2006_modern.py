@@ -84,15 +84,14 @@ def test_the_count_agrees_with_the_simulator_without_an_agent() -> None:
             assert spurious > 3000
 
 
-def test_the_page_keeps_its_handwritten_part() -> None:
+def test_the_tables_have_each_scheme() -> None:
     result = modern.measure(
         modern.SETTINGS[2], ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2
     )
     lossy = modern.measure(
         modern.LOSSY, ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2
     )
-    page = modern.page([(modern.SETTINGS[2], result)], lossy, "What I saw.")
-    assert modern.written_by_hand(page) == "What I saw."
+    page = modern.tables([(modern.SETTINGS[2], result)], lossy)
     assert page.count("\n| reno |") == 1 + 3
     assert "II at 5 %" in page
 

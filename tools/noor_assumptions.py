@@ -1,25 +1,24 @@
 """Which assumptions reproduce the 70 % that Reno loses in noor's figure 2.
 
-`python tools/noor_assumptions.py [OUT]` writes docs/noor-assumptions.md. The numbers are those of
-the figures noor/fig02-switches and noor/fig02-frozen, from the tables that `lasthop reproduce --out
-OUT` wrote, or else from runs done here (20 minutes). The paragraphs between the marks in the page
-are written by hand and kept.
+`python tools/noor_assumptions.py [OUT]` writes the tables of docs/noor-assumptions.md. The numbers
+are those of the figures noor/fig02-switches and noor/fig02-frozen, from the tables that `lasthop
+reproduce --out OUT` wrote, or else from runs done here (20 minutes).
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import marked_pages
 import polars
 
 import lasthop
 from lasthop.experiments.store import write_whole
 
 PAGE = Path(__file__).parents[1] / "docs/noor-assumptions.md"
-MARKS = ("<!-- written by hand -->", "<!-- end -->")
+BLOCK = "assumptions"
 #: Labels of the figure file, as the page shows them.
 SHOWN = {
     "bad for 0.67 s": "bad state of 0.67 s",
@@ -29,14 +28,6 @@ SHOWN = {
     "stays wait": "states wait for a packet",
     "stays wait, ticks of 500 ms": "states wait for a packet, ticks of 500 ms",
 }
-INTRODUCTION = """\
-# noor: which assumptions cost Reno 70 %
-
-According to the paper, raising the bit error rate of the bad state from 1e-5 to 1e-3 costs Reno
-about 70 % of its throughput at all loads and TCP Noor little, so that Noor's throughput at 1e-3 is
-up to 250 % higher than Reno's. Our figure 2 shows less. This page changes the assumptions of
-`noor/fig02-dcf`, which has 802.11's constants, one at a time. Throughputs are in kbit/s.
-"""
 CT = "cumulative_throughput_bps"
 COUNT = "flow.session.count"
 HEAD = """| {what} | sessions | Reno, 1e-5 | Reno, 1e-3 | change \
@@ -123,16 +114,11 @@ def frozen(runs: polars.DataFrame) -> list[str]:
 
 
 def main(folder: str | None = None) -> None:
-    """Writes the page."""
+    """Writes the tables."""
     changed, moved = (
         runs_of(f"noor/{figure}", folder) for figure in ("fig02-switches", "fig02-frozen")
     )
-    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    kept = re.search(f"{MARKS[0]}.*{MARKS[1]}", old, re.DOTALL)
     lines = [
-        INTRODUCTION,
-        kept.group() if kept else "\n".join(MARKS),
-        "",
         "## One assumption at a time",
         "",
         f"Figure `noor/fig02-switches`: means of {changed['seed'].n_unique()} runs of 60 s.",
@@ -144,9 +130,9 @@ def main(folder: str | None = None) -> None:
         f"Figure `noor/fig02-frozen`: means of {moved['seed'].n_unique()} runs of 200 s.",
         "",
         *frozen(moved),
-        "",
     ]
-    write_whole(PAGE, "\n".join(lines))
+    page = PAGE.read_text(encoding="utf-8")
+    write_whole(PAGE, marked_pages.replaced(page, BLOCK, "\n".join(lines)))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,9 @@
-"""zeng2006's scenarios with later senders: `python tools/zeng2006_modern.py` writes
-docs/zeng2006-modern.md.
-
-The thesis did not simulate Eifel. It argues that Eifel would have the better goodput and that
-packet control would save radio bandwidth. Both claims are measured here in the thesis' own
-settings, together with F-RTO, NCR and RACK. The paragraphs between the marks in the page are
-written by hand and kept.
+"""zeng2006's scenarios with later senders: `python tools/zeng2006_modern.py` writes the
+tables of docs/zeng2006-modern.md.
 """
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import marked_pages
 import numpy as np
 
 import lasthop
@@ -30,7 +25,7 @@ from lasthop.scenarios import experiment
 from lasthop.tables import summary
 
 PAGE = Path(__file__).parents[1] / "docs/zeng2006-modern.md"
-MARKS = ("<!-- written by hand -->", "<!-- end -->")
+BLOCK = "later senders"
 
 PACKET_CONTROL = [
     f"packet-control:sender=reno:dupack_threshold={d}:strict=true:label=D = {d}"
@@ -262,22 +257,13 @@ def verdicts(results: Sequence[tuple[str, Comparison, int]]) -> list[str]:
     return out
 
 
-def written_by_hand(page: str) -> str:
-    """The text between the marks."""
-    found = re.search(f"{MARKS[0]}(.*?){MARKS[1]}", page, re.DOTALL)
-    return found.group(1).strip() if found else "To be written."
-
-
-def page(results: Sequence[tuple[Setting, Comparison]], lossy: Comparison, reading: str) -> str:
-    """The whole page."""
+def tables(results: Sequence[tuple[Setting, Comparison]], lossy: Comparison) -> str:
+    """What the page has in its block."""
     values = [next(iter(p.values())) for p in lossy.plan.points]
     points = [(s.title.split(" (")[0], r, 0) for s, r in results] + [
         (f"II at {v}", lossy, n) for n, v in enumerate(values) if n
     ]
-    out = ["# Packet control compared with later senders", ""]
-    out += [textwrap.fill((__doc__ or "").split("\n\n")[1].split("The paragraphs")[0], 100), ""]
-    out += [MARKS[0], "", reading, "", MARKS[1], ""]
-    out += ["## The thesis' claims", "", *verdicts(points)]
+    out = ["## The thesis' claims", "", *verdicts(points)]
     out += ["## All numbers", "", textwrap.fill(NOTE, 100), ""]
     for setting, result in results:
         out += [
@@ -292,7 +278,9 @@ def page(results: Sequence[tuple[Setting, Comparison]], lossy: Comparison, readi
     for title, metric, factor in COLUMNS[:3]:
         out += [f"{title[0].upper()}{title[1:]}:", "", *along(lossy, metric, factor), ""]
     slots = dict.fromkeys(
-        f"- {c.label}: {line}" for c in results[0][1].plan.cases for line in c.scenario.slots
+        textwrap.fill(f"- {c.label}: {line}", 100, subsequent_indent="  ")
+        for c in results[0][1].plan.cases
+        for line in c.scenario.slots
     )
     also = (
         "Timestamps take 12 bytes in data and ACKs (Eifel only). Receivers of SACK senders send"
@@ -305,16 +293,15 @@ def page(results: Sequence[tuple[Setting, Comparison]], lossy: Comparison, readi
         "",
         also,
         "",
-        f"lasthop {lasthop.__version__}; made by `tools/zeng2006_modern.py`.",
-        "",
+        f"lasthop {lasthop.__version__}.",
     ]
     return "\n".join(out)
 
 
 def made() -> str:
-    """Do all runs; the page, with what was written by hand."""
-    reading = written_by_hand(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
-    return page([(s, measure(s)) for s in SETTINGS], measure(LOSSY), reading)
+    """Do all runs; the page with its tables."""
+    found = tables([(s, measure(s)) for s in SETTINGS], measure(LOSSY))
+    return marked_pages.replaced(PAGE.read_text(encoding="utf-8"), BLOCK, found)
 
 
 if __name__ == "__main__":
