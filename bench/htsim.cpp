@@ -74,15 +74,15 @@ int main(int count, char** words) {
         senders.back()->_maxcwnd = window * SEGMENT;
         senders.back()->set_ssthresh(window * SEGMENT);
         auto out = std::make_unique<Route>(), back = std::make_unique<Route>();
-        for (PacketSink* hop_of : std::initializer_list<PacketSink*>{&to_base, &far, &down, &radio}) {
+        using Hops = std::initializer_list<PacketSink*>;
+        for (PacketSink* hop_of : Hops{&to_base, &far, &down, &radio}) {
             out->push_back(hop_of);
         }
         if (loss > 0) {
             out->push_back(&air);
         }
         out->push_back(receivers.back().get());
-        for (PacketSink* hop_of :
-             std::initializer_list<PacketSink*>{&up, &radio_back, &from_base, &far_back}) {
+        for (PacketSink* hop_of : Hops{&up, &radio_back, &from_base, &far_back}) {
             back->push_back(hop_of);
         }
         back->push_back(senders.back().get());
@@ -91,8 +91,7 @@ int main(int count, char** words) {
         routes.push_back(std::move(out));
         routes.push_back(std::move(back));
     }
-    while (events.doNextEvent()) {
-    }
+    while (events.doNextEvent()) {}
     unsigned long long acked = 0;
     for (const auto& receiver : receivers) {
         acked += receiver->_cumulative_ack / SEGMENT;

@@ -14,12 +14,13 @@ from lasthop import _native
 from lasthop.errors import InputError, Interrupted
 from lasthop.experiments.plan import Scheme, Source
 
+#: A spread of times.
+SPREAD = {"mean": 0.1, "p50": 0.1, "p95": 0.2, "p99": 0.3}
 
-def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, Any]:
-    """The JSON of a run with one flow over one radio link."""
-    spread = {"mean": 0.1, "p50": 0.1, "p95": 0.2, "p99": 0.3}
+
+def _flow_json(goodput: float, scheme: str) -> dict[str, Any]:
     count = {"total": 4, "spurious": 1}
-    flow = {
+    return {
         "id": "flow 1",
         "group": "flow 1",
         "role": "candidate",
@@ -36,9 +37,13 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
         "timeouts": {**count, "ack_loss": 0},
         "fast_retransmits": count,
         "cwnd_reductions": 5,
-        "rtt_s": spread,
-        "one_way_delay_s": spread,
+        "rtt_s": SPREAD,
+        "one_way_delay_s": SPREAD,
     }
+
+
+def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, Any]:
+    """The JSON of a run with one flow over one radio link."""
     counts = {
         "offered_frames": 100,
         "delivered_frames": 99,
@@ -53,7 +58,7 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
             "to": b,
             "radio": True,
             "capacity_bps": 2e6,
-            "queue_delay_s": spread,
+            "queue_delay_s": SPREAD,
             **counts,
             **used,
         }
@@ -67,7 +72,7 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
         "duration_s": 80.0,
         "measured_s": 80.0,
         "warnings": [],
-        "flows": [flow],
+        "flows": [_flow_json(goodput, scheme)],
         "links": links,
         "traffic_bits": {
             **dict.fromkeys(("before", "injected", "duplicates", "acks", "control"), 0),

@@ -21,9 +21,7 @@ COLUMNS = 100
 #: Built files, recorded data, and inputs of the fuzz targets.
 SKIPPED = {"target", "corpus", "corpus-seed", "artifacts", "reference", "__pycache__"}
 FOLDERS = ("bench", "crates", "docs", "fidelity", "fuzz", "python", "tests", "tools")
-SUFFIXES = {".cc", ".md", ".py", ".pyi", ".rs", ".sh", ".tcl", ".toml"}
-#: In a page with this line, the rest is generated.
-BY_HAND = "<!-- written by hand -->"
+SUFFIXES = {".cc", ".cpp", ".h", ".md", ".py", ".pyi", ".rs", ".sh", ".tcl", ".toml"}
 #: These files quote the words.
 QUOTING = {"tests/test_style.py"}
 
@@ -169,17 +167,16 @@ def generated(text: str) -> bool:
 def long_lines(file: str) -> Iterator[Violation]:
     """Lines above the limit, except tables, URLs, fenced blocks and generated pages."""
     page = file.endswith(".md")
-    if not file.endswith((".md", ".py", ".pyi", ".rs")) or (page and generated(text_of(file))):
+    checked = file.endswith((".cc", ".cpp", ".h", ".md", ".py", ".pyi", ".rs", ".sh"))
+    if not checked or (page and generated(text_of(file))):
         return
-    fenced, by_hand = False, BY_HAND not in text_of(file)
+    fenced = False
     for number, line in enumerate(text_of(file).splitlines(), 1):
         bare = line.strip()
-        if page and bare.startswith("<!--"):
-            by_hand = bare == BY_HAND if BY_HAND in text_of(file) else True
         fenced ^= page and bare.startswith("```")
         table = bare.startswith("|") if page else bare.startswith(("//! |", "/// |"))
         apart = fenced or table or (page and bare.startswith("![")) or "://" in bare
-        if len(line) > COLUMNS and by_hand and not apart:
+        if len(line) > COLUMNS and not apart:
             yield Violation(file, number, f"{len(line)} columns", f"at most {COLUMNS}")
 
 
@@ -284,14 +281,16 @@ def test_markers() -> None:
 
 
 #: Lines of a file, and of a function: what is longer has more than one subject.
-FILE_LINES, FUNCTION_LINES = 600, 80
+FILE_LINES, FUNCTION_LINES = 600, 65
 #: Functions of tests may list cases.
 TEST_LINES = 130
-#: Longer functions, which are tables.
-TABLES = {
+#: Longer functions, which are tables; the last one is a step of a state machine.
+LONGER = {
     "crates/lasthop-tcp/src/profile/builtin.rs": {"rfc"},
+    "crates/lasthop-tcp/src/receiver/mod.rs": {"new"},
+    "crates/lasthop-scenario/src/text/errors.rs": {"fmt"},
     "crates/lasthop-sim/tests/sim/support/random/schemes.rs": {"any_scheme"},
-    "crates/lasthop-schemes/src/snoop/tests.rs": {"agent_follows_the_rules"},
+    "crates/lasthop-channel/src/link/cell/aggregation/exchange.rs": {"end_mpdus"},
 }
 RUST_FUNCTION = re.compile(
     r"^(?P<indent> *)(?:pub(?:\([a-z]+\))? )?(?:(?:const|unsafe|async) )*fn (?P<name>\w+)", re.M
@@ -299,12 +298,15 @@ RUST_FUNCTION = re.compile(
 
 
 def functions(file: str) -> Iterator[tuple[str, int]]:
-    """The functions of a file with their numbers of lines."""
+    """The functions of a file with their numbers of lines, without docstrings."""
     text = text_of(file)
     if file.endswith(".py"):
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield node.name, (node.end_lineno or 0) - node.lineno + 1
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                docstring = node.body[0] if ast.get_docstring(node) else None
+                about = (docstring.end_lineno or 0) - docstring.lineno + 1 if docstring else 0
+                yield node.name, lines - about
         return
     for match in RUST_FUNCTION.finditer(text):
         rest = text[match.start() :]
@@ -330,4 +332,4 @@ def test_files_and_functions_have_one_subject() -> None:
         for name, lines in functions(file)
         if lines > (TEST_LINES if is_test(file) else FUNCTION_LINES)
     }
-    assert long == {(file, name) for file, names in TABLES.items() for name in names}
+    assert long <= {(file, name) for file, names in LONGER.items() for name in names}

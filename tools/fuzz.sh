@@ -6,20 +6,22 @@ cd "$(dirname "$0")/../fuzz"
 
 # Largest inputs in bytes. Longer ones are slower and find nothing more.
 declare -A longest=(
-    [packet]=200 [options]=64 [capture]=1024 [replay]=4096 [chain]=4096 [scenario]=4096 [overrides]=512
-    [sender]=1024 [receiver]=1024 [agents]=1024 [traces]=512
+    [packet]=200 [options]=64 [capture]=1024 [replay]=4096 [chain]=4096 [scenario]=4096
+    [overrides]=512 [sender]=1024 [receiver]=1024 [agents]=1024 [traces]=512
 )
 
 missing() {
     echo "make fuzz: $1 is missing; install it with: $2" >&2
     exit 2
 }
-cargo +nightly --version >/dev/null 2>&1 || missing "nightly Rust" "rustup toolchain install nightly"
+cargo +nightly --version >/dev/null 2>&1 ||
+    missing "nightly Rust" "rustup toolchain install nightly"
 cargo fuzz --version >/dev/null 2>&1 || missing "cargo-fuzz" "cargo install --locked cargo-fuzz"
 
 seconds=${1:?"usage: tools/fuzz.sh SECONDS [TARGET]..."}
 shift
-[ $# -gt 0 ] || set -- packet replay options capture scenario overrides sender receiver agents traces chain
+[ $# -gt 0 ] ||
+    set -- packet replay options capture scenario overrides sender receiver agents traces chain
 
 # The code has no `unsafe` and needs no sanitizer, but the headers of packets are read by a crate
 # that has: there a wrong length must not go unseen. These targets come first, so that the rest of
@@ -44,6 +46,7 @@ for target in "$@"; do
 done
 if [ ${#failed[@]} -gt 0 ]; then
     echo "findings in: ${failed[*]}; see fuzz/artifacts, and repeat one with" >&2
-    echo "  cd fuzz && cargo +nightly fuzz run --fuzz-dir . -s none TARGET artifacts/TARGET/FILE" >&2
+    echo "  cd fuzz" >&2
+    echo "  cargo +nightly fuzz run --fuzz-dir . -s none TARGET artifacts/TARGET/FILE" >&2
     exit 1
 fi

@@ -17,8 +17,8 @@
 //               (RFC 5681, section 3.2), not what SACK leaves in the pipe
 //   --exit-ack  the ACK that ends the recovery after a timeout opens the window as others do; in
 //               ns-3 it counts only what lies above the recovery point, which usually is nothing
-//   --exit-fast the ACK that ends a fast recovery does not open the window (RFC 6675, section 5); in
-//               ns-3 it does
+//   --exit-fast the ACK that ends a fast recovery does not open the window (RFC 6675, section 5);
+//               in ns-3 it does
 //   --two       the ACK that begins a fast recovery may send two segments
 //   --forget    a retransmission that SACK reports is no longer in the pipe; in ns-3 it stays until
 //               the cumulative ACK passes it
@@ -53,8 +53,8 @@
 //
 // and in single window rules:
 //
-//   --parts     LinuxReno opens its window a part of a segment with each ACK (RFC 5681, equation 3);
-//               in ns-3 a whole segment after a window's worth
+//   --parts     LinuxReno opens its window a part of a segment with each ACK (RFC 5681, equation
+//               3); in ns-3 a whole segment after a window's worth
 //   --rounds    Veno measures over round trips; in ns-3 over the last ACK
 //   --few       Veno halves if its last round trip had fewer than three samples (with --rounds)
 //   --half      Vegas halves FlightSize on a loss; in ns-3 it takes one segment off
@@ -286,7 +286,8 @@ void Timeout(Time before, Time now)
     uint32_t samples = g_socket->m_rtt->GetNSamples();
     if (now > before)
     {
-        g_backedOff = g_socket->m_retxEvent.IsExpired() || (g_backedOff && samples == g_samplesThen);
+        g_backedOff =
+            g_socket->m_retxEvent.IsExpired() || (g_backedOff && samples == g_samplesThen);
         g_samplesThen = samples;
     }
     else if (g_karn && g_backedOff && samples == g_samplesThen)
@@ -418,17 +419,10 @@ void Defaults()
     Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MilliSeconds(1)));
     Config::SetDefault("ns3::DropTailQueue<Packet>::MaxSize", QueueSizeValue(QueueSize("1000p")));
 }
-} // namespace
 
-int main(int count, char** words)
+/** Each rule that may be replaced is an option. */
+void AddRules(CommandLine& line)
 {
-    double delay = 5, loss = 0.05, measured = 200;
-    uint32_t run = 1;
-    CommandLine line;
-    line.AddValue("delay", "of the last hop, one way, ms", delay);
-    line.AddValue("loss", "of data on the last hop", loss);
-    line.AddValue("measured", "seconds after the first 20", measured);
-    line.AddValue("run", "RNG run number", run);
     line.AddValue("flight", "a timeout halves FlightSize", g_flight);
     line.AddValue("exit-ack", "the ACK that ends a timeout's recovery opens the window", g_exitAck);
     line.AddValue("exit-fast", "the ACK that ends a fast recovery opens nothing", g_exitFast);
@@ -461,6 +455,19 @@ int main(int count, char** words)
     line.AddValue("two", "two segments at the beginning of a recovery", g_two);
     line.AddValue("forget", "retransmissions that SACK reports leave the pipe", g_forget);
     line.AddValue("trace", "print what is sent and acknowledged", g_trace);
+}
+} // namespace
+
+int main(int count, char** words)
+{
+    double delay = 5, loss = 0.05, measured = 200;
+    uint32_t run = 1;
+    CommandLine line;
+    line.AddValue("delay", "of the last hop, one way, ms", delay);
+    line.AddValue("loss", "of data on the last hop", loss);
+    line.AddValue("measured", "seconds after the first 20", measured);
+    line.AddValue("run", "RNG run number", run);
+    AddRules(line);
     line.Parse(count, words);
     RngSeedManager::SetSeed(12345);
     RngSeedManager::SetRun(run);

@@ -56,21 +56,9 @@ void Count()
 {
     g_before = g_sink->GetTotalRx();
 }
-} // namespace
 
-int main(int count, char** words)
+void Defaults(uint32_t attempts)
 {
-    double loss = 0;
-    uint32_t run = 1, attempts = 7;
-    bool silent = false;
-    CommandLine line;
-    line.AddValue("loss", "of data frames", loss);
-    line.AddValue("attempts", "transmissions of a frame at most", attempts);
-    line.AddValue("run", "RNG run number", run);
-    line.AddValue("silent", "no beacons while it is measured", silent);
-    line.Parse(count, words);
-    RngSeedManager::SetSeed(12345);
-    RngSeedManager::SetRun(run);
     auto type = [](const char* name) { return TypeIdValue(TypeId::LookupByName(name)); };
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", type("ns3::TcpNewReno"));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1000));
@@ -85,13 +73,11 @@ int main(int count, char** words)
     Config::SetDefault("ns3::WifiMacQueue::MaxSize", QueueSizeValue(QueueSize("1000p")));
     Config::SetDefault("ns3::WifiMacQueue::MaxDelay", TimeValue(Seconds(100)));
     Config::SetDefault("ns3::WifiMac::FrameRetryLimit", UintegerValue(attempts));
+}
 
-    NodeContainer nodes(3);
-    PointToPointHelper wire;
-    wire.SetDeviceAttribute("DataRate", StringValue("100Mbps"));
-    wire.SetChannelAttribute("Delay", StringValue("20ms"));
-    NetDeviceContainer wired = wire.Install(nodes.Get(0), nodes.Get(1));
-
+/** The devices of the access point and the station, 5 m apart. */
+NetDeviceContainer Cell(const NodeContainer& nodes, bool silent)
+{
     WifiHelper wifi;
     wifi.SetStandard(WIFI_STANDARD_80211b);
     wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager",
@@ -122,6 +108,32 @@ int main(int count, char** words)
     places.SetMobilityModel("ns3::ConstantPositionMobilityModel");
     places.Install(nodes.Get(1));
     places.Install(nodes.Get(2));
+    return air;
+}
+} // namespace
+
+int main(int count, char** words)
+{
+    double loss = 0;
+    uint32_t run = 1, attempts = 7;
+    bool silent = false;
+    CommandLine line;
+    line.AddValue("loss", "of data frames", loss);
+    line.AddValue("attempts", "transmissions of a frame at most", attempts);
+    line.AddValue("run", "RNG run number", run);
+    line.AddValue("silent", "no beacons while it is measured", silent);
+    line.Parse(count, words);
+    RngSeedManager::SetSeed(12345);
+    RngSeedManager::SetRun(run);
+    Defaults(attempts);
+
+    NodeContainer nodes(3);
+    PointToPointHelper wire;
+    wire.SetDeviceAttribute("DataRate", StringValue("100Mbps"));
+    wire.SetChannelAttribute("Delay", StringValue("20ms"));
+    NetDeviceContainer wired = wire.Install(nodes.Get(0), nodes.Get(1));
+
+    NetDeviceContainer air = Cell(nodes, silent);
     if (loss > 0)
     {
         Ptr<DataFrames> errors = Create<DataFrames>(loss);

@@ -28,7 +28,8 @@ class Told : public Base
     {
         m_begins = next == TcpSocketState::CA_RECOVERY;
         m_ends = s->m_congState == TcpSocketState::CA_LOSS && next == TcpSocketState::CA_OPEN;
-        m_endsFast = s->m_congState == TcpSocketState::CA_RECOVERY && next == TcpSocketState::CA_OPEN;
+        m_endsFast =
+            s->m_congState == TcpSocketState::CA_RECOVERY && next == TcpSocketState::CA_OPEN;
         Base::CongestionStateSet(s, next);
     }
 

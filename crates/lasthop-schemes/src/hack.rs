@@ -20,9 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::balakrishnan_eln;
-use crate::catalogue::{
-    AnyAgent, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
-};
+use crate::catalogue::{AnyAgent, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use lasthop_core::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use lasthop_core::role::Role;
 use lasthop_core::segment::{Direction, Notice, NoticeKind, Segment};

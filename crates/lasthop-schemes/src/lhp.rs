@@ -25,9 +25,7 @@ pub use packet_list::DETECTOR;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{
-    AnyAgent, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
-};
+use crate::catalogue::{AnyAgent, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
 use lasthop_core::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use lasthop_core::framing::{AnyFraming, HeadersFirst};
 use lasthop_core::role::Role;

@@ -43,17 +43,7 @@ def add_parser(commands: Any) -> None:
     common.add_scenario(compare)
     common.add_wifi(compare)
     common.add_flows(compare)
-    compare.add_argument(
-        "--schemes",
-        metavar="S1,S2,…",
-        help=(
-            "schemes to compare: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…]; the others"
-            " are compared with the first"
-        ),
-    )
-    compare.add_argument(
-        "--also", metavar="S,…", help="additional schemes, besides those in the file"
-    )
+    _add_schemes(compare)
     compare.add_argument(
         "--seeds",
         type=int,
@@ -82,6 +72,20 @@ def add_parser(commands: Any) -> None:
     common.add_batch(compare, "write tables and figures to DIR; runs finished there are reused")
     _add_chart_options(compare)
     common.add_output(compare)
+
+
+def _add_schemes(parser: Any) -> None:
+    parser.add_argument(
+        "--schemes",
+        metavar="S1,S2,…",
+        help=(
+            "schemes to compare: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…]; the others"
+            " are compared with the first"
+        ),
+    )
+    parser.add_argument(
+        "--also", metavar="S,…", help="additional schemes, besides those in the file"
+    )
 
 
 def _add_chart_options(parser: Any) -> None:

@@ -53,13 +53,24 @@ def add_parser(commands: Any) -> None:
         "--seed", type=int, default=1, metavar="N", help="seed of the random channel (default 1)"
     )
     common.add_set(link)
-    link.add_argument(
+    _add_ends(link)
+    # For `lasthop validate`: PORT:BYTES.
+    link.add_argument("--own-sender", default="", help=common.HIDDEN)
+    link.add_argument("--pcap", metavar="FILE", help="write the packets at both ends (pcapng)")
+    link.add_argument("--out", metavar="DIR", help="write the report and a picture to DIR")
+    common.add_json(link)
+    link.set_defaults(run=())
+
+
+def _add_ends(parser: Any) -> None:
+    """What is at the ends of the link."""
+    parser.add_argument(
         "--server",
         metavar="COMMAND",
         default="",
         help="command to run at the server's end (default: this machine's network is behind it)",
     )
-    link.add_argument(
+    parser.add_argument(
         "--ends",
         metavar="WORDS",
         default="",
@@ -69,7 +80,7 @@ def add_parser(commands: Any) -> None:
             " lasthop's own, such as own,kernel (default: where the scheme needs it)"
         ),
     )
-    link.add_argument(
+    parser.add_argument(
         "--bound",
         metavar="T",
         help=(
@@ -77,17 +88,11 @@ def add_parser(commands: Any) -> None:
             " that is more)"
         ),
     )
-    link.add_argument(
+    parser.add_argument(
         "--device",
         choices=("tun", "packet"),
         help="TUN devices, or virtual Ethernet and packet sockets (default: what can be had)",
     )
-    # For `lasthop validate`: PORT:BYTES.
-    link.add_argument("--own-sender", default="", help=common.HIDDEN)
-    link.add_argument("--pcap", metavar="FILE", help="write the packets at both ends (pcapng)")
-    link.add_argument("--out", metavar="DIR", help="write the report and a picture to DIR")
-    common.add_json(link)
-    link.set_defaults(run=())
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -38,7 +38,16 @@ def add_parser(commands: Any) -> None:
         metavar="S1,S2,…",
         help="schemes: NAME, NAME:key=value:… or FILE.py:CLASS[:key=value:…]",
     )
-    sweep.add_argument(
+    _add_axes(sweep)
+    common.add_set(sweep)
+    sweep.add_argument("--out", metavar="DIR", required=True, help="folder of the sweep")
+    _add_work(sweep)
+    common.add_output(sweep)
+
+
+def _add_axes(parser: Any) -> None:
+    """What is varied, and how many seeds a point has."""
+    parser.add_argument(
         "--vary",
         action="append",
         default=[],
@@ -48,15 +57,17 @@ def add_parser(commands: Any) -> None:
             " several axes form a grid"
         ),
     )
-    sweep.add_argument(
+    parser.add_argument(
         "--zip",
         action="append",
         default=[],
         metavar="'K1=VALUES & K2=VALUES'",
         help="an axis of several keys that change together",
     )
-    sweep.add_argument("--seeds", metavar="N|A..B", help="use seeds 1 to N, or A to B (default 20)")
-    sweep.add_argument(
+    parser.add_argument(
+        "--seeds", metavar="N|A..B", help="use seeds 1 to N, or A to B (default 20)"
+    )
+    parser.add_argument(
         "--until",
         metavar="RULE",
         help=(
@@ -64,28 +75,29 @@ def add_parser(commands: Any) -> None:
             " 'goodput ± 2 %%'; --seeds is then the first round (default 10)"
         ),
     )
-    sweep.add_argument(
+    parser.add_argument(
         "--max-seeds",
         type=int,
         metavar="N",
         help="most seeds of a point with --until (default 200)",
     )
-    common.add_set(sweep)
-    sweep.add_argument("--out", metavar="DIR", required=True, help="folder of the sweep")
-    sweep.add_argument(
+
+
+def _add_work(parser: Any) -> None:
+    """Who does the runs, and which."""
+    parser.add_argument(
         "--jobs", type=int, metavar="N", help="number of processes (default: all processors)"
     )
-    sweep.add_argument(
+    parser.add_argument(
         "--dask", metavar="ADDRESS", help="use the Dask cluster of this scheduler (address or file)"
     )
-    sweep.add_argument("--shard", metavar="i/N", help="do only part i of N, for `lasthop merge`")
-    sweep.add_argument(
+    parser.add_argument("--shard", metavar="i/N", help="do only part i of N, for `lasthop merge`")
+    parser.add_argument(
         "--chunk", metavar="T", help="CPU time of a chunk (default: 10 to 60 s, by the amount)"
     )
-    sweep.add_argument(
+    parser.add_argument(
         "--status", action="store_true", help="print what is done and missing in DIR, and exit"
     )
-    common.add_output(sweep)
 
 
 def sweep(options: Options, words: list[str]) -> int:

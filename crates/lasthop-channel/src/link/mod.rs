@@ -151,6 +151,26 @@ pub struct Plan {
     pub damaged: bool,
 }
 
+/// True if frames whose rate or delay varies need no stored segment and no plan.
+fn is_by_time(config: &LinkConfig, delay: &DelayProcess) -> bool {
+    (delay.constant().is_some() || delay.is_drawn_in_order())
+        && matches!(config.loss, LossConfig::None | LossConfig::Uniform { .. })
+        && config.outages.is_empty()
+        && config.cell.is_none()
+}
+
+/// True if each departure is an event, impairments aside. A pair of stations of a cell is evented,
+/// but the cell has the queue.
+fn is_evented(config: &LinkConfig) -> bool {
+    !config.queue.is_drop_tail() || config.arq.is_some() || config.cell.is_some()
+}
+
+/// The mean rate of a run.
+fn mean_rate(rate: &RateProcess, run_end: Time) -> Rate {
+    let bits = rate.capacity_bits(Time::ZERO, run_end);
+    Rate((bits / (run_end - Time::ZERO).as_secs()) as u64)
+}
+
 impl Link {
     /// Builds a link from its part of the scenario. `phase` is the start offset of the trace;
     /// `name` and `seed` address the random draws.
@@ -175,11 +195,7 @@ impl Link {
         let loses = !matches!(config.loss, LossConfig::None);
         let plain = constant.filter(|_| config.outages.is_empty());
         let plain = plain.map(|(rate, delay)| Plain { rate, delay, loses });
-        let by_time = plain.is_none()
-            && (delay.constant().is_some() || delay.is_drawn_in_order())
-            && matches!(config.loss, LossConfig::None | LossConfig::Uniform { .. })
-            && config.outages.is_empty()
-            && config.cell.is_none();
+        let by_time = plain.is_none() && is_by_time(config, &delay);
         let measured = Measured { from: measure_from, length: run_end - measure_from };
         let may_reorder = delay.may_reorder();
         let sorter =
@@ -188,16 +204,9 @@ impl Link {
             (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
         let full_frame = mss + 40 + config.overhead;
         let impairments = Processes::new(&config.impairments, name, seed);
-        // A pair of stations of a cell is evented, but the cell has the queue.
-        let evented = (!config.queue.is_drop_tail()
-            || config.arq.is_some()
-            || impairments.is_some()
-            || config.cell.is_some())
-        .then(|| {
-            let mean_rate = Rate(
-                (rate.capacity_bits(Time::ZERO, run_end) / (run_end - Time::ZERO).as_secs()) as u64,
-            );
-            let queue = config.queue.build(&LinkFacts { name, seed, rate: mean_rate, full_frame });
+        let evented = (is_evented(config) || impairments.is_some()).then(|| {
+            let rate = mean_rate(&rate, run_end);
+            let queue = config.queue.build(&LinkFacts { name, seed, rate, full_frame });
             Box::new(Evented::new(queue, config.arq.as_ref().map(|a| Arq::new(a, may_reorder))))
         });
         Ok(Link {

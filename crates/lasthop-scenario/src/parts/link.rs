@@ -1,7 +1,7 @@
 //! `[[link]]`: a link between two nodes. Its keys, their checks and defaults, and the two one-way
 //! links that a network has of it.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,14 @@ use super::checks::{Checked, MAX_PACKET, bytes_within};
 use super::outage::{OutageForm, outages};
 use super::queue::{QueueForm, QueueSpec, check_queue};
 use crate::network::{Link, Network};
-use crate::text::errors::ScenarioError;
+use crate::text::errors::{ErrorKind, ScenarioError};
 use crate::text::files::Traces;
 use crate::text::keys::keys_of;
 use crate::text::shorthand::some_form;
 use crate::text::tree::{Path, Tree};
 use lasthop_channel::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
 use lasthop_channel::air::token_bucket::TokenBucketConfig;
+use lasthop_channel::air::trace::Trace;
 use lasthop_channel::link::arq::{ArqConfig, ArqKind};
 use lasthop_channel::link::impairment::{self, Fault, Impairments};
 use lasthop_channel::queue::QueueConfig;
@@ -259,19 +260,14 @@ pub fn add(
             false if tree.get(&at).is_none() => Path::key("last_hop"),
             false => at.clone(),
         };
-        traces
-            .read_delay(&mut delay)
-            .map_err(|e| tree.error(&place(own.delay.is_some()).at("delay").at("trace"), e))?;
-        traces
-            .read_loss(&mut loss)
-            .map_err(|e| tree.error(&place(own.loss.is_some()).at("loss").at("trace"), e))?;
-        let trace = match &rate {
-            RateConfig::Trace { trace, .. } => {
-                let here = place(own.rate.is_some());
-                Some(traces.get(trace).map_err(|e| tree.error(&here.at("rate").at("trace"), e))?)
-            }
-            _ => None,
-        };
+        let trace = read_traces(traces, &rate, &mut delay, &mut loss).map_err(|(key, e)| {
+            let is_own = match key {
+                "rate" => own.rate.is_some(),
+                "delay" => own.delay.is_some(),
+                _ => own.loss.is_some(),
+            };
+            tree.error(&place(is_own).at(key).at("trace"), e)
+        })?;
         network.links.push(Link {
             name: name.clone(),
             from,
@@ -292,6 +288,21 @@ pub fn add(
         });
     }
     Ok(())
+}
+
+/// Reads the traces of one direction, and returns that of the rate; an error has the key.
+fn read_traces(
+    traces: &mut Traces<'_>,
+    rate: &RateConfig,
+    delay: &mut DelayConfig,
+    loss: &mut LossConfig,
+) -> Result<Option<Arc<Trace>>, (&'static str, ErrorKind)> {
+    traces.read_delay(delay).map_err(|e| ("delay", e))?;
+    traces.read_loss(loss).map_err(|e| ("loss", e))?;
+    match rate {
+        RateConfig::Trace { trace, .. } => traces.get(trace).map(Some).map_err(|e| ("rate", e)),
+        _ => Ok(None),
+    }
 }
 
 /// Checks that token buckets hold the packets of the flows that cross them: larger ones would never

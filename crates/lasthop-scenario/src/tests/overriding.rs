@@ -289,6 +289,12 @@ fn mistakes_name_the_option() {
         let found = refused(LONG, key, value);
         assert!(found.starts_with(expected), "expected: {expected}\nfound:    {found}");
     }
+    let deep = vec!["a"; 10_000].join(".");
+    assert!(refused(LONG, &deep, "1").contains("expected a key such as"));
+}
+
+#[test]
+fn a_file_without_what_an_option_names_is_refused() {
     for file in ["", SHORT] {
         assert!(
             refused(file, "link.radio.rate", "1 Mbps")
@@ -303,8 +309,6 @@ fn mistakes_name_the_option() {
         message.starts_with("--scheme: the scheme `snoop` needs a node with the role base-station"),
         "{message}"
     );
-    let deep = vec!["a"; 10_000].join(".");
-    assert!(refused(LONG, &deep, "1").contains("expected a key such as"));
 }
 
 #[test]

@@ -142,6 +142,30 @@ impl Bench {
         self.call(|agent, ctx| agent.on_segment(ctx, direction, &s))
     }
 
+    /// The next timer fires.
+    fn fire(&mut self) {
+        let Some((&id, &at)) = self.timers.iter().min_by_key(|t| t.1) else { return };
+        self.timers.remove(&id);
+        self.now = self.now.max(at);
+        self.call(|agent, ctx| agent.on_timer(ctx, id));
+        self.log += &format!("@{}", self.now.0 / 1_000_000);
+    }
+
+    /// An ACK for segment `k` with a SNACK for the segments of `map`, bit 0 for `k`.
+    fn snack(&mut self, k: u64, map: u64) {
+        let holes = (0..16)
+            .filter(|i| map >> i & 1 == 1)
+            .map(|i| Block { start: (k + i) * 1000, end: (k + i + 1) * 1000 });
+        self.options.snack = Snack::of(holes, 1000).unwrap_or_default();
+        let verdict = self.feed(self.ahead.reverse(), 0, 0, k, 9, Flags::SNACK);
+        self.options = Options::NONE;
+        self.log.push(match verdict {
+            Verdict::Forward => 'f',
+            Verdict::Drop(_) => 's',
+            _ => 'e',
+        });
+    }
+
     /// Runs a script and returns the log: f forwarded, s suppressed, e marked with ELN, +k segment
     /// k injected.
     ///
@@ -167,13 +191,7 @@ impl Bench {
                     assert_eq!(self.feed(self.ahead, k, 1000, 0, 9, Flags::NONE), Verdict::Forward)
                 }),
                 "l" => drop(self.feed(self.ahead, k, 2000, 0, 9, Flags::NONE)),
-                "t" => {
-                    let Some((&id, &at)) = self.timers.iter().min_by_key(|t| t.1) else { continue };
-                    self.timers.remove(&id);
-                    self.now = self.now.max(at);
-                    self.call(|agent, ctx| agent.on_timer(ctx, id));
-                    self.log += &format!("@{}", self.now.0 / 1_000_000);
-                }
+                "t" => self.fire(),
                 "m" => self.now += Duration::millis(k),
                 "q" => self.queue.0 = !self.queue.0,
                 "u" => {
@@ -184,20 +202,7 @@ impl Bench {
                         agent.on_link_event(ctx, ahead, LinkEvent::Refused, &dropped)
                     });
                 }
-                "s" => {
-                    let map = u64::from_str_radix(second, 16).unwrap_or(1);
-                    let holes = (0..16)
-                        .filter(|i| map >> i & 1 == 1)
-                        .map(|i| Block { start: (k + i) * 1000, end: (k + i + 1) * 1000 });
-                    self.options.snack = Snack::of(holes, 1000).unwrap_or_default();
-                    let verdict = self.feed(self.ahead.reverse(), 0, 0, k, 9, Flags::SNACK);
-                    self.options = Options::NONE;
-                    self.log.push(match verdict {
-                        Verdict::Forward => 'f',
-                        Verdict::Drop(_) => 's',
-                        _ => 'e',
-                    });
-                }
+                "s" => self.snack(k, u64::from_str_radix(second, 16).unwrap_or(1)),
                 "h" => drop(self.feed(self.ahead, 0, 0, 0, 9, Flags::SYN)),
                 "k" => drop(self.feed(self.ahead.reverse(), 0, 0, 0, 9, Flags::SYN)),
                 "r" => drop(self.feed(self.ahead.reverse(), 0, 0, 0, 9, Flags::RST)),
@@ -229,191 +234,190 @@ impl Bench {
     }
 }
 
-/// Each rule as settings, script and expected log; at the base station, and at the station for
-/// uplink data.
+/// A rule, its settings, a script, and the expected log.
+type Rule = (&'static str, &'static str, &'static str, &'static str);
+
+const RULES: &[Rule] = &[
+    (
+        "a loss is retransmitted and its duplicate ACKs suppressed",
+        "",
+        "d0-9 a1 a3 a3*6 = a10 =",
+        "fff+3sssss=7f=0",
+    ),
+    (
+        "duplicate ACKs with changing window (buffer auto-tuning)",
+        "",
+        "d0-9 a1 a3 b3*6 = a10 =",
+        "fff+3sssss=7f=0",
+    ),
+    ("the first duplicate ACK may trigger it", "first_dupack_passes = false", "d0-3 a0*3", "+0sss"),
+    ("as many are suppressed as are expected", "expected_slack = 0", "d0-6 a0*8", "f+0sssssff"),
+    ("ns-2 expects one more", "", "d0-6 a0*9", "f+0ssssssff"),
+    ("more than segments sent: one more retransmission", "", "d0 a0*4", "f+0s+0sf"),
+    ("old ACKs are forwarded", "", "d0-9 a5 a3*5", "ffffff"),
+    (
+        "duplicate ACKs are forwarded after a sender's retransmission",
+        "",
+        "d0-9 a3*3 d3 a3*5 a10 =",
+        "ff+3sffffff=0",
+    ),
+    (
+        "but not in ns-2 for expected ones",
+        "ns2_suppress_expected = true",
+        "d0-9 a3*4 d3 a3*3",
+        "ff+3sssss",
+    ),
+    (
+        "lost upstream: not cached, then a sender's retransmission",
+        "",
+        "d0-2 d4-9 a3*4 d3 a3*5",
+        "fffffffff",
+    ),
+    ("lost in the queue of this node", "", "d0-2 q d3 q d4-9 a3*4 = d3 = a3*4", "ffff=6=7ffff"),
+    ("a lost retransmission: the timer", "", "d0-9 a3 m50 d3 t", "f+3@1150"),
+    ("a full cache", "cache_packets = 4", "d0-9 = a4*4 d10 =", "=4ffff=1"),
+    ("a full cache in bytes", "cache_bytes = 4000", "d0-9 =", "=3"),
+    ("the timer retransmits, and backs off", "", "d0-2 t t a1 t", "+0@1100+0@3300f+1@4400"),
+    ("the timer is for the next expected segment", "", "d1-3 t v2 d0 d2-3 a1 t", "@1100f@2200"),
+    (
+        "it gives up; as in ns-2, no backoff",
+        "max_retransmissions = 2\nbackoff = false",
+        "d0-9 t t t a0*4 d0 t",
+        "+0@1100+0@2200@3300ffff+0@4400",
+    ),
+    (
+        "minimum of the timer",
+        "initial_srtt = \"1 ms\"\ninitial_rttvar = \"0 s\"",
+        "d0-2 t",
+        "+0@100",
+    ),
+    // 0.1 s and a sample of 0.2 s: 0.1125 and 0.25 + (0.0875 - 0.25) / 8, or 0.1875 and 0.25 +
+    // (0.0125 - 0.25) / 8.
+    ("RTT", "", "d0-1 m200 a1 t", "f+1@1231"),
+    ("RTT with the weights of ns-2", "ns2_rtt_weights = true", "d0-1 m200 a1 t", "f+1@1268"),
+    ("Karn's rule", "backoff = false", "d0-1 t m500 a1 t", "+0@1100f+1@2700"),
+    (
+        "not duplicates: window update, payload, answer to a probe",
+        "",
+        "d0-9 a3 w3 a3 p3*3 z3*4",
+        "ffffffffff",
+    ),
+    ("payload counts as a new ACK", "", "d0-9 p4 =", "f=6"),
+    ("reset", "", "d0-9 r = a0*5", "=0fffff"),
+    (
+        "an evicted flow releases its segments",
+        "max_flows = 1",
+        "d0-9 v2 d0 = v1 a0*3 t t",
+        "=1fff+0@1100+0@3300",
+    ),
+    ("dropped by the queue later", "", "d0-9 u3 = a3*4 d3 u3 = a3*3", "=9ffff=6fff"),
+    ("and its second copy", "", "d0-9 u3 d3 = u3 = t", "=10=9+0@1100"),
+    ("a local copy dropped by the queue", "", "d0-9 a3*3 u3 = a10", "ff+3s=7f"),
+    ("the last one dropped by the queue: no timer", "", "d0 u0 t =", "=0"),
+    // The first of the two losses causes one duplicate ACK, which is forwarded.
+    (
+        "ns-2 never resets its counter of forwarded ones",
+        "ns2_passing = true",
+        "d0-9 a1 a1 a4 a4 a4 a4",
+        "fff+4sss",
+    ),
+    ("which is common to all flows", "ns2_passing = true", "d0-9 a0 v2 d0-3 a0 a0", "f+0ss"),
+    ("otherwise the counter restarts", "", "d0-9 a1 a1 a4 a4 a4 v2 d0-3 a0 a0", "ffff+4sf+0s"),
+    (
+        "ns-2 retransmits again after a sender's retransmission",
+        "ns2_suppress_expected = true",
+        "d0 a0*2 d0 a0*2",
+        "f+0s+0s+0s",
+    ),
+    (
+        "ns-2's sender retransmissions: only below the cache",
+        "ns2_sender_retransmissions = true",
+        "d0-2 d5-9 d3-4 a3*3 a4*3 =",
+        "ff+3sff+4s=6",
+    ),
+    (
+        "ns-2's sender retransmissions: not the highest segment",
+        "ns2_sender_retransmissions = true",
+        "d0-4 q d5 q d5 a5*3",
+        "ff+5s",
+    ),
+    (
+        "ns-2's sender retransmissions: not with a full queue",
+        "ns2_sender_retransmissions = true",
+        "d0-9 q d0 q a0*3",
+        "f+0ss",
+    ),
+    (
+        "ns-2's full cache expects nothing",
+        "cache_packets = 4\nns2_full_cache = true",
+        "d0-9 a0*4",
+        "f+0sff",
+    ),
+    (
+        "ns-2's full cache detects no sender retransmission",
+        "cache_packets = 4\nns2_full_cache = true",
+        "d0-9 d0 a0*2",
+        "f+0s",
+    ),
+    // The handshake's 0.2 s give srtt 0.1875 s and deviation 0.2203 s: 1.06875 s. The sample of
+    // 0.5 s from the local retransmission affects the timer after the next one: 1.2516 s.
+    (
+        "ns-2's samples",
+        "ns2_rtt_weights = true\nns2_rtt_samples = true\nbackoff = false",
+        "h m200 k d0-2 t m500 a1 t m700 a2 t",
+        "+0@1268f+1@2837f+2@4789",
+    ),
+    (
+        "SNACK: all holes at once, duplicate ACKs suppressed",
+        "snack\n",
+        "d0-9 a1 a3 a3 s3-15 a3*2 a10 =",
+        "ffs+3+5+7sssf=0",
+    ),
+    ("SNACK: once per RTT", "snack\n", "d0-9 a0 s0-1 m1090 s0-1 m10 s0-1", "s+0ss+0s"),
+    (
+        "SNACK: a segment that never arrived is congestion",
+        "snack\n",
+        "d0-2 d4-9 a3*2 s3-1 a3",
+        "ffff",
+    ),
+    ("SNACK: so is a drop in the queue", "snack\n", "d0-9 u3 a3*2 s3-1", "fff"),
+    (
+        "SNACK: some holes cached, duplicate ACKs for others forwarded",
+        "snack\n",
+        "d0-4 d6-9 a3*2 s3-5 a5*3",
+        "fs+3sfff",
+    ),
+    ("SNACK: a new ACK is forwarded", "snack\n", "d0-9 a1 s3-1", "f+3f"),
+    (
+        "SNACK: duplicate ACKs are forwarded after a sender's retransmission",
+        "snack\n",
+        "d0-9 a3*2 d3 a3*2",
+        "fsff",
+    ),
+    (
+        "SNACK: attempts used up, marked with ELN",
+        "snack\nmax_retransmissions = 1",
+        "d0-9 a3 s3-1 m1100 s3-1 a3",
+        "f+3see",
+    ),
+    ("SNACK: the timer is Snoop's", "snack\n", "d0-2 t a1", "+0@1100f"),
+    ("SNACK is ignored by Snoop", "", "d0-9 a3 s3-15", "ff"),
+    (
+        "a handed-over flow has its sequence state",
+        "",
+        "d0-9 a3 x = a3*3 d10-12 a10*3",
+        "f=0fffff+10s",
+    ),
+];
+
+/// At the base station, and at the station for uplink data.
 #[test]
 fn agent_follows_the_rules() {
     let mut wrong = String::new();
-    for (rule, settings, script, log) in [
-        (
-            "a loss is retransmitted and its duplicate ACKs suppressed",
-            "",
-            "d0-9 a1 a3 a3*6 = a10 =",
-            "fff+3sssss=7f=0",
-        ),
-        (
-            "duplicate ACKs with changing window (buffer auto-tuning)",
-            "",
-            "d0-9 a1 a3 b3*6 = a10 =",
-            "fff+3sssss=7f=0",
-        ),
-        (
-            "the first duplicate ACK may trigger it",
-            "first_dupack_passes = false",
-            "d0-3 a0*3",
-            "+0sss",
-        ),
-        ("as many are suppressed as are expected", "expected_slack = 0", "d0-6 a0*8", "f+0sssssff"),
-        ("ns-2 expects one more", "", "d0-6 a0*9", "f+0ssssssff"),
-        ("more than segments sent: one more retransmission", "", "d0 a0*4", "f+0s+0sf"),
-        ("old ACKs are forwarded", "", "d0-9 a5 a3*5", "ffffff"),
-        (
-            "duplicate ACKs are forwarded after a sender's retransmission",
-            "",
-            "d0-9 a3*3 d3 a3*5 a10 =",
-            "ff+3sffffff=0",
-        ),
-        (
-            "but not in ns-2 for expected ones",
-            "ns2_suppress_expected = true",
-            "d0-9 a3*4 d3 a3*3",
-            "ff+3sssss",
-        ),
-        (
-            "lost upstream: not cached, then a sender's retransmission",
-            "",
-            "d0-2 d4-9 a3*4 d3 a3*5",
-            "fffffffff",
-        ),
-        ("lost in the queue of this node", "", "d0-2 q d3 q d4-9 a3*4 = d3 = a3*4", "ffff=6=7ffff"),
-        ("a lost retransmission: the timer", "", "d0-9 a3 m50 d3 t", "f+3@1150"),
-        ("a full cache", "cache_packets = 4", "d0-9 = a4*4 d10 =", "=4ffff=1"),
-        ("a full cache in bytes", "cache_bytes = 4000", "d0-9 =", "=3"),
-        ("the timer retransmits, and backs off", "", "d0-2 t t a1 t", "+0@1100+0@3300f+1@4400"),
-        ("the timer is for the next expected segment", "", "d1-3 t v2 d0 d2-3 a1 t", "@1100f@2200"),
-        (
-            "it gives up; as in ns-2, no backoff",
-            "max_retransmissions = 2\nbackoff = false",
-            "d0-9 t t t a0*4 d0 t",
-            "+0@1100+0@2200@3300ffff+0@4400",
-        ),
-        (
-            "minimum of the timer",
-            "initial_srtt = \"1 ms\"\ninitial_rttvar = \"0 s\"",
-            "d0-2 t",
-            "+0@100",
-        ),
-        // 0.1 s and a sample of 0.2 s: 0.1125 and 0.25 + (0.0875 - 0.25) / 8, or 0.1875 and 0.25 +
-        // (0.0125 - 0.25) / 8.
-        ("RTT", "", "d0-1 m200 a1 t", "f+1@1231"),
-        ("RTT with the weights of ns-2", "ns2_rtt_weights = true", "d0-1 m200 a1 t", "f+1@1268"),
-        ("Karn's rule", "backoff = false", "d0-1 t m500 a1 t", "+0@1100f+1@2700"),
-        (
-            "not duplicates: window update, payload, answer to a probe",
-            "",
-            "d0-9 a3 w3 a3 p3*3 z3*4",
-            "ffffffffff",
-        ),
-        ("payload counts as a new ACK", "", "d0-9 p4 =", "f=6"),
-        ("reset", "", "d0-9 r = a0*5", "=0fffff"),
-        (
-            "an evicted flow releases its segments",
-            "max_flows = 1",
-            "d0-9 v2 d0 = v1 a0*3 t t",
-            "=1fff+0@1100+0@3300",
-        ),
-        ("dropped by the queue later", "", "d0-9 u3 = a3*4 d3 u3 = a3*3", "=9ffff=6fff"),
-        ("and its second copy", "", "d0-9 u3 d3 = u3 = t", "=10=9+0@1100"),
-        ("a local copy dropped by the queue", "", "d0-9 a3*3 u3 = a10", "ff+3s=7f"),
-        ("the last one dropped by the queue: no timer", "", "d0 u0 t =", "=0"),
-        // The first of the two losses causes one duplicate ACK, which is forwarded.
-        (
-            "ns-2 never resets its counter of forwarded ones",
-            "ns2_passing = true",
-            "d0-9 a1 a1 a4 a4 a4 a4",
-            "fff+4sss",
-        ),
-        ("which is common to all flows", "ns2_passing = true", "d0-9 a0 v2 d0-3 a0 a0", "f+0ss"),
-        ("otherwise the counter restarts", "", "d0-9 a1 a1 a4 a4 a4 v2 d0-3 a0 a0", "ffff+4sf+0s"),
-        (
-            "ns-2 retransmits again after a sender's retransmission",
-            "ns2_suppress_expected = true",
-            "d0 a0*2 d0 a0*2",
-            "f+0s+0s+0s",
-        ),
-        (
-            "ns-2's sender retransmissions: only below the cache",
-            "ns2_sender_retransmissions = true",
-            "d0-2 d5-9 d3-4 a3*3 a4*3 =",
-            "ff+3sff+4s=6",
-        ),
-        (
-            "ns-2's sender retransmissions: not the highest segment",
-            "ns2_sender_retransmissions = true",
-            "d0-4 q d5 q d5 a5*3",
-            "ff+5s",
-        ),
-        (
-            "ns-2's sender retransmissions: not with a full queue",
-            "ns2_sender_retransmissions = true",
-            "d0-9 q d0 q a0*3",
-            "f+0ss",
-        ),
-        (
-            "ns-2's full cache expects nothing",
-            "cache_packets = 4\nns2_full_cache = true",
-            "d0-9 a0*4",
-            "f+0sff",
-        ),
-        (
-            "ns-2's full cache detects no sender retransmission",
-            "cache_packets = 4\nns2_full_cache = true",
-            "d0-9 d0 a0*2",
-            "f+0s",
-        ),
-        // The handshake's 0.2 s give srtt 0.1875 s and deviation 0.2203 s: 1.06875 s. The sample of
-        // 0.5 s from the local retransmission affects the timer after the next one: 1.2516 s.
-        (
-            "ns-2's samples",
-            "ns2_rtt_weights = true\nns2_rtt_samples = true\nbackoff = false",
-            "h m200 k d0-2 t m500 a1 t m700 a2 t",
-            "+0@1268f+1@2837f+2@4789",
-        ),
-        (
-            "SNACK: all holes at once, duplicate ACKs suppressed",
-            "snack\n",
-            "d0-9 a1 a3 a3 s3-15 a3*2 a10 =",
-            "ffs+3+5+7sssf=0",
-        ),
-        ("SNACK: once per RTT", "snack\n", "d0-9 a0 s0-1 m1090 s0-1 m10 s0-1", "s+0ss+0s"),
-        (
-            "SNACK: a segment that never arrived is congestion",
-            "snack\n",
-            "d0-2 d4-9 a3*2 s3-1 a3",
-            "ffff",
-        ),
-        ("SNACK: so is a drop in the queue", "snack\n", "d0-9 u3 a3*2 s3-1", "fff"),
-        (
-            "SNACK: some holes cached, duplicate ACKs for others forwarded",
-            "snack\n",
-            "d0-4 d6-9 a3*2 s3-5 a5*3",
-            "fs+3sfff",
-        ),
-        ("SNACK: a new ACK is forwarded", "snack\n", "d0-9 a1 s3-1", "f+3f"),
-        (
-            "SNACK: duplicate ACKs are forwarded after a sender's retransmission",
-            "snack\n",
-            "d0-9 a3*2 d3 a3*2",
-            "fsff",
-        ),
-        (
-            "SNACK: attempts used up, marked with ELN",
-            "snack\nmax_retransmissions = 1",
-            "d0-9 a3 s3-1 m1100 s3-1 a3",
-            "f+3see",
-        ),
-        ("SNACK: the timer is Snoop's", "snack\n", "d0-2 t a1", "+0@1100f"),
-        ("SNACK is ignored by Snoop", "", "d0-9 a3 s3-15", "ff"),
-        (
-            "a handed-over flow has its sequence state",
-            "",
-            "d0-9 a3 x = a3*3 d10-12 a10*3",
-            "f=0fffff+10s",
-        ),
-    ] {
+    for (rule, settings, script, log) in RULES {
         for ahead in [Downlink, Uplink] {
             let found = Bench::new(settings, ahead).run(script);
-            if found != log {
+            if found != *log {
                 wrong += &format!("{rule}, {ahead:?}: found {found}, expected {log}\n");
             }
         }

@@ -402,6 +402,22 @@ mod tests {
         })
     }
 
+    /// The rate sample of an ACK for `bytes`, up to `una`.
+    fn sample(bytes: u64, rtt: Duration, una: u64) -> RateSample {
+        RateSample {
+            rate: bytes as f64 / rtt.as_secs(),
+            delivered: bytes,
+            interval: rtt,
+            prior_delivered: una - bytes,
+            total_delivered: una,
+            app_limited: false,
+            tx_in_flight: bytes,
+            rtt: Some(rtt),
+            lost: 0,
+            newly_lost: 0,
+        }
+    }
+
     fn endure(mut rule: impl WindowRule, needs: Needs, established: &Start, inputs: &[Extreme]) {
         let mss = established.mss;
         let (mut w, mut now, mut una) = (window(10.0, f64::INFINITY), Time::ZERO, 0u64);
@@ -413,19 +429,7 @@ mod tests {
             }
             let rtt = input.rtt.map(Duration);
             una += input.bytes;
-            let interval = rtt.filter(|_| needs.rate_samples);
-            let rate = interval.map(|interval| RateSample {
-                rate: input.bytes as f64 / interval.as_secs(),
-                delivered: input.bytes,
-                interval,
-                prior_delivered: una - input.bytes,
-                total_delivered: una,
-                app_limited: false,
-                tx_in_flight: input.bytes,
-                rtt,
-                lost: 0,
-                newly_lost: 0,
-            });
+            let rate = rtt.filter(|_| needs.rate_samples).map(|rtt| sample(input.bytes, rtt, una));
             let (bytes, snd_max) = (input.bytes, una + input.bytes);
             let flight = input.bytes;
             let (delivered, srtt) = (bytes, rtt);

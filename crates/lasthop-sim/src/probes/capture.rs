@@ -60,6 +60,32 @@ pub fn address(node: NodeId) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, high, low)
 }
 
+/// The name of a node.
+fn node_name(network: &Network, node: NodeId) -> &str {
+    &network.nodes[usize::from(node)].name
+}
+
+/// An interface for each pair of one-way links between two nodes, and that of each link.
+fn hops(network: &Network) -> (Vec<Interface>, Vec<usize>) {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut hop: Vec<usize> = Vec::new();
+    for (l, link) in network.links.iter().enumerate() {
+        let twin = network.links[..l]
+            .iter()
+            .position(|o| o.name == link.name && o.from == link.to && o.to == link.from);
+        if let Some(twin) = twin {
+            hop.push(hop[twin]);
+            continue;
+        }
+        let [from, to] = [link.from, link.to].map(|node| node_name(network, node));
+        let ends = format!("{from} ({}) and {to} ({})", address(link.from), address(link.to));
+        hop.push(interfaces.len());
+        interfaces
+            .push(Interface::new(format!("{from}-{to}"), format!("{}: between {ends}", link.name)));
+    }
+    (interfaces, hop)
+}
+
 impl<W: Write> Capture<W> {
     /// A capture of a run of this network.
     ///
@@ -100,31 +126,8 @@ impl<W: Write> Capture<W> {
 
     /// The interfaces of a network, and a capture without files.
     fn of(network: &Network) -> (Vec<Interface>, Self) {
-        let name = |n: NodeId| network.nodes[usize::from(n)].name.clone();
-        let mut interfaces: Vec<Interface> = Vec::new();
-        let mut hop: Vec<usize> = Vec::new();
-        for (l, link) in network.links.iter().enumerate() {
-            let twin = network.links[..l]
-                .iter()
-                .position(|o| o.name == link.name && o.from == link.to && o.to == link.from);
-            hop.push(match twin {
-                Some(t) => hop[t],
-                None => {
-                    let ends = format!(
-                        "{} ({}) and {} ({})",
-                        name(link.from),
-                        address(link.from),
-                        name(link.to),
-                        address(link.to)
-                    );
-                    interfaces.push(Interface::new(
-                        format!("{}-{}", name(link.from), name(link.to)),
-                        format!("{}: between {ends}", link.name),
-                    ));
-                    interfaces.len() - 1
-                }
-            });
-        }
+        let name = |n: NodeId| node_name(network, n);
+        let (mut interfaces, hop) = hops(network);
         let mut agent = BTreeMap::new();
         let roles: Vec<_> =
             network.flows.iter().flat_map(|f| f.scheme.scheme.agent_roles()).copied().collect();

@@ -183,6 +183,18 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// An ACK ends in this way.
+fn end_ack(truth: &mut GroundTruth, now: Time, (ack, id): (u64, u64), end: AckEnd) {
+    match end {
+        AckEnd::Arrived => truth.ack_received(ack, id),
+        AckEnd::Held => truth.ack_held(ack, id),
+        AckEnd::Released => truth.ack_released(ack, id),
+        AckEnd::Lost { after, fate } => {
+            truth.ack_lost(now, Time(now.0 + after), (ack, id), fate);
+        }
+    }
+}
+
 proptest! {
     /// Compares the sorted maps with plain lists that are searched linearly.
     #[test]
@@ -228,17 +240,10 @@ proptest! {
                     prop_assert_eq!(truth.arrived(now, (seq, copy)), expected);
                 }
                 Step::AckSent => plain.acks.push(Ack { ack: seq + 1000, id, ..Ack::default() }),
-                Step::AckEnds { which, end } => {
-                    let Some((ack, id)) = plain.ack_ends(which, end, now) else { continue };
-                    match end {
-                        AckEnd::Arrived => truth.ack_received(ack, id),
-                        AckEnd::Held => truth.ack_held(ack, id),
-                        AckEnd::Released => truth.ack_released(ack, id),
-                        AckEnd::Lost { after, fate } => {
-                            truth.ack_lost(now, Time(now.0 + after), (ack, id), fate);
-                        }
-                    }
-                }
+                Step::AckEnds { which, end } => match plain.ack_ends(which, end, now) {
+                    Some(ack) => end_ack(&mut truth, now, ack, end),
+                    None => continue,
+                },
             }
             prop_assert_eq!(truth.counts(Time(now.0 + 1)), plain.counts(now));
             // Applies what is due.

@@ -79,19 +79,25 @@ pub(super) struct ConnectionModel {
     pub fast_retransmits: u64,
 }
 
+/// The smallest cwnd that the profile of a flow allows, in bytes.
+fn smallest_cwnd(flow: &Flow, initial: f64) -> f64 {
+    let p = &flow.profile;
+    let in_bytes = |s: Size| s.bytes(flow.segment) as f64;
+    let mss = f64::from(flow.segment);
+    // ns-2 halves the window in use, so that one segment becomes half a segment (rule 1).
+    let half = if p.integer_ssthresh { 0.5 * mss } else { mss };
+    let syn_lost = in_bytes(p.syn_loss_window).max(in_bytes(p.syn_losses_window));
+    let others = [initial, in_bytes(p.loss_window), in_bytes(p.restart_window), syn_lost];
+    others.into_iter().fold(half, f64::min)
+}
+
 impl ConnectionModel {
     pub(super) fn new(flow: &Flow, upstream: Option<usize>, measure_from: Time) -> ConnectionModel {
         let p = &flow.profile;
         let mss = f64::from(flow.segment);
         let window = flow.receive_window.bytes(flow.segment);
         let initial = Window::initial(p, flow.segment, window).cwnd;
-        let in_bytes = |s: Size| s.bytes(flow.segment) as f64;
-        let loss_window = in_bytes(p.loss_window);
-        // ns-2 halves the window in use, so that one segment becomes half a segment (rule 1).
-        let half = if p.integer_ssthresh { 0.5 * mss } else { mss };
         let part = flow.scheme.sender(p);
-        let syn_lost = in_bytes(p.syn_loss_window).max(in_bytes(p.syn_losses_window));
-        let others = [initial, loss_window, in_bytes(p.restart_window), syn_lost];
         ConnectionModel {
             mss: flow.segment,
             largest_frame: if p.segmentation_offload {
@@ -124,8 +130,8 @@ impl ConnectionModel {
             answered: false,
             cwnd: initial,
             loss: None,
-            smallest_cwnd: others.into_iter().fold(half, f64::min),
-            loss_window,
+            smallest_cwnd: smallest_cwnd(flow, initial),
+            loss_window: p.loss_window.bytes(flow.segment) as f64,
             keeps_recent: p.whole_segments,
             halves_flight: p.halving == HalvingBase::FlightSize,
             min_ssthresh: if p.integer_ssthresh { 0.0 } else { 2.0 * mss },

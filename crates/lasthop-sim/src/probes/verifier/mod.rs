@@ -275,20 +275,7 @@ impl Verifier {
                 self.counts.injected += 1;
                 self.created(node, segment);
             }
-            Kind::Marked => {
-                self.links[l].marked += measured;
-                let recorded = self.packets.get_mut(&id);
-                recorded
-                    .into_iter()
-                    .for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
-                self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
-                let queue = self.links[l].queue.as_mut();
-                let verdict = queue.map_or_else(
-                    || Err("is marked by a DropTail queue".into()),
-                    |q| q.marked(segment, e.reason),
-                );
-                self.on_link(l, id, verdict);
-            }
+            Kind::Marked => self.marked_at_link(l, e, segment, measured),
             Kind::Dequeued => {
                 self.moved("is sent", segment, Place::Link(l), Some(Place::Link(l)));
                 let verdict = self.links[l].dequeued(segment, e.t, e.value);
@@ -318,6 +305,21 @@ impl Verifier {
             }
             _ => {}
         }
+    }
+
+    /// The queue of a link marks a frame that waits there.
+    fn marked_at_link(&mut self, l: usize, e: &Event<'_>, segment: &Segment, measured: u64) {
+        self.links[l].marked += measured;
+        if let Some(recorded) = self.packets.get_mut(&segment.id) {
+            recorded.segment.flags = recorded.segment.flags.with(Flags::CE);
+        }
+        self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
+        let queue = self.links[l].queue.as_mut();
+        let verdict = queue.map_or_else(
+            || Err("is marked by a DropTail queue".into()),
+            |q| q.marked(segment, e.reason),
+        );
+        self.on_link(l, segment.id, verdict);
     }
 
     /// A frame is offered to the link that its route names; its queue takes it or refuses it.
