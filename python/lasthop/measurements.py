@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lasthop import catalogue
 from lasthop.advice import advise as simulated
 from lasthop.advice.advise import Advice
 from lasthop.errors import InputError
@@ -75,8 +76,8 @@ def advise(
 
     Raises `InputError` for wrong input.
     """
-    if can not in simulated.CAN:
-        raise InputError(f"can must be one of {', '.join(simulated.CAN)}, found `{can}`")
+    if can not in catalogue.CAN:
+        raise InputError(f"can must be one of {', '.join(catalogue.CAN)}, found `{can}`")
     if not 5 <= draws <= 1000:
         raise InputError(f"draws must be 5 to 1000, found {draws}")
     if traffic not in ("measured", "bulk"):

@@ -20,15 +20,6 @@ from lasthop.traces.table import CAPTURE
 
 #: The sender of today's hosts, with which all schemes are compared.
 BASELINE = "cubic"
-#: What a user can change: keys of `changes` in the catalogue. The box before the last hop is an
-#: access point, a home router with one, or a base station.
-CAN: dict[str, frozenset[str]] = {
-    "sender": frozenset({"sender"}),
-    "cpe": frozenset({"base_station"}),
-    "ap": frozenset({"base_station"}),
-    "base-station": frozenset({"base_station", "proxy", "link"}),
-    "both-ends": frozenset({"sender", "receiver", "wire"}),
-}
 #: Gain from which a scheme helps.
 HELPS = 0.05
 # Schemes whose effect on a competing flow is simulated: those with the largest gains.
@@ -103,7 +94,7 @@ class Advice:
 
 def deployable(can: str) -> list[Mapping[str, Any]]:
     """The entries of the catalogue that need nothing beyond what `can` may change."""
-    allowed = CAN[can]
+    allowed = catalogue.CAN[can]
     return [
         e
         for e in catalogue.entries()
@@ -370,4 +361,4 @@ def _narrows(gain: np.ndarray, sets: Sequence[Mapping[str, float]]) -> str | Non
     return best
 
 
-__all__ = ["BASELINE", "CAN", "Advice", "Option", "advise", "deployable", "runs_of"]
+__all__ = ["BASELINE", "Advice", "Option", "advise", "deployable", "runs_of"]

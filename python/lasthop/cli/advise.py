@@ -6,14 +6,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from lasthop import progress
+from lasthop import catalogue, progress
 from lasthop.cli import options as common
 from lasthop.cli import trace as reading
 from lasthop.cli.options import Options
 from lasthop.errors import InputError
 from lasthop.quantities import count
-
-CAN = ("sender", "cpe", "ap", "base-station", "both-ends")
 
 
 def add_parser(commands: Any) -> None:
@@ -35,7 +33,7 @@ def add_parser(commands: Any) -> None:
     advise.add_argument("file", nargs="+", metavar="FILE", help="measurement file, or - for stdin")
     advise.add_argument(
         "--can",
-        choices=CAN,
+        choices=tuple(catalogue.CAN),
         default="sender",
         help=(
             "where you can change something: at the sender (default), at the box before the last"
