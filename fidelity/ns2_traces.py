@@ -21,7 +21,8 @@ duration = "2000 s"
 [[link]]
 between = ["fh", "bs"]
 rate = "{wired_rate}"
-delay = "{wired_delay}"
+forward.delay = {{ base = "{wired_delay}", scripted = {{ data = {late} }} }}
+backward.delay = "{wired_delay}"
 queue = "999 packets"
 [[link]]
 name = "radio"
@@ -49,6 +50,9 @@ dupack_threshold = {dupthresh}
 limited_transmit = {limited_transmit}
 timestamps = {timestamps}
 guard_after_rto = {bugfix}
+guard_ack_heuristic = {ack_heuristic}
+guard_timestamp_heuristic = {bugfix_ts}
+timestamp_ends_backoff = {reset_rto}
 delayed_ack = {delayed_ack}
 """
 
@@ -105,7 +109,12 @@ def read_fixture(path: Path) -> tuple[dict[str, str], dict[tuple[str, str], list
 def trace_scenario(settings: dict[str, str], scheme: str) -> _native.Scenario:
     """The path, the losses and the sender of a fixture."""
     s = {k: v.replace("Mb", " Mbps") if k.endswith("rate") else v for k, v in settings.items()}
+    # ns-2's default of `reset_rto` is off; fixtures with timestamps switch it on unless they say
+    # otherwise.
+    s = {"bugfix_ts": "false", "reset_rto": "true"} | s
     s |= {
+        "ack_heuristic": s["dupthresh"] if s.get("bugfix_ack") == "true" else "0",
+        "late": json.dumps(s.get("data_delays", "").split()),
         "limited_transmit": "true" if s["limited_transmit"] == "1" else "false",
         "delayed_ack": '"100 ms"' if s["delack"] == "1" else "false",
     }

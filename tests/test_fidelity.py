@@ -7,7 +7,7 @@ import json
 import ns2_more
 import pytest
 
-from fidelity import pages, quick, references, wlan
+from fidelity import ns2_traces, pages, quick, references, wlan
 from fidelity.agreement import Cell, Table
 from fidelity.measuring import Measured
 
@@ -31,6 +31,12 @@ def test_a_page_that_names_its_commit_is_recorded(page: str) -> None:
     assert (", commit " in quick.page_text(page)) == (page in RECORD["pages"]), (
         f"`python -m fidelity {PAGES[page]}`"
     )
+
+
+def test_recovery_traces_of_ns2_are_equal() -> None:
+    score, differences = ns2_traces.exact()
+    assert differences == []
+    assert all(count >= 33 for _, count in score.values())
 
 
 def test_the_goodput_of_a_cell_counts_segments_in_either_direction() -> None:
