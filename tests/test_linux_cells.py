@@ -319,6 +319,8 @@ def test_programs_have_the_commands_of_their_kind(tmp_path: Path) -> None:
         assert program.is_http or f" {program.writes or 1000}" in words
         size = ("tcp.program_write_size", f"{program.writes or 1000} B")
         assert size in program.settings(1000)
+        header = ("tcp.program_first_write", f"{programs.HEADER} B")
+        assert (header in program.settings(1000)) == program.is_http
 
 
 def test_a_file_is_served_in_timed_writes(tmp_path: Path) -> None:

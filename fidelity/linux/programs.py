@@ -40,6 +40,8 @@ SLOW_S = 8.5
 FRACTIONS, SEEDS = 25, 8
 #: Bytes for which the time to write is given, and the least of a refill that counts.
 UNIT, LEAST = 64 << 10, 400_000
+#: Bytes of the header that `http.server` writes before the file (`sock_send_length`).
+HEADER = 206
 #: Attempts of a transfer whose packets left too late.
 ATTEMPTS = 3
 FILE, OUTCOME = "file", "outcome.json"
@@ -96,6 +98,8 @@ class Program:
         """The socket of the simulated sender, and its writes."""
         found = [*SocketUse(send_buffer=self.send_buffer).settings(), *transfers.headers()]
         found.append(("tcp.program_write_size", f"{self.writes or size} B"))
+        if self.is_http:
+            found += [("flow.1.opens", "receiver"), ("tcp.program_first_write", f"{HEADER} B")]
         if self.write_us is not None:
             found.append(("tcp.program_write_time", f"{self.write_us} us"))
         if self.takes_no_time:

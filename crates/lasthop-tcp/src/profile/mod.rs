@@ -155,6 +155,9 @@ macro_rules! profile_fields {
             /// arrive during a write are processed when it ends or waits, or after 16 `sk_buff`s
             /// (Linux `tcp_sendmsg_locked`, `sk_flush_backlog`); 0: at once.
             program_write_size: Size,
+            /// Bytes of a program's first write, such as the header of a response, which leave in
+            /// a segment apart; 0: the first write is like the others.
+            program_first_write: Size,
             /// Longest time that the receiver takes to answer a segment (uniform from 0, drawn by
             /// seed for each ACK; ACKs keep their order). Not on a link whose delay varies, and not
             /// in a cell.

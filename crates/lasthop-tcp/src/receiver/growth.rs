@@ -18,6 +18,8 @@ pub const FIRST_WINDOW: u64 = 65_535;
 const FIRST_ROOM: u64 = 81_920;
 /// Segments of the first round trip (TCP_INIT_CWND).
 const FIRST_SEGMENTS: u64 = 10;
+/// What the largest segment is taken for until a larger one comes, at most (TCP_MSS_DEFAULT).
+const FIRST_MSS: u64 = 536;
 /// A segment below that is no bulk data and opens nothing.
 const SMALL: u64 = 128;
 
@@ -78,7 +80,9 @@ pub(super) struct WindowGrowth {
     rule: ReceiveRtt,
     /// SACK is used.
     sack: bool,
+    /// The largest segment so far (`rcv_mss`), and the one that was agreed on (`advmss`).
     mss: u64,
+    agreed: u64,
 }
 
 impl WindowGrowth {
@@ -97,7 +101,13 @@ impl WindowGrowth {
             rule,
             sack,
             mss: 0,
+            agreed: 0,
         }
+    }
+
+    /// Of a connection with segments of `mss` bytes (`tcp_initialize_rcv_mss`).
+    pub(super) fn with_segments(self, mss: u64) -> Self {
+        WindowGrowth { mss: FIRST_MSS.min(mss), agreed: mss, ..self }
     }
 
     /// The window that is offered while `held` bytes wait beyond a hole or to be read.
@@ -122,10 +132,13 @@ impl WindowGrowth {
     }
 
     pub(super) fn on_data(&mut self, arrived: &Arrived) {
-        self.mss = self.mss.max(arrived.len);
-        if self.read == 0 {
+        if arrived.len > self.mss {
+            self.mss = arrived.len;
             self.room = self.room.max(FIRST_ROOM.min(self.most));
-            (self.read, self.since) = ((FIRST_SEGMENTS * self.mss).min(self.room), arrived.now);
+        }
+        if self.read == 0 {
+            let segments = FIRST_SEGMENTS * self.agreed.max(self.mss);
+            (self.read, self.since) = (segments.min(self.room), arrived.now);
         }
         if let Some(echo) = arrived.echo {
             self.sample(echo, arrived.len);
@@ -326,6 +339,23 @@ mod tests {
         let mut g = WindowGrowth::new(100_000, ReceiveRtt::Latched, true);
         let last = (1..1000).map(|i| in_order(&mut g, 10 * i, 100_000 * i)).last();
         assert_eq!(last, Some(99_000));
+    }
+
+    /// Of a segment that is smaller than `rcv_mss` no memory of a frame follows, and no round-trip
+    /// time (`tcp_measure_rcv_mss`, `tcp_rcv_rtt_measure_ts`). The first round trip is still
+    /// expected to bring ten full segments: ten and a small one are more.
+    #[test]
+    fn a_small_segment_comes_first() {
+        let mut g = WindowGrowth::new(4 << 20, ReceiveRtt::Latched, true).with_segments(1000);
+        let echo = Some((1, Duration::millis(100)));
+        g.on_data(&Arrived { len: 200, frame: 200, held: 200, echo, ..arrived(0, 200, 200) });
+        assert_eq!((g.room, g.offered(), g.rtt(), g.read), (65_535, 65_535, None, 10_000));
+        in_order(&mut g, 1, 1200);
+        assert_eq!((g.room, g.offered()), (81_920, 67_535));
+        in_order(&mut g, 100, 10_000);
+        assert_eq!(g.read, 10_000, "no more than expected");
+        in_order(&mut g, 200, 20_200);
+        assert_eq!(g.read, 10_200);
     }
 
     /// Ten segments were expected and twenty came: room for 2 · 20 + 2 · (40 · (20 - 10) / 10) =

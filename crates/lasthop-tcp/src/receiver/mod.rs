@@ -131,8 +131,10 @@ impl Receiver {
         let most = profile.max_sack_blocks.min(if profile.timestamps { 3 } else { 4 });
         // A relay's window says what its buffer has room for.
         let grows = profile.receive_window_grows && !config.manual_read;
-        let growth = grows
-            .then(|| Box::new(WindowGrowth::new(config.buffer, profile.receive_rtt, profile.sack)));
+        let growth = grows.then(|| {
+            let growth = WindowGrowth::new(config.buffer, profile.receive_rtt, profile.sack);
+            Box::new(growth.with_segments(config.mss.into()))
+        });
         let first = growth.as_ref().map_or(config.buffer, |g| g.offered());
         let linux_delay = profile
             .delayed_ack

@@ -45,6 +45,9 @@ pub struct SendBuffer {
     /// Bytes of each write, and of the present one those that are missing.
     write_size: u64,
     missing: u64,
+    /// Bytes of the first write, if it differs, and whether it is the next one.
+    first_write: u64,
+    is_first: bool,
     /// Blocks of the present write, since ACKs were processed.
     blocks: u32,
     /// The last block was the end of a write.
@@ -71,6 +74,7 @@ impl SendBuffer {
         let size = bytes(profile.wmem_default).min(max);
         let mss = mss.max(1);
         let write_size = bytes(profile.program_write_size);
+        let first_write = bytes(profile.program_first_write);
         let buffer = SendBuffer {
             mss: mss.into(),
             headers: profile.max_tcp_header.into(),
@@ -80,6 +84,8 @@ impl SendBuffer {
             max,
             write_size,
             missing: write_size,
+            first_write,
+            is_first: false,
             blocks: 0,
             ends_write: false,
         };
@@ -90,6 +96,7 @@ impl SendBuffer {
     pub fn write(&mut self, bytes: u64) {
         if self.pending == 0 {
             (self.missing, self.blocks) = (self.write_size, 0);
+            self.is_first = self.first_write > 0;
         }
         self.pending = self.pending.saturating_add(bytes);
     }
@@ -124,6 +131,11 @@ impl SendBuffer {
     /// The program has more to write.
     pub fn has_pending(&self) -> bool {
         self.pending > 0
+    }
+
+    /// The next write is the first one, which differs.
+    pub fn has_first_write(&self) -> bool {
+        self.is_first
     }
 
     /// Makes room for this number of windows of cwnd, in segments (`tcp_sndbuf_expand`).
@@ -180,8 +192,13 @@ impl SendBuffer {
         if is_new && !self.has_room(held) {
             return 0;
         }
-        let bytes = (goal - last).min(self.pending);
-        self.count_block(bytes);
+        let mut bytes = (goal - last).min(self.pending);
+        if std::mem::take(&mut self.is_first) {
+            bytes = bytes.min(self.first_write);
+            self.ends_write = true;
+        } else {
+            self.count_block(bytes);
+        }
         if self.pending != u64::MAX {
             self.pending -= bytes;
         }
@@ -286,6 +303,23 @@ mod tests {
         assert_eq!(buffer.accept(held(10 * 1448, 66 * 1448), 65_535, 2896), 0);
         assert_eq!(buffer.accept(held(0, 0), 1 << 30, 2896), 45 * 1448);
         assert_eq!(buffer.pending, 1_000_000 - (76 + 45) * 1448);
+    }
+
+    /// The header of each response is a write of its size.
+    #[test]
+    fn a_first_write_that_differs_is_a_block() {
+        let profile =
+            Profile { program_first_write: Size::Bytes(206), ..Profile::named(ProfileName::Linux) };
+        let mut buffer = SendBuffer::new(&profile, 1448).unwrap();
+        buffer.grow(2, 10);
+        for _ in 0..2 {
+            buffer.write(20_000);
+            assert_eq!(buffer.accept(held(0, 0), 65_535, 2896), 206);
+            assert!(buffer.admits_acks());
+            assert_eq!(buffer.accept(held(206, 0), 65_535, 2896), 19_794);
+        }
+        buffer.write(100);
+        assert_eq!(buffer.accept(held(0, 0), 65_535, 2896), 100, "no more than there is");
     }
 
     /// At 200 Mbit/s and 300 ms, SO_MEMINFO shows up to 15 MB in a buffer of 4 MiB.

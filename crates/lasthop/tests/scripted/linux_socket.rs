@@ -296,3 +296,25 @@ fn data_of_a_closed_connection_are_given_up_sooner() {
     run("", "", "established");
     run("close", " fin", "closed");
 }
+
+/// `tcp_slow_start` counts segments: a first write of 200 bytes leaves in one, of the ten that cwnd
+/// has, and its ACK opens cwnd by one.
+#[test]
+fn a_small_first_write_is_one_of_the_segments_of_cwnd() {
+    let run = |first: &str, script: &str| {
+        play(&format!(
+            "scheme reno
+             profile linux
+             set program_first_write = \"{first}\"
+             {AT_ONCE}
+             set tso_defer = \"off\"
+             window 100
+             write 30
+             {script}"
+        ));
+    };
+    run("0 B", "> 0..10000\n+0.1 < ack 1000\n> 10000..12000");
+    let sent = "> 0+200, 200, 1200, 2200, 3200, 4200, 5200, 6200, 7200, 8200\n";
+    run("200 B", &format!("{sent}+0.1 < ack 200\n> 9200..11200"));
+    run("200 B", &format!("{sent}+0.1 < ack 1200\n> 9200..13200"));
+}

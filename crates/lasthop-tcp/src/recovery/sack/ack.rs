@@ -576,7 +576,7 @@ impl SackRecovery {
         let ended = *was == Phase::Recovery && self.phase == Phase::Open;
         let mut news = arrival.acked > 0;
         if profile.growth_base == GrowthBase::Delivered {
-            ack.bytes = arrival.delivered;
+            ack.bytes = arrival.delivered + stream.lacking(arrival.acked);
             let usual = u64::from(profile.dupack_threshold * stream.mss());
             news = arrival.delivered > 0 && (news || self.reordering() > usual);
         }

@@ -48,6 +48,9 @@ pub struct Stream<W> {
     backlog: Vec<(Segment, Options)>,
     /// How often it has been woken.
     wakes: u64,
+    /// The byte after a segment that the program's first write did not fill, and the bytes that
+    /// the segment lacks.
+    short: (u64, u64),
     close_wanted: bool,
     fin_sent: bool,
     /// Nothing is sent: a relay or a notice has frozen the sender.
@@ -122,6 +125,7 @@ impl<W: WindowRule> Stream<W> {
             in_write: false,
             backlog: Vec::new(),
             wakes: 0,
+            short: (0, 0),
             close_wanted: false,
             fin_sent: false,
             held: false,

@@ -26,7 +26,7 @@ impl<W: WindowRule> Stream<W> {
         let stamped = self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS);
         Ack {
             now,
-            bytes,
+            bytes: bytes + self.lacking(bytes),
             delivered: bytes,
             rtt,
             srtt: self.timers.rto().srtt(),
@@ -43,6 +43,14 @@ impl<W: WindowRule> Stream<W> {
             stamps: stamped.then_some(Stamps { sent: segment.ts_echo, received: segment.ts_value }),
             rate: None,
         }
+    }
+
+    /// What a short segment of the program's first write, among the `bytes` that were acknowledged,
+    /// lacks: cwnd in whole segments grows by a segment for it (Linux `tcp_slow_start`).
+    #[inline(always)]
+    pub fn lacking(&self, bytes: u64) -> u64 {
+        let (end, lacking) = self.short;
+        if self.snd_una.saturating_sub(bytes) < end && self.snd_una >= end { lacking } else { 0 }
     }
 
     /// The round-trip time of the newest segment that `ack` newly covers, for rules that need every

@@ -212,10 +212,15 @@ impl<W: WindowRule> Stream<W> {
         let (held, window) = (self.held(), self.max_rwnd);
         let frame = u64::from(self.largest_frame(&mut LargestFrame::new(None)));
         let Some(buffer) = self.buffer.as_mut() else { return false };
+        let is_first = buffer.has_first_write();
         let bytes = buffer.accept(held, window, frame);
         let (closed, more) = (buffer.is_closed(), buffer.has_pending());
         self.close_wanted |= closed;
         self.written = self.written.saturating_add(bytes);
+        if is_first && self.growth.whole_segments {
+            let mss = u64::from(self.config.mss.max(1));
+            self.short = (self.written, bytes.next_multiple_of(mss) - bytes);
+        }
         if bytes > 0 && more {
             self.writes_at += self.time_to_write(bytes);
             self.in_write = true;
