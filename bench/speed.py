@@ -14,7 +14,8 @@ ns-2's Agent/TCP/Linux with SACK and delayed ACKs. Then a window of 10 BDP overf
 BDP at 0.1 to 10 Gbit/s; the time per packet should not depend on the rate. Finally every end-to-end
 scheme runs the same cases under the profile `rfc`, and one case under `linux`.
 
-The times beside ns-2 and htsim are written into docs/speed.md, unless the runs are short.
+The times of the cases and of the default profile are written into docs/speed.md, unless the runs are
+short.
 """
 
 from __future__ import annotations
@@ -144,6 +145,8 @@ class DefaultCase:
     counted: int
     hop: str
     scheme: str
+    # The CPU time per segment relative to the headline's that it should have at most.
+    goal: float
     flows: int = 1
     segment: int = 1448
     # Settings of bench/ns2.tcl for the same, beside SACK, delayed ACKs and the rates.
@@ -167,15 +170,17 @@ FAST = 'rate = "100 Mbps"\n'
 LOSSY = 'loss = "1 %"\n'
 LTE = f'down = "{TRACES}/synthetic-lte.down"\nup = "{TRACES}/synthetic-lte.up"\n'
 DEFAULT_CASES = [
-    DefaultCase("default, cubic", 20, 5, FAST, "cubic", ns2=""),
-    DefaultCase("default, cubic, 1 % loss", 200, 30, FAST + LOSSY, "cubic", ns2="loss=0.01 both=1"),
-    DefaultCase("default, cubic, LTE trace", 60, 20, LTE, "cubic"),
+    DefaultCase("default, cubic", 20, 5, FAST, "cubic", 2.5, ns2=""),
     DefaultCase(
-        "default, snoop, 10 Mbit/s, 1 % loss", 60, 30, 'rate = "10 Mbps"\n' + LOSSY, "snoop"
+        "default, cubic, 1 % loss", 200, 30, FAST + LOSSY, "cubic", 3.5, ns2="loss=0.01 both=1"
     ),
-    DefaultCase("default, 100 flows of cubic", 10, 5, FAST, "cubic", flows=100, ns2=""),
-    DefaultCase("default, 100 flows of bbr", 10, 3, FAST, "bbr", flows=100),
-    DefaultCase("default, bbr3, 1 % loss", 20, 5, FAST + LOSSY, "bbr3"),
+    DefaultCase("default, cubic, LTE trace", 60, 20, LTE, "cubic", 3.5),
+    DefaultCase(
+        "default, snoop, 10 Mbit/s, 1 % loss", 60, 30, 'rate = "10 Mbps"\n' + LOSSY, "snoop", 5.0
+    ),
+    DefaultCase("default, 100 flows of cubic", 10, 5, FAST, "cubic", 4.0, flows=100, ns2=""),
+    DefaultCase("default, 100 flows of bbr", 10, 3, FAST, "bbr", 6.0, flows=100),
+    DefaultCase("default, bbr3, 1 % loss", 20, 5, FAST + LOSSY, "bbr3", 4.0),
 ]
 
 
@@ -300,10 +305,11 @@ def time_overflow(runs: int, folder: str) -> None:
     print()
 
 
-def compare_default(runs: int, folder: str, short: bool) -> None:
-    """CPU time per delivered segment under the default profile: relative to the headline, and
-    beside ns-2 with Linux' congestion control, SACK and delayed ACKs.
+def compare_default(runs: int, folder: str, short: bool) -> dict[str, dict[str, float]]:
+    """CPU time in ns per delivered segment under the default profile, by case and program: relative
+    to the headline, and beside ns-2 with Linux' congestion control, SACK and delayed ACKs.
     """
+    found: dict[str, dict[str, float]] = {}
     beside = shutil.which("ns") is not None
     print(f"{'default profile':38s} {'ns/segment':>12s} {'ratio':>6s} {'ns-2':>10s} {'ratio':>6s}")
     headline = math.nan
@@ -316,9 +322,11 @@ def compare_default(runs: int, folder: str, short: bool) -> None:
             if beside and (case is HEADLINE or getattr(case, "ns2", None) is not None):
                 theirs = min(theirs, per_packet(ns2, case, seconds, folder)[0])
         headline = each if case is HEADLINE else headline
+        found[case.name] = {"lasthop": each} | ({} if math.isinf(theirs) else {"ns-2": theirs})
         other = "" if math.isinf(theirs) else f" {theirs:10.1f} {theirs / each:6.1f}"
         print(f"{case.name:38s} {each:12.1f} {each / headline:6.1f}{other}", flush=True)
     print()
+    return found
 
 
 def compare_with_others(
@@ -355,14 +363,25 @@ def compare_with_others(
     return found
 
 
-def record(runs: int, load: float, found: dict[str, dict[str, float]]) -> None:
-    """Write the times beside the other programs into docs/speed.md."""
+def record(write: Callable[[str, speed_page.Bench], str], runs: int, load: float) -> None:
+    """Write times into docs/speed.md."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
     bench = speed_page.Bench(commit, os.cpu_count() or 1, load, runs)
-    text = speed_page.beside_others(speed_page.PAGE.read_text(encoding="utf-8"), bench, found)
+    text = write(speed_page.PAGE.read_text(encoding="utf-8"), bench)
     speed_page.PAGE.write_text(text, encoding="utf-8")
+
+
+def record_others(runs: int, load: float, found: dict[str, dict[str, float]]) -> None:
+    """Write the times beside the other programs."""
+    record(lambda text, bench: speed_page.beside_others(text, bench, found), runs, load)
+
+
+def record_default(runs: int, load: float, found: dict[str, dict[str, float]]) -> None:
+    """Write the times under the default profile."""
+    goals = {case.name: case.goal for case in DEFAULT_CASES}
+    record(lambda text, bench: speed_page.under_default(text, bench, found, goals), runs, load)
 
 
 def main() -> None:
@@ -387,10 +406,14 @@ def main() -> None:
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        load = os.getloadavg()[0]
+        if options.default or options.schemes is None:
+            under_default = compare_default(options.runs, folder, options.short)
+            if not options.short:
+                record_default(options.runs, load, under_default)
         if options.default:
-            return compare_default(options.runs, folder, options.short)
+            return
         if options.schemes is None:
-            load = os.getloadavg()[0]
             programs: dict[str, Program] = {"lasthop": lasthop}
             if shutil.which("ns"):
                 programs["ns-2"] = ns2
@@ -401,8 +424,7 @@ def main() -> None:
                 programs["htsim"] = htsim
             found = compare_with_others(options.runs, folder, options.short, programs)
             if not options.short and shutil.which("ns"):
-                record(options.runs, load, found)
-            compare_default(options.runs, folder, options.short)
+                record_others(options.runs, load, found)
             time_overflow(min(options.runs, 3), folder)
         compare_schemes(options.schemes or [], min(options.runs, 3), folder, options.short)
 

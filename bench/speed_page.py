@@ -48,4 +48,27 @@ def beside_others(text: str, bench: Bench, times: Mapping[str, Mapping[str, floa
     return marked_pages.replaced(text, "bench", "\n".join(lines))
 
 
-__all__ = ["PAGE", "Bench", "beside_others", "marked_pages"]
+def under_default(
+    text: str,
+    bench: Bench,
+    times: Mapping[str, Mapping[str, float]],
+    goals: Mapping[str, float],
+) -> str:
+    """The page with CPU times per segment in ns under the default profile, by case and program, of
+    which the first case is the headline.
+    """
+    headline = next(iter(times.values()))["lasthop"]
+    rows = [
+        f"| {case} | {of['lasthop']:,.0f} | {of['lasthop'] / headline:.1f} | {goals.get(case, '')} |"
+        + (f" {of['ns-2']:,.0f} | {of['ns-2'] / of['lasthop']:.1f} |" if "ns-2" in of else " | |")
+        for case, of in times.items()
+    ]
+    head = [
+        "| case | ns per segment | ratio to the first | goal | ns-2, ns per segment | ratio |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    written = "\n".join([bench.sentence(), "", *head, *rows])
+    return marked_pages.replaced(text, "default profile", written)
+
+
+__all__ = ["PAGE", "Bench", "beside_others", "marked_pages", "under_default"]
