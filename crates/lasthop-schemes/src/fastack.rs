@@ -20,7 +20,10 @@
 //! Our choice: the timer; the retransmission of the next segment when a retransmission is
 //! acknowledged (as RFC 6582); the time in which duplicate ACKs do not count; ECE, CWR and the
 //! count of AccECN are those of the client's last ACK; FINs are left to the client, and data that
-//! do not fit into the cache.
+//! do not fit into the cache. While the sender repairs, the ACKs are the client's, in the order in
+//! which its reorder buffer passes data: the access point would acknowledge a retransmission before
+//! MPDUs of the same aggregate that are still missing, without SACK blocks, and RACK would take
+//! what was sent in between for lost.
 //!
 //! Deployed at: the access point, below IP (Cisco Meraki).
 //!
@@ -197,6 +200,8 @@ struct FlowState {
     retransmissions: u32,
     /// While the client's number is below, each new one retransmits the next segment.
     recover: u64,
+    /// While the client's number is below, the sender repairs: the client's ACKs are forwarded.
+    sender_recover: u64,
 }
 
 impl FlowState {
@@ -271,6 +276,13 @@ impl FlowState {
             self.recover = self.frontier;
         }
         is_last && self.retransmit(ctx, config.max_retransmissions)
+    }
+
+    /// A duplicate ACK is forwarded: the sender repairs what it has sent so far.
+    fn leave_to_sender(&mut self) {
+        if self.client.is_some_and(|client| client.ack >= self.sender_recover) {
+            self.sender_recover = self.cache.last_key_value().map_or(0, |(_, last)| last.end());
+        }
     }
 
     /// Sets the timer if the sender relies on the access point.
@@ -397,6 +409,9 @@ impl FastackAgent {
         }
         state.arm(ctx, segment.flow, config);
         if segment.ack > state.told.0 || segment.ack == state.told.0 && !rose {
+            if is_duplicate {
+                state.leave_to_sender();
+            }
             state.told = (segment.ack, segment.window);
             if state.frontier == segment.ack {
                 state.unacknowledged = 0;
@@ -472,7 +487,8 @@ impl Agent for FastackAgent {
             stored.delivered = stored.delivered.or(Some(ctx.now));
         }
         state.unacknowledged += state.advance();
-        let begun = state.client.is_some_and(|client| client.ack >= self.config.after_bytes);
+        let from = self.config.after_bytes.max(state.sender_recover);
+        let begun = state.client.is_some_and(|client| client.ack >= from);
         if begun && state.frontier > state.told.0 && state.unacknowledged >= self.config.ack_every {
             let was_armed = state.client.is_some_and(|client| client.ack < state.told.0);
             self.sent += u64::from(state.acknowledge(ctx, self.config.reduce_window));
