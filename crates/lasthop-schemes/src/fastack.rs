@@ -409,7 +409,8 @@ impl FastackAgent {
         }
         state.arm(ctx, segment.flow, config);
         if segment.ack > state.told.0 || segment.ack == state.told.0 && !rose {
-            if is_duplicate {
+            // With a window of 0 it answers a probe.
+            if is_duplicate && segment.window > 0 {
                 state.leave_to_sender();
             }
             state.told = (segment.ack, segment.window);

@@ -163,6 +163,9 @@ impl SnoopAgent {
         self.queue_full += u64::from(refused);
         let below = state.is_below(config, segment);
         state.highest = state.highest.max(segment.end());
+        if below {
+            state.hole_filled = ctx.now;
+        }
         let index = state.cache.index(segment.seq);
         let mut retransmitted = below;
         if (refused && config.ns2_sender_retransmissions) || (full && config.ns2_full_cache) {

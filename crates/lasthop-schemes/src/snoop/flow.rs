@@ -40,6 +40,9 @@ pub(super) struct FlowState {
     pub passed: bool,
     /// Smoothed RTT and mean deviation, ns.
     pub rtt: Option<(u64, u64)>,
+    /// When the last segment below the highest one was sent over the radio link, by the sender or
+    /// from here: the ACKs of those sent before may have waited for it.
+    pub hole_filled: Time,
     /// Time of the SYN, if the SYN-ACK gives an RTT sample.
     pub syn_sent: Option<Time>,
     /// Expiry of the local timer.
@@ -136,7 +139,8 @@ impl FlowState {
     ) {
         let sent = self.cache.release_below(ctx, room, ack);
         let sample = sent.filter(|&s| s < ctx.now).map(|sent| ctx.now.since(sent).0);
-        if let Some(sample) = sample.filter(|_| !config.ns2_rtt_samples) {
+        let waited = sent.is_some_and(|sent| sent < self.hole_filled);
+        if let Some(sample) = sample.filter(|_| !config.ns2_rtt_samples && !waited) {
             self.measure(config, sample);
         }
         self.last_ack = Some(ack);
@@ -174,6 +178,7 @@ impl FlowState {
     fn repair(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction) {
         let Some(head) = self.cache.head_mut() else { return };
         head.send_again(config.ns2_rtt_samples, ctx, ahead);
+        self.hole_filled = ctx.now;
         self.arm(config, ctx);
     }
 
@@ -205,6 +210,7 @@ impl FlowState {
             }
         }
         if repaired > 0 {
+            self.hole_filled = ctx.now;
             self.arm(config, ctx);
         }
         repaired

@@ -34,7 +34,7 @@ pub struct Snoop {
     pub ns2_rtt_weights: bool,
     /// Measure the RTT as ns-2 does: also for retransmitted segments, since their last local
     /// transmission; also for the handshake; and update it after setting the local timer. Off: only
-    /// segments sent once over the radio link (Karn's rule).
+    /// segments sent once over the radio link (Karn's rule), and since the last hole was filled.
     pub ns2_rtt_samples: bool,
     /// Double the local timer with every expiry until a new ACK arrives; ns-2 does not.
     pub backoff: bool,

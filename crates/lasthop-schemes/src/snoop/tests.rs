@@ -296,6 +296,8 @@ const RULES: &[Rule] = &[
     ("RTT", "", "d0-1 m200 a1 t", "f+1@1231"),
     ("RTT with the weights of ns-2", "ns2_rtt_weights = true", "d0-1 m200 a1 t", "f+1@1268"),
     ("Karn's rule", "backoff = false", "d0-1 t m500 a1 t", "+0@1100f+1@2700"),
+    ("data behind a hole give no sample", "", "d0-3 t m5000 a4 d4-5 t", "+0@1100f+4@7200"),
+    ("nor behind one that the sender fills", "", "d0-2 d4-9 a3 m5000 d3 a10 d10 t", "ff+10@6100"),
     (
         "not duplicates: window update, payload, answer to a probe",
         "",
