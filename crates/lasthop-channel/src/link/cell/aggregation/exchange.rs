@@ -1,27 +1,16 @@
 //! The ends of transmissions in a cell with aggregation: data, RTS, collisions, and what follows
 //! within a TXOP.
 
+use super::ending::Ending;
 use super::session::Session;
 use super::transmission::{Content, Exchange};
 use super::{AggregatingCell, Phase};
 use crate::link::cell::air::OnAir;
 use crate::link::cell::contention::Wait;
 use crate::link::cell::medium_use::{MediumUse, UseKind};
-use crate::link::cell::report::{Attempt, Delivery, End, Freight, Report};
+use crate::link::cell::report::{Delivery, Freight, Report};
 use crate::queue::Outcome;
-use lasthop_core::agent::LinkEvent;
-use lasthop_core::framing::Step;
 use lasthop_core::units::{Duration, Time};
-
-/// How the attempts of a transmission have ended.
-#[derive(Clone, Copy)]
-struct Ending {
-    /// The originator has received the answer.
-    answered: bool,
-    collided: bool,
-    /// Time of the medium that they took together.
-    air_time: Duration,
-}
 
 impl AggregatingCell {
     /// Ends the data of the only sender.
@@ -166,88 +155,6 @@ impl AggregatingCell {
             used.retries += u32::from(mpdu.attempts > 1);
         }
         reports.push(Report::Used(used));
-    }
-
-    /// Ends the attempts of the MPDUs that station `i` has sent. `first` is the first delivery, if
-    /// it comes before all reports. Returns how many are acknowledged, if there was an answer, and
-    /// whether one has been given up.
-    fn end_mpdus(
-        &mut self,
-        now: Time,
-        (i, s): (usize, usize),
-        how: Ending,
-        first: &mut Option<Delivery>,
-        reports: &mut Vec<Report>,
-    ) -> (Option<u32>, bool) {
-        let AggregatingCell { stations, received, retry_limit: limit, start, .. } = self;
-        let station = &mut stations[i];
-        let (session, places) = (&mut station.sessions[s], &station.exchange.places);
-        if how.answered && received.as_slice() == [true] && session.is_in_order() {
-            session.end_only(i, *start, how.air_time, first, reports);
-            return (Some(1), false);
-        }
-        // Those before in the aggregate have taken their part of the time; a single MPDU takes all.
-        let total: u64 = match places.as_slice() {
-            [_] => 0,
-            all => all.iter().map(|&k| u64::from(session.window[k].bytes)).sum(),
-        };
-        let part = |bytes: u64| (how.air_time.0 * bytes).checked_div(total);
-        let (mut so_far, mut acknowledged, mut gave_up) = (0, 0, false);
-        for (n, &k) in places.iter().enumerate() {
-            let is_head = session.is_head(k);
-            let mpdu = &mut session.window[k];
-            let before = part(so_far).unwrap_or(0);
-            so_far += u64::from(mpdu.bytes);
-            let air_time = Duration(part(so_far).map_or(how.air_time.0, |end| end - before));
-            let arrives_now = received.get(n) == Some(&true) && !mpdu.received;
-            if arrives_now {
-                (mpdu.received, mpdu.received_at) = (true, now);
-            }
-            if how.answered && arrives_now && is_head {
-                acknowledged += 1;
-                session.end_delivered((i, k), *start, air_time, first, reports);
-                continue;
-            }
-            let delivered = how.answered && mpdu.received;
-            acknowledged += u32::from(delivered);
-            let is_over = !delivered && mpdu.attempts >= *limit;
-            if !delivered {
-                mpdu.collided = how.collided;
-            }
-            let arrives = arrives_now && is_head;
-            let end = End {
-                received: received.get(n) == Some(&true),
-                arrives,
-                arrived: mpdu.received && !mpdu.skipped,
-                held: mpdu.received && !mpdu.passed && !arrives,
-                late: mpdu.received && mpdu.skipped,
-                delivered,
-                collided: how.collided,
-                crashed: mpdu.collided,
-                step: match (delivered, is_over) {
-                    (true, _) => Step::Whole,
-                    (false, true) => Step::Over { begun: false },
-                    (false, false) => Step::More,
-                },
-                damaged_frames: (is_over && !mpdu.received && !how.collided)
-                    .then_some(LinkEvent::Damaged { header_readable: false }),
-                air_time,
-            };
-            let (to, number) = (session.to, mpdu.attempts);
-            let attempt = |frame| Attempt::of_packet(i, to, frame, number, *start);
-            reports.push(Report::Ended(attempt(mpdu.first), end));
-            let end = End { air_time: Duration::ZERO, ..end };
-            reports.extend(mpdu.others.iter().map(|&f| Report::Ended(attempt(f), end)));
-            if delivered || is_over {
-                session.finish(k);
-            }
-            if arrives {
-                session.pass_head();
-                session.release(i, reports);
-            }
-            gave_up |= is_over;
-        }
-        (how.answered.then_some(acknowledged), gave_up)
     }
 
     /// The reorder buffer of a session has changed.
@@ -466,77 +373,6 @@ impl AggregatingCell {
 }
 
 impl Session {
-    /// Reports that the packets of the MPDU at place `k` are delivered.
-    #[inline(always)]
-    fn report_delivered(
-        &self,
-        (station, k): (usize, usize),
-        start: Time,
-        air_time: Duration,
-        first: &mut Option<Delivery>,
-        reports: &mut Vec<Report>,
-    ) {
-        let mpdu = &self.window[k];
-        let delivery = |frame, air_time| Delivery {
-            attempt: Attempt::of_packet(station, self.to, frame, mpdu.attempts, start),
-            crashed: mpdu.collided,
-            air_time,
-        };
-        let of_first = delivery(mpdu.first, air_time);
-        if first.is_none() && reports.is_empty() {
-            *first = Some(of_first);
-        } else {
-            reports.push(Report::Delivered(of_first));
-        }
-        let others = mpdu.others.iter().map(|&f| delivery(f, Duration::ZERO));
-        reports.extend(others.map(Report::Delivered));
-    }
-
-    /// The usual end of the only MPDU.
-    #[inline(always)]
-    fn end_only(
-        &mut self,
-        station: usize,
-        start: Time,
-        air_time: Duration,
-        first: &mut Option<Delivery>,
-        reports: &mut Vec<Report>,
-    ) {
-        self.report_delivered((station, 0), start, air_time, first, reports);
-        self.finish_all();
-    }
-
-    /// The usual end of the MPDU at place `k`: it is in order, and acknowledged.
-    #[inline(always)]
-    fn end_delivered(
-        &mut self,
-        (station, k): (usize, usize),
-        start: Time,
-        air_time: Duration,
-        first: &mut Option<Delivery>,
-        reports: &mut Vec<Report>,
-    ) {
-        self.report_delivered((station, k), start, air_time, first, reports);
-        self.finish(k);
-        self.pass_head();
-        if self.deliverable().is_some() {
-            self.release(station, reports);
-        }
-    }
-
-    /// The recipient delivers what is at its head.
-    #[inline]
-    pub(super) fn release(&mut self, station: usize, reports: &mut Vec<Report>) {
-        while let Some(mpdu) = self.deliverable() {
-            let released = |frame| Report::Released {
-                attempt: Attempt::of_packet(station, self.to, frame, mpdu.attempts, Time::ZERO),
-                retained: !mpdu.finished,
-            };
-            reports.extend(mpdu.frames().map(released));
-            self.pass_head();
-        }
-    }
-
     /// Ends a BlockAckReq that the recipient has received or not.
     fn end_request(
         &mut self,

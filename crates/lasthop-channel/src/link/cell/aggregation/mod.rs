@@ -18,6 +18,7 @@
 mod airtime;
 mod device;
 mod durations;
+mod ending;
 mod exchange;
 mod minstrel;
 mod occupation;
