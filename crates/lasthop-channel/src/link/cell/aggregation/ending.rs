@@ -144,7 +144,7 @@ impl Session {
 
     /// The usual end of the only MPDU.
     #[inline(always)]
-    fn end_only(
+    pub(super) fn end_only(
         &mut self,
         station: usize,
         start: Time,

@@ -31,9 +31,45 @@ impl AggregatingCell {
         };
         let answered = received && !self.loses_control((to, i), now + self.durations.sifs, free);
         let air_time = self.use_medium(i, if received { free } else { now });
-        let ending = Ending { answered, collided: false, air_time };
         let mut delivery = None;
-        let (acknowledged, gave_up) = self.end_mpdus(now, (i, s), ending, &mut delivery, reports);
+        let session = &mut self.stations[i].sessions[s];
+        let is_plain = answered && self.received.as_slice() == [true] && session.is_in_order();
+        if is_plain && !self.watched {
+            session.end_only(i, self.start, air_time, &mut delivery, reports);
+            session.clear();
+            session.rate.sent(now, session.mcs, 1, Some(1));
+            (session.rts_failures, session.must_request) = (0, false);
+        } else {
+            let ending = Ending { answered, collided: false, air_time };
+            self.end_exchange(
+                now,
+                (i, s),
+                (content, received),
+                free,
+                ending,
+                &mut delivery,
+                reports,
+            );
+        }
+        self.after_data(now, (i, to), free, (received, answered));
+        delivery
+    }
+
+    /// Ends what the only sender has sent, with any result: `free` is the end of the answer.
+    #[allow(clippy::too_many_arguments, reason = "the parts of `end_data` that are seldom needed")]
+    #[inline(never)]
+    fn end_exchange(
+        &mut self,
+        now: Time,
+        (i, s): (usize, usize),
+        (content, received): (Content, bool),
+        free: Time,
+        ending: Ending,
+        delivery: &mut Option<Delivery>,
+        reports: &mut Vec<Report>,
+    ) {
+        let answered = ending.answered;
+        let (acknowledged, gave_up) = self.end_mpdus(now, (i, s), ending, delivery, reports);
         let kind = match content {
             Content::Request => UseKind::Request,
             Content::Single => UseKind::Single,
@@ -57,8 +93,6 @@ impl AggregatingCell {
         }
         session.trim();
         self.schedule_expiry((i, s));
-        self.after_data(now, (i, to), free, (received, answered));
-        delivery
     }
 
     /// Decides what the recipient receives: `received` says so of each MPDU. False if it receives

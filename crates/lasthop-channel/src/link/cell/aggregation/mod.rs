@@ -357,10 +357,15 @@ impl AggregatingCell {
         self.begin_data();
     }
 
+    #[inline]
     fn announce_starts(&self, i: usize, reports: &mut Vec<Report>) {
-        if self.announces == u32::MAX {
-            return;
+        if self.announces < u32::MAX {
+            self.report_starts(i, reports);
         }
+    }
+
+    #[inline(never)]
+    fn report_starts(&self, i: usize, reports: &mut Vec<Report>) {
         let station = &self.stations[i];
         let session = &station.sessions[station.exchange.session];
         for &k in &station.exchange.places {

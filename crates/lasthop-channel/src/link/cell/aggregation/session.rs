@@ -261,6 +261,13 @@ impl Session {
         (self.start, self.head) = (self.window.len(), self.window.len());
     }
 
+    /// Removes all MPDUs, after `finish_all`.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.window.clear();
+        (self.start, self.head) = (0, 0);
+    }
+
     /// True if the recipient waits for the MPDU at this place.
     #[inline]
     pub(super) fn is_head(&self, k: usize) -> bool {
