@@ -69,7 +69,7 @@ impl AirtimeLimit {
 
     /// True if one more packet may leave the queue for a receiver with this estimate; `others` is
     /// that of the other receivers.
-    pub(super) fn allows(self, own: Duration, others: Duration) -> bool {
-        own < self.low || (own + others < THRESHOLD && own < self.high)
+    pub(super) fn allows(self, own: Duration, others: impl FnOnce() -> Duration) -> bool {
+        own < self.low || (own < self.high && own + others() < THRESHOLD)
     }
 }

@@ -26,10 +26,19 @@ impl AggregatingCell {
         let Some(limit) = self.airtime_limit else { return };
         let of = |session: &Session| session.pending.air_time(&self.durations.of(session.mcs).phy);
         let sessions = &mut self.stations[i].sessions;
-        let others = (0..sessions.len()).filter(|&k| k != s).map(|k| of(&sessions[k]));
-        let others = others.fold(Duration::ZERO, |sum, d| sum + d);
-        let session = &mut sessions[s];
-        while limit.allows(of(session), others) && session.pull(now, outcomes) {}
+        // A walk over all sessions, which is seldom needed.
+        let sum = |sessions: &[Session]| {
+            let others = sessions.iter().enumerate().filter(|&(k, _)| k != s);
+            others.fold(Duration::ZERO, |sum, (_, other)| sum + of(other))
+        };
+        let mut others = None;
+        loop {
+            let own = of(&sessions[s]);
+            let others = || *others.get_or_insert_with(|| sum(sessions));
+            if !limit.allows(own, others) || !sessions[s].pull(now, outcomes) {
+                break;
+            }
+        }
         self.stations[i].note(s);
     }
 }

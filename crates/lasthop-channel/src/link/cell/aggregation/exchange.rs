@@ -97,24 +97,41 @@ impl AggregatingCell {
 
     /// Decides what the recipient receives: `received` says so of each MPDU. False if it receives
     /// nothing.
+    #[inline]
     pub(super) fn receive(
         &mut self,
         now: Time,
         (i, s, to): (usize, usize, usize),
         freight: &impl Freight,
     ) -> bool {
+        let station = &self.stations[i];
+        self.received.clear();
+        if station.exchange.content == Content::Request {
+            return !self.loses_control((i, to), self.start, now);
+        }
+        let may_lose = self.air.may_lose(i, to, false);
+        if may_lose || station.sessions[s].noise.is_some() {
+            return self.draw_losses(now, (i, s, to), may_lose, freight);
+        }
+        match station.exchange.places.len() {
+            1 => self.received.push(true),
+            mpdus => self.received.resize(mpdus, true),
+        }
+        true
+    }
+
+    /// The same, where MPDUs may be lost.
+    #[inline(never)]
+    fn draw_losses(
+        &mut self,
+        now: Time,
+        (i, s, to): (usize, usize, usize),
+        may_lose: bool,
+        freight: &impl Freight,
+    ) -> bool {
         let AggregatingCell { stations, air, received, start, .. } = self;
         let station = &mut stations[i];
         let (session, exchange) = (&mut station.sessions[s], &station.exchange);
-        received.clear();
-        if exchange.content == Content::Request {
-            return !self.loses_control((i, to), self.start, now);
-        }
-        let may_lose = air.may_lose(i, to, false);
-        if !may_lose && session.noise.is_none() {
-            received.resize(exchange.places.len(), true);
-            return true;
-        }
         for &k in &exchange.places {
             let mpdu = &session.window[k];
             let frame = OnAir {
@@ -137,8 +154,8 @@ impl AggregatingCell {
     #[inline]
     fn loses_control(&mut self, (from, to): (usize, usize), start: Time, end: Time) -> bool {
         let AggregatingCell { air, control, .. } = self;
-        let frame = OnAir { from, to, start, end, bytes: 32, control: true, segment: control };
-        air.may_lose(from, to, true) && air.lost(&frame)
+        air.may_lose(from, to, true)
+            && air.lost(&OnAir { from, to, start, end, bytes: 32, control: true, segment: control })
     }
 
     /// Station `i` has used the medium up to `end`, since its last exchange in this TXOP or since

@@ -152,10 +152,14 @@ impl Station {
     }
 
     /// A session may have changed: updates what is known of all of them, if there are several.
+    #[inline]
     pub(super) fn note(&mut self, s: usize) {
-        if self.sessions.len() < 2 {
-            return;
+        if self.sessions.len() > 1 {
+            self.note_session(s);
         }
+    }
+
+    fn note_session(&mut self, s: usize) {
         let Some(session) = self.sessions.get_mut(s) else { return };
         let load = session.load();
         let before = std::mem::replace(&mut session.counted, load);
