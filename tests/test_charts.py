@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fakes import CATALOGUE, FakeLoader
 from layout import below_zero, faults, legends
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -183,6 +184,19 @@ def test_bars_and_heat_maps_show_the_means() -> None:
     assert shown.ravel().tolist() == pytest.approx(
         [result.statistics(n, s, GOODPUT)["mean"] * 1e-3 for s in SCHEMES[:2] for n in range(3)]
     )
+
+
+def test_colours_are_logarithmic_if_the_means_span_much() -> None:
+    def is_logarithmic(ratio: float) -> bool:
+        def first_is_larger(job: plan.Job, _: str) -> float:
+            return ratio if job.case.label == SCHEMES[0] else 1.0
+
+        result = compared(LOSS, SCHEMES[:2], 3, first_is_larger)
+        image = charts.draw(result, Chart("heatmap")).axes[0].images[0]
+        return isinstance(image.norm, LogNorm)
+
+    assert is_logarithmic(25.0)
+    assert not is_logarithmic(15.0)
 
 
 def test_a_distribution_rises_from_zero_to_one() -> None:

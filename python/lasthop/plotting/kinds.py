@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
 from lasthop import quantities
@@ -220,10 +221,9 @@ def heat_map(
     x_words: Sequence[str],
     y_words: Sequence[str],
 ) -> AxesImage:
-    """Means as colours between the two values of `span`."""
-    image = axes.imshow(
-        values, cmap=COLOUR_MAP, vmin=span[0], vmax=span[1], aspect="auto", origin="upper"
-    )
+    """Means as colours between the two values of `span`, by their logarithms if they span much."""
+    norm = LogNorm(*span) if points.is_wide(*span) else Normalize(*span)
+    image = axes.imshow(values, cmap=COLOUR_MAP, norm=norm, aspect="auto", origin="upper")
     axes.set_xticks(range(len(x_words)), x_words)
     axes.set_yticks(range(len(y_words)), y_words)
     axes.grid(visible=False)

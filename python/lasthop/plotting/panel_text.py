@@ -192,7 +192,10 @@ def _colour_bars(drawing: Drawing, slots: Sequence[tuple[Place, Slot]]) -> None:
         places = [p for p, slot in slots if slot.metric == metric]
         panels = [drawing.grid.axes[p] for p in places]
         rows = len({r for r, _ in places})
-        bar = figure.colorbar(drawing.images[places[0]], ax=panels, pad=0.02, aspect=20 * rows)
+        image = drawing.images[places[0]]
+        bar = figure.colorbar(image, ax=panels, pad=0.02, aspect=20 * rows)
+        if points.is_wide(*image.get_clim()):
+            points.plain_ticks(bar.ax.yaxis, *image.get_clim())
         bar.set_label(
             plot_text.wrap(
                 drawing.metric_name(metric),

@@ -10,6 +10,7 @@ from lasthop.plotting import styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
     from lasthop.experiments.comparison import Comparison
     from lasthop.plotting.styles import SchemeStyle
@@ -95,18 +96,27 @@ def point(
     return place
 
 
+def is_wide(low: float, high: float) -> bool:
+    """Whether an axis between these values is logarithmic."""
+    return low > 0 and high >= LOG_AXIS_RATIO * low
+
+
 def set_x_scale(axes: Axes, values: Sequence[float | None]) -> None:
     """Make the x axis logarithmic if the values span a large range."""
+    known = [v for v in values if v is not None]
+    if known and is_wide(min(known), max(known)):
+        axes.set_xscale("log")
+        plain_ticks(axes.xaxis, min(known), max(known))
+
+
+def plain_ticks(axis: Axis, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    known = [v for v in values if v is not None]
-    if not known or min(known) <= 0 or max(known) < LOG_AXIS_RATIO * min(known):
-        return
-    axes.set_xscale("log")
-    decades = max(known) < 10 * LOG_AXIS_RATIO * min(known)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if decades else (1.0,)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    decades = high < 10 * LOG_AXIS_RATIO * low
+    axis.set_major_locator(LogLocator(subs=(1.0, 3.0) if decades else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def capacity_line(axes: Axes, comparison: Comparison, y: str, at: int = 0) -> None:
@@ -134,10 +144,11 @@ def points_by_setting(comparison: Comparison, key: str, fixed: Mapping[str, str]
 
 __all__ = [
     "CAPACITY",
-    "LOG_AXIS_RATIO",
     "capacity_line",
     "clip_to_bounds",
     "error_bars",
+    "is_wide",
+    "plain_ticks",
     "point",
     "points_by_setting",
     "set_x_scale",
