@@ -252,11 +252,13 @@ def test_both_halves_of_a_split_connection_are_shown() -> None:
 
 
 def test_shortest_sets_the_threshold() -> None:
-    found = lasthop.inspect(last_hop=LOSSY, schemes="newreno", shortest="300ms")
+    found = lasthop.inspect(last_hop=LOSSY, schemes="newreno", shortest=0.3)
     assert found.stalls
     assert all(g.end_s - g.start_s > 0.3 for s in found.stalls for g in s.gaps)
     with pytest.raises(InputError, match="shortest"):
         lasthop.inspect(last_hop=LOSSY, shortest="0s")
+    with pytest.raises(InputError, match="--limit"):
+        lasthop.compare(last_hop=LOSSY, schemes="reno", seeds=2, limit=1e-6)
 
 
 @pytest.mark.parametrize(

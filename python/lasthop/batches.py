@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import extras, quantities
+from lasthop import extras, own_schemes, quantities
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import plan, pool
 from lasthop.experiments.plan import Scheme
@@ -18,9 +18,10 @@ from lasthop.scenarios.experiment import Figure
 from lasthop.scenarios.python_values import (
     ScenarioDict,
     Settings,
+    Time,
     axis_texts,
+    seconds,
     setting_pairs,
-    value_text,
 )
 
 if TYPE_CHECKING:
@@ -41,15 +42,15 @@ def compare(
     file: str | Path | ScenarioDict | None = None,
     *,
     text: str | None = None,
-    schemes: Sequence[Scheme] | None = None,
-    also: Sequence[Scheme] = (),
+    schemes: Sequence[Scheme] | Scheme | None = None,
+    also: Sequence[Scheme] | Scheme = (),
     seeds: int | None = None,
     vary: Mapping[str, Sequence[object]] | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
     flows: Mapping[str, Any] | int | None = None,
     out: str | Path | None = None,
-    limit: str = "24 h",
+    limit: Time = "24 h",
     command: Sequence[str] = (),
     chart: Chart | None = None,
     figure: bool = True,
@@ -91,7 +92,7 @@ def compare(
         file, text, settings, last_hop, flows, options, varied=varied, draw_starts=True
     )
     described, the_plan = _planned(file, where, schemes, also, seeds, vary)
-    plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
+    plan.check_run_time(the_plan, pool.cores(), seconds(limit, "--limit"))
     folder = Path(out) if out is not None else None
     if folder is not None:
         comparison.check_folder(folder, the_plan)
@@ -130,8 +131,8 @@ def _compared(the_plan: plan.Plan, shown: InComparison, folder: Path | None) -> 
 def _planned(
     file: str | Path | ScenarioDict | None,
     where: plan.Source,
-    schemes: Sequence[Scheme] | None,
-    also: Sequence[Scheme],
+    schemes: Sequence[Scheme] | Scheme | None,
+    also: Sequence[Scheme] | Scheme,
     seeds: int | None,
     vary: Mapping[str, Sequence[object]] | None,
 ) -> tuple[Figure, plan.Plan]:
@@ -148,7 +149,10 @@ def _planned(
     wanted = described.experiment
     the_plan = plan.plan(
         where,
-        [*(wanted.schemes if schemes is None else schemes), *also],
+        [
+            *own_schemes.listed(wanted.schemes if schemes is None else schemes),
+            *own_schemes.listed(also),
+        ],
         seeds if seeds is not None else wanted.seeds or experiment.DEFAULT_SEEDS,
         {k: _values(k, v) for k, v in vary.items()} if vary else dict(wanted.vary),
         own=wanted.settings,
@@ -171,7 +175,7 @@ def sweep(
     file: str | Path | ScenarioDict | None = None,
     *,
     text: str | None = None,
-    schemes: Sequence[Scheme] = (),
+    schemes: Sequence[Scheme] | Scheme = (),
     vary: Mapping[str, Any] | None = None,
     zip: Sequence[Mapping[str, Any]] = (),
     seeds: int | str | range | None = None,
@@ -184,7 +188,7 @@ def sweep(
     jobs: int | None = None,
     dask: str | None = None,
     shard: str | tuple[int, int] | None = None,
-    chunk: str | float | None = None,
+    chunk: Time | None = None,
     progress: str = "auto",
     quiet: bool = False,
     command: Sequence[str] = (),
@@ -214,14 +218,16 @@ def sweep(
     where = scenario_source.described(
         file, text, settings, last_hop, flows, options, draw_starts=True
     )
-    asked = sweep_setup.wanted(schemes, vary or {}, zip, seeds, until, max_seeds)
+    asked = sweep_setup.wanted(
+        own_schemes.listed(schemes), vary or {}, zip, seeds, until, max_seeds
+    )
     origin = str(file) if isinstance(file, (str, Path)) and str(file) else "scenario"
     prepared = sweep_setup.prepare(
         where, origin, asked, sweep_setup.shard(shard), command or ["lasthop.sweep"]
     )
     chunk_s = None
     if chunk is not None:
-        chunk_s = quantities.seconds(value_text("duration", chunk), "--chunk")
+        chunk_s = seconds(chunk, "--chunk")
     folder, runs = Path(out), sweeps.Runs(prepared.sweep)
     outputs.check(outputs.in_folder("--out", folder, sweeps.FILES), prepared.plan.inputs)
     shown = SweepProgress("none" if quiet else progress, quiet)
@@ -311,12 +317,12 @@ def _print_first() -> Callable[[str], None]:
 
 def reproduce(
     *figures: str | Path | ScenarioDict,
-    also: Sequence[Scheme] = (),
+    also: Sequence[Scheme] | Scheme = (),
     seeds: int | None = None,
     settings: Settings = (),
     quick: bool = False,
     out: str | Path | None = None,
-    limit: str = "24 h",
+    limit: Time = "24 h",
     command: Sequence[str] = (),
     style: str = "",
     formats: Sequence[str] = (),
@@ -350,8 +356,8 @@ def reproduce(
     styles.check_formats(formats)
     chosen = experiment.load(figures)
     folder = Path(out) if out is not None else None
-    limit_s = quantities.seconds(limit, "--limit")
-    options = engine.Options(also, seeds, tuple(setting_pairs(settings)), quick)
+    limit_s = seconds(limit, "--limit")
+    options = engine.Options(own_schemes.listed(also), seeds, tuple(setting_pairs(settings)), quick)
 
     def finish(result: FigureResult) -> None:
         if folder is not None:

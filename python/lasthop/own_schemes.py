@@ -9,7 +9,7 @@ from lasthop.quantities import did_you_mean, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 SchemeClass = type[CongestionControl] | type[Agent]
@@ -29,6 +29,11 @@ _session: dict[str, SchemeClass] = {}
 def is_scheme(found: object) -> bool:
     """True for a subclass of `CongestionControl` or `Agent`."""
     return isinstance(found, type) and issubclass(found, _BASES) and found not in _BASES
+
+
+def listed(schemes: Sequence[Scheme] | Scheme) -> list[Scheme]:
+    """One scheme or several, as a list."""
+    return [schemes] if isinstance(schemes, (str, type)) else [*schemes]
 
 
 def settings_of(scheme: SchemeClass) -> dict[str, bool | int | float | str]:
@@ -371,6 +376,7 @@ __all__ = [
     "describe",
     "file_of",
     "is_scheme",
+    "listed",
     "load_named",
     "load_scheme",
     "name_of",

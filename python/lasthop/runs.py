@@ -15,7 +15,7 @@ from lasthop.experiments import plan
 from lasthop.experiments.plan import Scheme
 from lasthop.experiments.run_result import RunResult
 from lasthop.scenarios import outputs, scenario_source
-from lasthop.scenarios.python_values import ScenarioDict, Settings
+from lasthop.scenarios.python_values import ScenarioDict, Settings, Time, seconds
 
 if TYPE_CHECKING:
     from lasthop.inspection.inspection import Inspection
@@ -60,7 +60,7 @@ def inspect(
     schemes: Sequence[Scheme] | Scheme | None = None,
     seed: int = 1,
     flow: str | None = None,
-    shortest: str | None = None,
+    shortest: Time | None = None,
     settings: Settings = (),
     last_hop: Mapping[str, object] | None = None,
     flows: Mapping[str, Any] | int | None = None,
@@ -76,10 +76,10 @@ def inspect(
     The scenario is given as for `run`; `file` may also be a folder that `compare` wrote with `out`,
     whose scenario is then run again. `scheme` replaces the scheme; with several `schemes`, at most
     four, each is run with the same seed. `flow` is the id of the flow to inspect (default: the
-    first). `shortest` replaces the threshold of stalls ("500 ms"). `out` is a file for the page,
-    `qlog` one for the events of the senders (JSON-SEQ). `pcap` is a folder for packet captures, one
-    per hop, with at most `snaplen` bytes of each packet; with several schemes it has a folder for
-    each.
+    first). `shortest` replaces the threshold of stalls ("500 ms", or seconds). `out` is a file for
+    the page, `qlog` one for the events of the senders (JSON-SEQ). `pcap` is a folder for packet
+    captures, one per hop, with at most `snaplen` bytes of each packet; with several schemes it has
+    a folder for each.
 
     Returns an `Inspection`: `save` writes the page, `stalls` lists the stalls. Raises `InputError`
     for wrong input.
@@ -95,7 +95,7 @@ def inspect(
     if scheme is not None and schemes is not None:
         raise InputError("give `scheme` or `schemes`, not both")
     schemes = scheme if schemes is None else schemes
-    wanted = [schemes] if schemes is None or isinstance(schemes, (str, type)) else [*schemes]
+    wanted = [None] if schemes is None else own_schemes.listed(schemes)
     if not 1 <= len(wanted) <= MAX_INSPECTED:
         raise InputError(f"--schemes takes 1 to {MAX_INSPECTED} schemes, found {len(wanted)}")
     scenarios = [plan.load(where, scheme) for scheme in wanted]
@@ -131,7 +131,7 @@ def inspect_scenarios(
     scenarios: Sequence[Any],
     seed: int,
     flow: str | None,
-    shortest: str | None,
+    shortest: Time | None,
     inputs: Sequence[str],
     pcap: str | Path | None = None,
     snaplen: int | None = None,
@@ -144,7 +144,7 @@ def inspect_scenarios(
     from lasthop import _native
     from lasthop.inspection import inspection
 
-    least = None if shortest is None else quantities.seconds(shortest, "--shortest")
+    least = None if shortest is None else seconds(shortest, "--shortest")
     if least is not None and least <= 0:
         raise InputError(f"--shortest must be longer than 0 s, found {shortest}")
     folders = (
@@ -176,7 +176,7 @@ def inspect_scenarios(
     )
 
 
-def inspect_result(result: RunResult, flow: str | None, shortest: str | None) -> Inspection:
+def inspect_result(result: RunResult, flow: str | None, shortest: Time | None) -> Inspection:
     """Look inside the run of a result; see `RunResult.inspect`."""
     seed: int = result.data["seed"]
     return inspect_scenarios([result.scenario], seed, flow, shortest, result.inputs())

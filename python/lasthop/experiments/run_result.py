@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+    from lasthop.scenarios.python_values import Time
+
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
@@ -133,7 +135,7 @@ class RunResult:
         shown: str = renderer("run: notebook")(self)
         return shown
 
-    def inspect(self, flow: str | None = None, shortest: str | None = None) -> Any:
+    def inspect(self, flow: str | None = None, shortest: Time | None = None) -> Any:
         """Look inside this run: an `Inspection`, see `lasthop.inspect`.
 
         The run is repeated to record its events.

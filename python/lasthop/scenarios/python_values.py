@@ -26,6 +26,8 @@ from lasthop.quantities import JOINT_SEPARATOR, LAST_HOP
 FLOWS = ("traffic", "against", "start", "upload", "duration")
 #: Values of Python for keys of a scenario: {"tcp.min_rto": 1} or pairs of texts.
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
+#: A time: "500 ms", or a number of seconds.
+Time = str | float | timedelta
 #: A dictionary in the form of a scenario file.
 ScenarioDict = Mapping[str, Any]
 Schema = Mapping[str, Any]
@@ -259,6 +261,11 @@ def _value(value: object, path: tuple[str, ...], schemas: Sequence[Schema]) -> s
     )
 
 
+def seconds(value: Time, what: str) -> float:
+    """The seconds of a time; raises `InputError`, which names it by `what`."""
+    return quantities.seconds(value_text("duration", value), what)
+
+
 def _table(table: Mapping[str, Any], path: tuple[str, ...], schemas: Sequence[Schema]) -> str:
     parts = []
     for name, value in table.items():
@@ -347,10 +354,12 @@ def _quoted(text: str) -> str:
 __all__ = [
     "ScenarioDict",
     "Settings",
+    "Time",
     "axis_texts",
     "flow_options",
     "last_hop_texts",
     "scenario_text",
+    "seconds",
     "setting_pairs",
     "value_text",
     "with_options",
