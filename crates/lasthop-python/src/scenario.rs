@@ -427,18 +427,8 @@ impl Scenario {
         let Some(mut columns) = columns else { return Ok((run, None)) };
         let flows = columns.take_flows();
         let out = columns.into_dict(py)?;
-        let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
         out.bind(py).set_item("series", series_columns(py, samples, &flows)?)?;
-        out.bind(py).set_item("nodes", nodes)?;
-        let link = |l: &Link| {
-            format!(
-                "{}>{}",
-                self.loaded.network.nodes[usize::from(l.from)].name,
-                self.loaded.network.nodes[usize::from(l.to)].name
-            )
-        };
-        out.bind(py)
-            .set_item("links", self.loaded.network.links.iter().map(link).collect::<Vec<_>>())?;
+        set_names(out.bind(py), &self.loaded.network)?;
         Ok((run, Some(out)))
     }
 
@@ -481,8 +471,7 @@ impl Scenario {
         let flows = record.take_flows();
         let out = record.into_dict(py)?;
         out.bind(py).set_item("series", series_columns(py, samples, &flows)?)?;
-        let nodes: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
-        out.bind(py).set_item("nodes", nodes)?;
+        set_names(out.bind(py), network)?;
         let outages = network.links.iter().enumerate().flat_map(|(l, link)| {
             let rule = |o: &OutageConfig| match o.frames {
                 OutageRule::Held => "held",
@@ -494,6 +483,16 @@ impl Scenario {
         out.bind(py).set_item("outages", outages.collect::<Vec<_>>())?;
         Ok((run, out))
     }
+}
+
+/// Sets the names of all nodes, and the ends of all links, which events call by their numbers.
+fn set_names(out: &Bound<'_, PyDict>, network: &Network) -> PyResult<()> {
+    let name = |n: u16| network.nodes[usize::from(n)].name.as_str();
+    let nodes: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
+    let ends: Vec<(&str, &str)> =
+        network.links.iter().map(|l| (name(l.from), name(l.to))).collect();
+    out.set_item("nodes", nodes)?;
+    out.set_item("links", ends)
 }
 
 /// A file name for the capture of an interface that is not in `used`, and adds it there.

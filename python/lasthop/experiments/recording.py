@@ -61,7 +61,7 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
         {
             "t_ns": columns["t_ns"],
             "node": words("node", list(columns["nodes"])),
-            "link": words("link", list(columns["links"])),
+            "link": words("link", [f"{a}>{b}" for a, b in columns["links"]]),
             "flow": words("flow", flows),
             "event": words("event", list(columns["events"])),
             **{name: _numbers(columns[name]) for name in ("seq", "len", "ack", "attempt")},

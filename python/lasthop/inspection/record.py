@@ -122,6 +122,20 @@ class States:
         return int(np.searchsorted(self.t, t, side="right")) - 1
 
 
+def _results_of_links(
+    ends: Sequence[tuple[str, str]], results: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The results of all links by number; those of a cell that carried nothing have only ends."""
+    left = list(results)
+    found: list[Mapping[str, Any]] = []
+    for start, end in ends:
+        if left and (left[0]["from"], left[0]["to"]) == (start, end):
+            found.append(left.pop(0))
+        else:
+            found.append({"from": start, "to": end, "radio": True, "capacity_bps": None})
+    return found
+
+
 class Record:
     """What one run recorded of one flow. Times are seconds from the start of the run."""
 
@@ -129,7 +143,7 @@ class Record:
         self.run = run
         self.flow: Mapping[str, Any] = run["flows"][flow]
         self.nodes: Sequence[str] = columns["nodes"]
-        self.links: Sequence[Mapping[str, Any]] = run["links"]
+        self.links = _results_of_links(columns["links"], run["links"])
         self.limits: Sequence[str] = columns["limits"]
         self._columns = columns
         self._codes = {name: i for i, name in enumerate(columns["events"])}
