@@ -598,18 +598,3 @@ def test_the_record_of_another_scheme_is_made_again() -> None:
         assert subject.to_dict() == alone.to_dict()
         assert (subject.connection.states.cwnd == alone.connection.states.cwnd).all()
         assert (subject.connection.copies.seq == alone.connection.copies.seq).all()
-
-
-def test_links_of_a_cell_that_carry_nothing_do_not_rename_others() -> None:
-    cell = {
-        "duration": 1,
-        "node": [{"name": "ap", "role": "base-station"}],
-        "cell": [{"members": ["ap", "silent", "phone"], "mac": "802.11b"}],
-        "flow": [
-            {"from": "ap", "to": "silent", "app": {"kind": "cbr", "rate": 1e5}},
-            {"name": "data", "from": "phone", "to": "ap", "app": "bulk"},
-        ],
-    }
-    found = lasthop.run(cell).inspect("data")
-    assert found.subjects[0].path == ["phone>ap"]
-    assert found.html

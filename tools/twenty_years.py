@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -42,37 +42,39 @@ NAMES = {
     "noor-eaer": "Noor EAER",
     "rnf": "RNF",
 }
-#: What a table says of a scheme at a place.
-Cell = Callable[[str, int], str]
+#: Metrics of the flow: the factor to the unit of the table, and the digits that are shown.
+METRICS = {
+    "goodput_bps": (1e-6, 1),
+    "one_way_delay_s_p95": (1e3, 0),
+    "retransmissions": (1, 0),
+    "timeouts": (1, 1),
+}
+#: Of these, whether they differ from those of the first scheme is shown.
+COMPARED = ("goodput_bps", "one_way_delay_s_p95")
+HEAD = """\
+| scheme | goodput, Mbit/s | one-way delay, p95, ms | retransmissions | timeouts | stalls |
+| --- | ---: | ---: | ---: | ---: | ---: |"""
 
 
-def plus(values: list[float], digits: int) -> str:
-    """The mean with its 95 % interval."""
-    found = statistics.summarise(values)
+def plus(values: Iterable[float], digits: int) -> str:
+    """The mean with its 95 % interval; 0 if all are."""
+    found = statistics.summarise(list(values))
     assert found.mean is not None
     assert found.ci95 is not None
+    if found.mean == 0 == found.ci95[0]:
+        return "0"
     return f"{found.mean:.{digits}f} ± {(found.ci95[1] - found.ci95[0]) / 2:.{digits}f}"
 
 
-def table(caption: str, result: Comparison, cell: Cell) -> str:
-    """A table with a row per scheme and a column per place."""
-    places = [point[PLACE] for point in result.plan.points]
-    head = [caption, "", f"| scheme | {' | '.join(places)} |", "| --- |" + " ---: |" * len(places)]
-    rows = [[NAMES[x], *(cell(x, at) for at in range(len(places)))] for x in result.plan.labels]
-    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
-def metric(result: Comparison, name: str, factor: float, digits: int) -> Cell:
-    """The mean of a metric of the flow; `≈` if it differs from the first scheme's by chance."""
-
-    def cell(label: str, at: int) -> str:
-        values = [v for v in result.values(at, label, f"{FLOW}.{name}") if v is not None]
-        first = result.statistics(at, label, f"{FLOW}.{name}")["difference_to_first"]
-        low, high = (first["ci95"] if first else None) or (1, 1)
-        mark = " ≈" if low <= 0 <= high else ""
-        return plus([v * factor for v in values], digits) + mark
-
-    return cell
+def of_metric(result: Comparison, at: int, label: str, name: str) -> str:
+    """The mean of a metric of the flow; `≈` if its difference from the first scheme's is chance."""
+    factor, digits = METRICS[name]
+    values = [v * factor for v in result.values(at, label, f"{FLOW}.{name}") if v is not None]
+    text = plus(values, digits)
+    if name in COMPARED and label != result.plan.labels[0]:
+        low, high = result.statistics(at, label, f"{FLOW}.{name}")["difference_to_first"]["ci95"]
+        text += " ≈" if low <= 0 <= high else ""
+    return text
 
 
 def stalls(work: tuple[str, str, int, float]) -> list[float]:
@@ -85,25 +87,20 @@ def stalls(work: tuple[str, str, int, float]) -> list[float]:
     return [s["end_s"] - s["start_s"] for s in found if s["end_s"] > start_s]
 
 
-def stalled(result: Comparison, schemes: list[str], start_s: float) -> Cell:
-    """The number of stalls of a run, and the longest of all runs."""
-    labels, places = result.plan.labels, [point[PLACE] for point in result.plan.points]
-    seeds = result.plan.seeds
-    works = [(s, p, seed, start_s) for s, p, seed in product(schemes, places, seeds)]
+def all_stalls(
+    schemes: list[str], places: list[str], seeds: Sequence[int], start_s: float
+) -> list[list[list[float]]]:
+    """The stalls of all runs of each scheme at each place, places first."""
+    works = [(s, p, seed, start_s) for p, s, seed in product(places, schemes, seeds)]
     with ProcessPoolExecutor() as pool:
         each = list(pool.map(stalls, works))
-    runs = {
-        (label, at): each[n * len(seeds) :][: len(seeds)]
-        for n, (label, at) in enumerate(product(labels, range(len(places))))
-    }
+    return [each[n : n + len(seeds)] for n in range(0, len(each), len(seeds))]
 
-    def cell(label: str, at: int) -> str:
-        longest = max((s for lengths in runs[label, at] for s in lengths), default=0.0)
-        if longest == 0:
-            return "0"
-        return f"{plus([float(len(x)) for x in runs[label, at]], 1)}; {longest:.1f} s"
 
-    return cell
+def in_numbers(runs: list[list[float]]) -> str:
+    """The number of stalls of a run, and the longest of all runs."""
+    longest = max((s for lengths in runs for s in lengths), default=0.0)
+    return f"{plus(map(len, runs), 1)}; {longest:.1f} s" if longest else "0"
 
 
 def in_words(entry: str | dict[str, Any]) -> str:
@@ -117,39 +114,19 @@ def main() -> None:
     figure = tomllib.loads(FIGURE.read_text(encoding="utf-8"))
     seeds = int(sys.argv[1]) if sys.argv[1:] else figure["experiment"]["seeds"]
     result = lasthop.compare(FIGURE, seeds=seeds)
+    places, labels = [point[PLACE] for point in result.plan.points], result.plan.labels
     start_s = float(figure["measure"]["from"].removesuffix(" s"))
     schemes = [in_words(entry) for entry in figure["experiment"]["schemes"]]
-    n = f"means with 95 % intervals, n = {seeds} runs"
-    tables = [
-        table(
-            f"Goodput in Mbit/s: {n}. `≈`: the paired difference from CUBIC is within chance.",
-            result,
-            metric(result, "goodput_bps", 1e-6, 1),
-        ),
-        table(
-            f"One-way delay in ms, 95th percentile of a run, from server to application: {n}.",
-            result,
-            metric(result, "one_way_delay_s_p95", 1e3, 0),
-        ),
-        table(
-            f"Segments that the server retransmits in the measured time of a run: {n}.",
-            result,
-            metric(result, "retransmissions", 1, 0),
-        ),
-        table(
-            f"Timeouts in the measured time of a run: {n}.",
-            result,
-            metric(result, "timeouts", 1, 1),
-        ),
-        table(
-            f"Stalls: gaps of at least {SHORTEST_S * 1e3:.0f} ms in what the application receives,"
-            f" in the measured time of a run: {n}, and the longest of all.",
-            result,
-            stalled(result, schemes, start_s),
-        ),
-    ]
+    stalled = iter(all_stalls(schemes, places, result.plan.seeds, start_s))
+    parts = []
+    for at, place in enumerate(places):
+        lines = [f"Place **{place}**, n = {seeds} runs:", "", HEAD]
+        for label in labels:
+            cells = [of_metric(result, at, label, name) for name in METRICS]
+            lines.append(f"| {' | '.join([NAMES[label], *cells, in_numbers(next(stalled))])} |")
+        parts.append("\n".join(lines))
     page = PAGE.read_text(encoding="utf-8")
-    write_whole(PAGE, marked_pages.replaced(page, "tables", "\n\n".join(tables)))
+    write_whole(PAGE, marked_pages.replaced(page, "tables", "\n\n".join(parts)))
     result.plot(PICTURE)
 
 
