@@ -14,8 +14,8 @@ ns-2's Agent/TCP/Linux with SACK and delayed ACKs. Then a window of 10 BDP overf
 BDP at 0.1 to 10 Gbit/s; the time per packet should not depend on the rate. Finally every end-to-end
 scheme runs the same cases under the profile `rfc`, and one case under `linux`.
 
-The times of the cases and of the default profile are written into docs/speed.md, unless the runs are
-short.
+The times of the cases and of the default profile are written into docs/speed.md, unless the runs
+are short.
 """
 
 from __future__ import annotations

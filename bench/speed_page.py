@@ -59,7 +59,8 @@ def under_default(
     """
     headline = next(iter(times.values()))["lasthop"]
     rows = [
-        f"| {case} | {of['lasthop']:,.0f} | {of['lasthop'] / headline:.1f} | {goals.get(case, '')} |"
+        f"| {case} | {of['lasthop']:,.0f} | {of['lasthop'] / headline:.1f} |"
+        f" {goals.get(case, '')} |"
         + (f" {of['ns-2']:,.0f} | {of['ns-2'] / of['lasthop']:.1f} |" if "ns-2" in of else " | |")
         for case, of in times.items()
     ]
