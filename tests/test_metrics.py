@@ -65,6 +65,7 @@ def test_numbers_of_files_are_those_of_python() -> None:
     drawn = np.random.default_rng(1)
     values = drawn.standard_normal(20_000) * 10.0 ** drawn.integers(-30, 30, 20_000)
     edges = [0.0, -0.0, 1.0, 1e15, 1e15 - 1, 1e16, 123456789012345680.0, 1e-4, 9.9e-5, 1e22, 5e-324]
+    edges += [2.0**k for k in range(-1074, 1024)]
     for value in [*values.tolist(), *edges, *(-e for e in edges)]:
         whole = value.is_integer() and abs(value) < 1e15
         assert store.number(value) == (str(int(value)) if whole else repr(value))

@@ -121,14 +121,18 @@ fn push_number(text: &mut String, value: f64) {
     }
     let shortest = format!("{value:e}");
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
-    let digits = mantissa.trim_start_matches('-').replace('.', "");
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if value < 0.0 {
         text.push('-');
     }
-    // Of two shortest numbers equally near, Python takes the even one, as rounding does.
-    let rounded = format!("{:.*e}", digits.len() - 1, value.abs());
-    let digits = rounded.split('e').next().unwrap_or(&digits).replace('.', "");
+    let count = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    // Of two shortest numbers equally near, Python takes the even one, as rounding does; the lower
+    // one may be too far from a power of two.
+    let rounded = may_be_between(value, count, exponent)
+        .then(|| format!("{:.*e}", count - 1, value.abs()))
+        .filter(|text| text.parse() == Ok(value.abs()));
+    let mantissa = rounded.as_ref().map_or(mantissa, |r| r.split('e').next().unwrap_or(mantissa));
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     match (exponent, usize::try_from(exponent)) {
         (_, Ok(e)) if e < 16 && digits.len() > e + 1 => {
             text.push_str(&digits[..=e]);
@@ -155,4 +159,15 @@ fn push_number(text: &mut String, value: f64) {
             text.push_str(&format!("e{sign}{:02}", exponent.abs()));
         }
     }
+}
+
+/// True if a number may be in the middle between two texts with as many digits as its shortest one
+/// has, `digits`, of which the first is that of ten to the power of `exponent`: it ends with the
+/// digit behind them then. A number with a fraction has as many digits behind the point as bits.
+fn may_be_between(value: f64, digits: usize, exponent: i32) -> bool {
+    const STORED: i32 = f64::MANTISSA_DIGITS as i32 - 1;
+    let (stored, unit) = (value.to_bits() & ((1 << STORED) - 1), value.to_bits() >> STORED & 0x7ff);
+    let unit = (unit as i32 - 1023 - STORED).max(-1074);
+    let fraction = -(unit + (stored | 1 << STORED).trailing_zeros() as i32);
+    fraction <= 0 || fraction == digits as i32 - exponent
 }
