@@ -66,7 +66,7 @@ SOURCE = re.compile(r"(make|python|lasthop|cargo) [\w./-]|tests/\w|tools/\w|comm
 
 
 #: The page all of whose figures come from one command, which it names once.
-OF_ONE_COMMAND = {"twenty-years-on": "lasthop reproduce related/wifi"}
+OF_ONE_COMMAND = {"twenty-years-on": "python tools/twenty_years.py"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from statistics import mean, median
 from typing import Any
 
 import marked_pages
@@ -52,17 +54,26 @@ METRICS = {
 #: Of these, whether they differ from those of the first scheme is shown.
 COMPARED = ("goodput_bps", "one_way_delay_s_p95")
 HEAD = """\
-| scheme | goodput, Mbit/s | one-way delay, p95, ms | retransmissions | timeouts | stalls |
-| --- | ---: | ---: | ---: | ---: | ---: |"""
+| scheme | goodput, Mbit/s | one-way delay, p95, ms | retransmissions | timeouts | stalls \
+| lost, %: error / collision / queue |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |"""
+#: Of the segments that a connection sends, in the order of that column.
+LOSSES = ("lost on the air", "lost in a collision", "dropped at the queue")
 
 
 def plus(values: Iterable[float], digits: int) -> str:
-    """The mean with its 95 % interval; 0 if all are."""
-    found = statistics.summarise(list(values))
+    """The mean with its 95 % interval, or the median, least and greatest where that reaches below
+    0; 0 if all are.
+    """
+    values = list(values)
+    found = statistics.summarise(values)
     assert found.mean is not None
     assert found.ci95 is not None
     if found.mean == 0 == found.ci95[0]:
         return "0"
+    if found.ci95[0] < 0:
+        middle, least, greatest = median(values), min(values), max(values)
+        return f"{middle:.{digits}f} ({least:.{digits}f} to {greatest:.{digits}f})"
     return f"{found.mean:.{digits}f} ± {(found.ci95[1] - found.ci95[0]) / 2:.{digits}f}"
 
 
@@ -77,30 +88,48 @@ def of_metric(result: Comparison, at: int, label: str, name: str) -> str:
     return text
 
 
-def stalls(work: tuple[str, str, int, float]) -> list[float]:
-    """Lengths of the stalls of a run that end in the measured time, in seconds."""
+@dataclass(frozen=True)
+class Seen:
+    """What an inspected run shows of its flow, or of the part of it from a proxy on."""
+
+    #: Stalls in the measured time, in seconds.
+    stalls: list[float]
+    #: Shares of the segments that it sent in the whole run, by `LOSSES`.
+    lost: list[float]
+
+
+def inspected(work: tuple[str, str, int, float]) -> Seen:
+    """Inspect a run: scheme, place, seed, and the start of the measured time."""
     scheme, place, seed, start_s = work
-    seen = lasthop.inspect(
+    run = lasthop.inspect(
         FIGURE, scheme=scheme, seed=seed, settings={PLACE: place}, shortest=SHORTEST_S
     )
-    found = seen.to_dict()["connections"][-1]["stalls"]
-    return [s["end_s"] - s["start_s"] for s in found if s["end_s"] > start_s]
+    found = run.to_dict()["connections"][-1]
+    spans = [(max(stall["start_s"], start_s), stall["end_s"]) for stall in found["stalls"]]
+    totals = found["totals"]
+    sent = totals["sent_segments"] + totals["agent_segments"]
+    return Seen(
+        [end - start for start, end in spans if end - start >= SHORTEST_S],
+        [totals["losses"].get(name, 0) / sent for name in LOSSES],
+    )
 
 
-def all_stalls(
+def all_inspected(
     schemes: list[str], places: list[str], seeds: Sequence[int], start_s: float
-) -> list[list[list[float]]]:
-    """The stalls of all runs of each scheme at each place, places first."""
+) -> Iterator[list[Seen]]:
+    """All runs of each scheme at each place, places first."""
     works = [(s, p, seed, start_s) for p, s, seed in product(places, schemes, seeds)]
     with ProcessPoolExecutor() as pool:
-        each = list(pool.map(stalls, works))
-    return [each[n : n + len(seeds)] for n in range(0, len(each), len(seeds))]
+        each = list(pool.map(inspected, works))
+    return (each[n : n + len(seeds)] for n in range(0, len(each), len(seeds)))
 
 
-def in_numbers(runs: list[list[float]]) -> str:
-    """The number of stalls of a run, and the longest of all runs."""
-    longest = max((s for lengths in runs for s in lengths), default=0.0)
-    return f"{plus(map(len, runs), 1)}; {longest:.1f} s" if longest else "0"
+def in_numbers(runs: list[Seen]) -> list[str]:
+    """The number of stalls of a run, and the longest of all runs; and the mean shares of losses."""
+    longest = max((s for run in runs for s in run.stalls), default=0.0)
+    stalls = f"{plus([len(run.stalls) for run in runs], 1)}; {longest:.1f} s" if longest else "0"
+    shares = [mean(run.lost[n] for run in runs) for n in range(len(LOSSES))]
+    return [stalls, " / ".join(f"{100 * share:.1f}" for share in shares)]
 
 
 def in_words(entry: str | dict[str, Any]) -> str:
@@ -117,13 +146,13 @@ def main() -> None:
     places, labels = [point[PLACE] for point in result.plan.points], result.plan.labels
     start_s = float(figure["measure"]["from"].removesuffix(" s"))
     schemes = [in_words(entry) for entry in figure["experiment"]["schemes"]]
-    stalled = iter(all_stalls(schemes, places, result.plan.seeds, start_s))
+    seen = all_inspected(schemes, places, result.plan.seeds, start_s)
     parts = []
     for at, place in enumerate(places):
         lines = [f"Place **{place}**, n = {seeds} runs:", "", HEAD]
         for label in labels:
             cells = [of_metric(result, at, label, name) for name in METRICS]
-            lines.append(f"| {' | '.join([NAMES[label], *cells, in_numbers(next(stalled))])} |")
+            lines.append(f"| {' | '.join([NAMES[label], *cells, *in_numbers(next(seen))])} |")
         parts.append("\n".join(lines))
     page = PAGE.read_text(encoding="utf-8")
     write_whole(PAGE, marked_pages.replaced(page, "tables", "\n\n".join(parts)))
