@@ -29,7 +29,7 @@ class Bench:
         beside = "without other load" if self.load < 0.2 else f"beside a load of {self.load:.1f}"
         return (
             f"Commit {self.commit}, `make build-release` (no PGO), {self.processors} processors"
-            f" {beside}, the best of {self.runs} runs:"
+            f" {beside}, best of {self.runs} runs:"
         )
 
 

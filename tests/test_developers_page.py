@@ -101,7 +101,7 @@ def test_a_bench_writes_its_times_into_the_page_of_speed(
     speed.record_others(3, 1.25, {"one flow": {"lasthop": 40.0, "ns-2": 1000.0, "htsim": 300.0}})
     new = file.read_text(encoding="utf-8")
     assert "| one flow | 40 | 1,000 | 25.0 | 300 | 7.5 |\n" in new
-    assert "beside a load of 1.2, the best of 3 runs:" in new
+    assert "beside a load of 1.2, best of 3 runs:" in new
     assert marked_pages.replaced(new, "bench", before) == text
     times = {"headline": {"lasthop": 40.0, "ns-2": 800.0}, "default, cubic": {"lasthop": 100.0}}
     speed.record_default(3, 0.0, times)
