@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,8 @@ from processes import PROGRAM, SHORT, rows_of, started, wait_for
 import lasthop
 from lasthop import quantities
 from lasthop.cli.main import main
-from lasthop.errors import InputError
-from lasthop.experiments import store
+from lasthop.errors import Abandoned, InputError
+from lasthop.experiments import pool, store
 
 # Faulty rules
 
@@ -103,6 +105,25 @@ def test_a_second_signal_ends_a_hanging_rule(
         in stderr
     )
     assert "Traceback" not in stderr
+
+
+def test_signals_to_another_thread_are_counted_one_by_one() -> None:
+    """The kernel may choose any thread, and the main thread then sleeps on."""
+    over = threading.Event()
+
+    def interrupt() -> None:
+        for _ in range(2):
+            time.sleep(0.5)
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(Abandoned):
+            pool.run_jobs([0], lambda _: over.wait(30), lambda *_: None, workers=1)
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_second_signal_ends_a_single_run(rules: Path) -> None:

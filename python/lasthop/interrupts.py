@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-# Seconds without a finished job after which a stop counts as slow.
-SLOW_STOP_S = 2.0
+# Seconds after which the main thread looks for signals. The kernel may deliver one to another
+# thread, which does not wake the main thread, and two of a kind before it looks count as one.
+POLL_S = 0.1
+# Polls without a finished job after which a stop counts as slow.
+SLOW_STOP_POLLS = 20
 
 
 class OnInterrupt:
@@ -72,9 +75,9 @@ def interruptible(work: Callable[[], Any], cancel: Callable[[], object]) -> Any:
     with OnInterrupt(stop):
         thread.start()
         silent = 0
-        while not running.acquire(timeout=SLOW_STOP_S):
+        while not running.acquire(timeout=POLL_S):
             silent += stopped.is_set()
-            if silent == 2:
+            if silent == SLOW_STOP_POLLS:
                 print_slow_stop()
     thread.join()
     value, error = outcome[0] if outcome else (None, None)

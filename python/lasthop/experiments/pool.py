@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
 from lasthop.errors import Abandoned, Interrupted
-from lasthop.interrupts import SLOW_STOP_S, OnInterrupt, print_slow_stop
+from lasthop.interrupts import POLL_S, SLOW_STOP_POLLS, OnInterrupt, print_slow_stop
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -102,10 +102,10 @@ def _next(finished: SimpleQueue[T], stopped: threading.Event) -> T:
     silent = 0
     while True:
         try:
-            return finished.get(timeout=SLOW_STOP_S)
+            return finished.get(timeout=POLL_S)
         except Empty:
             silent += stopped.is_set()
-        if silent == 2:
+        if silent == SLOW_STOP_POLLS:
             print_slow_stop()
 
 
