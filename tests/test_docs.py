@@ -161,6 +161,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             of("docs/scenario.md", "toml", 'name    = "radio"').text, encoding="utf-8"
         )
     (tmp_path / "figure.toml").write_text(of("docs/figures.md", "toml").text, encoding="utf-8")
+    papers = tmp_path / "python/lasthop/papers"
+    papers.parent.mkdir(parents=True)
+    papers.symlink_to(ROOT / "python/lasthop/papers")
     (tmp_path / "deep-buffer.toml").write_text(of("docs/inspect.md", "toml").text, encoding="utf-8")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "results").mkdir()
