@@ -20,7 +20,7 @@ const DIGESTS: [(&str, &str); 10] = [
     ("newreno with uniform loss in both directions", "91ff96420b0102ac"),
     ("tahoe and bursts of loss", "2382f2460b840ce8"),
     ("packet control over the delays of the thesis", "bb0413cd300a1e3e"),
-    ("snoop with bit errors", "34ca3b311e08bb57"),
+    ("snoop with bit errors", "2e04db11eadb618c"),
     ("i-tcp through outages", "7f4600f7292edc20"),
     ("a trace with a random phase", "bdadb1c34500149f"),
     ("web pages and bursts share a queue in bytes", "f902a239d83ff490"),
