@@ -3,9 +3,11 @@
     python tools/pgo_profile.py
 
 An instrumented lasthop is built in target/pgo, beside the ordinary one. It runs the cases of the
-speed comparison, every end-to-end scheme on three of them, and figures with cells. The merged
-counts are written to target/pgo/lasthop.profdata; only the same version of rustc can use them.
-Needs llvm-profdata (`rustup component add llvm-tools`).
+speed comparison, every end-to-end scheme on three of them and under the default profile, a sweep of
+short runs, cells and figures. What no case executes is compiled for size and placed far away, so
+that it is slower than without a profile: a scheme or a link belongs to the cases. The merged counts
+are written to target/pgo/lasthop.profdata; only the same version of rustc can use them. Needs
+llvm-profdata (`rustup component add llvm-tools`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,15 @@ WORK = ROOT / "target" / "pgo"
 RAW, SITE = WORK / "raw", WORK / "site"
 PROFILE = WORK / "lasthop.profdata"
 FIGURES = ["yun2009", "noor/fig04", "zeng2006/fig15"]
+# What users type, beside the cases of the bench.
+COMMANDS = [
+    "compare --rate 2Mbps --loss 1% --set duration=1s --schemes reno,cubic,snoop --seeds 40"
+    " --vary last_hop.rtt=20..100..20ms --no-figure --quiet",
+    "compare --wifi 802.11ac --stations 5 --schemes cubic,bbr,snoop --seeds 2 --quiet --no-figure"
+    " --set duration=5s",
+    "compare --wifi 802.11ax --stations 40 --schemes cubic --seeds 1 --quiet --no-figure"
+    " --set duration=5s",
+]
 
 
 def output(*command: str) -> str:
@@ -103,13 +114,17 @@ def train() -> None:
                     speed.lasthop(
                         replace(case, scheme=scheme, profile=profile), case.seconds // 8, folder
                     )
-        for figure in FIGURES:
-            print(figure, flush=True)
-            subprocess.run(
-                [str(program), "reproduce", figure, "--quick", "--out", folder],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            for hop in (speed.FAST + speed.LOSSY, speed.LTE):
+                case = speed.DefaultCase(f"default, {scheme}", 2, 0, hop, scheme, 0.0, flows=2)
+                speed.lasthop(case, case.seconds, folder)
+        for default in speed.DEFAULT_CASES:
+            print(default.name, flush=True)
+            speed.lasthop(default, default.seconds // 2, folder)
+        figures = [f"reproduce {figure} --quick" for figure in FIGURES]
+        for number, words in enumerate(COMMANDS + figures):
+            print(words, flush=True)
+            command = [str(program), *words.split(), "--out", f"{folder}/{number}"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:
