@@ -102,15 +102,10 @@ impl Histogram {
         let before = self.first.saturating_sub(block);
         let end = (block + BLOCK).max(self.first + self.counts.len());
         self.first -= before;
-        let first = self.first;
-        let grown = |old: &[u32]| {
-            let mut new = vec![0; end - first];
-            new[before..before + old.len()].copy_from_slice(old);
-            new.into_boxed_slice()
-        };
-        self.counts = grown(&self.counts);
+        let buckets = end - self.first;
+        grow(&mut self.counts, before, buckets);
         if !self.high.is_empty() {
-            self.high = grown(&self.high);
+            grow(&mut self.high, before, buckets);
         }
     }
 
@@ -189,6 +184,20 @@ impl Histogram {
         let [p50, p95, p99] = self.quantiles(total, [0.5, 0.95, 0.99]).map(seconds);
         Summary { mean, p50, p95, p99 }
     }
+}
+
+/// Adds zeros: `before` in front, and behind up to this number of buckets. The allocator can often
+/// extend the memory in place.
+fn grow(counts: &mut Box<[u32]>, before: usize, buckets: usize) {
+    let mut grown = std::mem::take(counts).into_vec();
+    let old = grown.len();
+    grown.reserve_exact(buckets - old);
+    grown.resize(buckets, 0);
+    if before > 0 {
+        grown.copy_within(..old, before);
+        grown[..before].fill(0);
+    }
+    *counts = grown.into_boxed_slice();
 }
 
 /// Adds a weight to the lower 32 bits of a sum; returns what is left for the upper ones. The carry
