@@ -82,9 +82,10 @@ impl DelayProcess {
             && stalls.is_empty()
             && added.is_empty()
             && script.is_empty();
-        let variable = Variable {
-            stream: Stream::new(seed, &format!("delay {name}")),
-            draws: Draws::new(config.index, config.slot)?,
+        let draws = Draws::new(config.index, config.slot)?;
+        let variable = || Variable {
+            stream: Stream::new(seed, &["delay ", name].concat()),
+            draws,
             source,
             trace,
             random_start,
@@ -98,7 +99,7 @@ impl DelayProcess {
         };
         Ok(DelayProcess {
             base: config.base,
-            variable: (!constant).then(|| Box::new(variable)),
+            variable: (!constant).then(|| Box::new(variable())),
             in_order: config.in_order || (config.trace.is_some() && !config.reorder),
         })
     }

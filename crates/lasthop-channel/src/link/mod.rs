@@ -189,8 +189,8 @@ impl Link {
     ) -> Result<Link, String> {
         let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase)
             .shaped(config.shaper.as_ref());
-        let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
-        let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
+        let delay = DelayProcess::new(&config.delay, seed, &["delay ", name].concat())?;
+        let loss = LossProcess::new(&config.loss, seed, &["loss ", name].concat())?;
         let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
         let loses = !matches!(config.loss, LossConfig::None);
         let plain = constant.filter(|_| config.outages.is_empty());

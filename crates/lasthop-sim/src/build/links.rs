@@ -4,6 +4,7 @@ use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
 use lasthop::random::Stream;
 use lasthop::scenario::network::Network;
+use lasthop::segment::NodeId;
 use lasthop::units::{Duration, Time};
 
 use super::{EventSource, Options, RunError};
@@ -49,11 +50,8 @@ pub(super) fn links(
                 (RateConfig::Trace { start: TraceStart::At(at), .. }, _) => *at,
                 _ => Duration::ZERO,
             };
-            let name = format!(
-                "{}>{}",
-                network.nodes[usize::from(config.from)].name,
-                network.nodes[usize::from(config.to)].name
-            );
+            let node = |n: NodeId| network.nodes[usize::from(n)].name.as_str();
+            let name = [node(config.from), ">", node(config.to)].concat();
             let mut link = Link::new(config, &name, seed, phase, mss, measure_from, end)
                 .map_err(RunError::Scenario)?;
             if options.evented {

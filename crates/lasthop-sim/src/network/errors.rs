@@ -1,6 +1,7 @@
 //! Bit errors configured per connection. They hit packets at the destination node, after the last
 //! link.
 
+use lasthop::air::config::LossConfig;
 use lasthop::air::loss::{Frame, LossProcess};
 use lasthop::scenario::network::Flow;
 use lasthop::segment::Segment;
@@ -18,6 +19,9 @@ impl Errors {
     /// The errors configured for a flow; `None` if there are none. `name` selects the random
     /// stream.
     pub(crate) fn new(flow: &Flow, seed: u64, name: &str) -> Result<Option<Errors>, String> {
+        if [&flow.loss, &flow.ack_loss].iter().all(|loss| matches!(loss, LossConfig::None)) {
+            return Ok(None);
+        }
         let direction = |loss, what| {
             Ok::<_, String>((LossProcess::new(loss, seed, &format!("{name} {what}"))?, 0))
         };

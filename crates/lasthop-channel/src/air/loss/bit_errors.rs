@@ -28,7 +28,7 @@ impl LossModel for BitErrors {
 
     fn process(&self, seed: u64, name: &str) -> Result<BitErrorProcess, String> {
         Ok(BitErrorProcess::new(
-            Stream::new(seed, &format!("loss {name}")),
+            Stream::new(seed, &["loss ", name].concat()),
             Draws::new(self.index, self.slot)?,
             probability("rate", Share(self.rate))?,
         ))

@@ -44,7 +44,7 @@ impl LossModel for FrameErrors {
         // 1 - (1 - rate)^(1 / bits), without cancellation.
         let of_bit = -libm::expm1(libm::log1p(-probability("rate", self.rate)?) / bits);
         Ok(BitErrorProcess::new(
-            Stream::new(seed, &format!("loss {name}")),
+            Stream::new(seed, &["loss ", name].concat()),
             Draws::new(self.index, self.slot)?,
             of_bit,
         ))

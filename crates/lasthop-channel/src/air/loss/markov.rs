@@ -40,8 +40,8 @@ impl LossModel for Markov {
 
     fn process(&self, seed: u64, name: &str) -> Result<MarkovProcess, String> {
         Ok(MarkovProcess {
-            states: Stream::new(seed, &format!("loss {name}")),
-            losses: Stream::new(seed, &format!("loss in state {name}")),
+            states: Stream::new(seed, &["loss ", name].concat()),
+            losses: Stream::new(seed, &["loss in state ", name].concat()),
             good_to_bad: 1.0 - probability("good_to_good", self.good_to_good)?,
             bad_to_bad: probability("bad_to_bad", self.bad_to_bad)?,
             good_loss: probability("good_loss", self.good_loss)?,

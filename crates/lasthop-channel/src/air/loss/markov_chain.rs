@@ -55,8 +55,8 @@ impl LossModel for MarkovChain {
             tails.extend((0..n).map(|j| row[j..].iter().rev().sum::<f64>()));
         }
         Ok(Box::new(MarkovChainProcess {
-            states: Stream::new(seed, &format!("loss {name}")),
-            losses: Stream::new(seed, &format!("loss in state {name}")),
+            states: Stream::new(seed, &["loss ", name].concat()),
+            losses: Stream::new(seed, &["loss in state ", name].concat()),
             loss: states.iter().map(|p| probability("states", *p)).collect::<Result<_, _>>()?,
             tails,
             clock: self.clock,

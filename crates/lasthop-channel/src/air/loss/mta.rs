@@ -92,11 +92,11 @@ impl LossModel for Mta {
             ));
         }
         self.clock.draws(self.slot)?;
-        let periods = Stream::new(seed, &format!("state {name}"));
+        let periods = Stream::new(seed, &["state ", name].concat());
         Ok(Box::new(MtaProcess {
             until: length(periods, error_free, 0),
             periods,
-            fates: Stream::new(seed, &format!("loss {name}")),
+            fates: Stream::new(seed, &["loss ", name].concat()),
             lengths: [error_free.clone(), lossy.clone()],
             errors: errors.iter().map(|p| probability("errors", *p)).collect::<Result<_, _>>()?,
             clock: self.clock,

@@ -49,7 +49,7 @@ impl LossModel for Trace {
         };
         let random_start = matches!(self.start, TraceStart::Named(RandomStart::Random));
         Ok(Box::new(TraceProcess {
-            stream: Stream::new(seed, &format!("loss {name}")),
+            stream: Stream::new(seed, &["loss ", name].concat()),
             draws: Draws::new(self.index, self.slot)?,
             is_random: random_start || self.rows.as_deref().is_some_and(open),
             probability: self.rows.clone().map(|rows| Playback::new(rows, &self.start, seed)),

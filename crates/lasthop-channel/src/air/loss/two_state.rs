@@ -51,13 +51,13 @@ impl LossModel for TwoState {
     type Process = Box<TwoStateProcess>;
 
     fn process(&self, seed: u64, name: &str) -> Result<Self::Process, String> {
-        let stream = Stream::new(seed, &format!("loss {name}"));
+        let stream = Stream::new(seed, &["loss ", name].concat());
         let errors = |key: &str, rate: f64| {
             let rate = probability(key, Share(rate))?;
             Ok::<_, String>(BitErrorProcess::new(stream, Draws::Frame, rate))
         };
         Ok(Box::new(TwoStateProcess {
-            dwells: Stream::new(seed, &format!("state {name}")),
+            dwells: Stream::new(seed, &["state ", name].concat()),
             means: [above_zero("good", self.good)?, above_zero("bad", self.bad)?],
             errors: [errors("good_rate", self.good_rate)?, errors("bad_rate", self.bad_rate)?],
             draws: Draws::new(self.index, self.slot)?,

@@ -38,7 +38,7 @@ impl LossModel for Uniform {
 
     fn process(&self, seed: u64, name: &str) -> Result<UniformProcess, String> {
         Ok(UniformProcess {
-            stream: Stream::new(seed, &format!("loss {name}")),
+            stream: Stream::new(seed, &["loss ", name].concat()),
             draws: Draws::new(self.index, self.slot)?,
             probability: probability("rate", self.rate)?,
             last: (0.0, 0),
