@@ -217,7 +217,7 @@ fn finish_with<R: Observer>(
 /// ```
 pub fn explain(network: &Network, observed: bool) -> Result<Plan, RunError> {
     // The choice does not depend on the seed.
-    let (seed, options) = (1, Options::default());
+    let (seed, options) = (1, Options { explain: true, ..Options::default() });
     let network = &*network.for_seed(seed);
     Ok(if observed {
         Simulation::new(network, seed, AnyObserver::new(&mut Unread), options)?.plan().clone()

@@ -60,7 +60,7 @@ pub struct ReceiverPlan {
 }
 
 /// How the run is computed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Plan {
     /// One-way links, in the order of the scenario.
     pub links: Vec<LinkPlan>,

@@ -46,6 +46,9 @@ pub struct Options {
     pub evented: bool,
     /// Handle every arrival at a receiver as a separate event. Slower; the result is the same.
     pub receivers_by_event: bool,
+    /// Say in the plan of a [`Simulation`](crate::simulation::Simulation) why each link and
+    /// receiver is computed as it is. The result is the same.
+    pub explain: bool,
 }
 
 /// What a source of events belongs to.
@@ -76,6 +79,8 @@ struct Builder<'a, R> {
     net: Net<Probes<R>>,
     hosts: Hosts,
     sources: Vec<EventSource>,
+    /// Reasons are wanted.
+    explains: bool,
     /// The profile of the connection added last, which the next one shares if it is the same.
     profile: Option<Arc<Profile>>,
 }
@@ -130,8 +135,13 @@ impl<'a, R: Observer> Builder<'a, R> {
         let probes = Probes::new(reader, measure_from, end);
         let net = Net::new(links, cells, routes, network.nodes.len(), probes);
         let hosts = Hosts { span: (measure_from, end), ..Hosts::default() };
-        let profile = None;
-        Ok(Builder { network, seed, measure_from, end, net, hosts, sources, profile })
+        let (explains, profile) = (options.explain, None);
+        Ok(Builder { network, seed, measure_from, end, net, hosts, sources, explains, profile })
+    }
+
+    /// A reason; empty if none is wanted.
+    fn reason(&self, text: impl FnOnce() -> String) -> String {
+        if self.explains { text() } else { String::new() }
     }
 
     fn add_source(&mut self, timer: hosts::Timer) -> Source {
@@ -164,7 +174,7 @@ impl<'a, R: Observer> Builder<'a, R> {
             let flow = &self.network.flows[c.flow() as usize];
             let half = if c.ends().0 == flow.from { "" } else { " second half" };
             all.push(
-                Errors::new(flow, self.seed, &format!("errors {}{half}", flow.name))
+                Errors::new(flow, self.seed, &["errors ", &flow.name, half].concat())
                     .map_err(RunError::Scenario)?,
             );
         }

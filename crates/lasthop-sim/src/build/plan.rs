@@ -20,7 +20,8 @@ pub(super) type Route = (NodeId, NodeId);
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
-    /// Chooses how each link is computed, sets the routes and creates the event queue.
+    /// Chooses how each link is computed, sets the routes and creates the event queue. The plan is
+    /// empty if no reasons are wanted.
     pub(super) fn plan(&mut self, options: Options) -> Plan {
         let obstacle = self.obstacle(options);
         let evented: Vec<bool> = self.net.links.iter().map(Link::is_evented).collect();
@@ -41,6 +42,9 @@ impl<R: Observer> Builder<'_, R> {
         let paced: Vec<_> =
             connections.filter(|c| c.sender().is_paced()).map(|c| c.timers()).collect();
         self.net.assign_lanes(self.sources.len(), busy, &paced);
+        if !self.explains {
+            return Plan::default();
+        }
         let name = |node: NodeId| self.network.nodes[usize::from(node)].name.clone();
         let links = modes.into_iter().zip(&self.net.links).map(|((mode, why), link)| LinkPlan {
             from: name(link.from),
@@ -122,10 +126,11 @@ impl<R: Observer> Builder<'_, R> {
         let link = &self.net.links[l];
         if let Some(place) = link.place() {
             let cell = &self.network.cells[place.cell as usize].name;
-            return (Mode::Cell, format!("the stations of the cell `{cell}` share one medium"));
+            let why = || format!("the stations of the cell `{cell}` share one medium");
+            return (Mode::Cell, self.reason(why));
         }
         if link.is_evented() {
-            return (Mode::Evented, self.why_evented(l, options, obstacle));
+            return (Mode::Evented, self.reason(|| self.why_evented(l, options, obstacle)));
         }
         let (mode, fate) = if was_evented {
             (Mode::ComputedAttempts, "it handles one frame at a time, at a constant rate")
@@ -133,8 +138,11 @@ impl<R: Observer> Builder<'_, R> {
             (Mode::Computed, "its queue is DropTail")
         };
         match self.why_not_chained(l, feeders, obstacle) {
-            None => (Mode::Chained, "all its frames come from one other link, in order".into()),
-            Some(why) => (mode, format!("{fate}; not chained: {why}")),
+            None => {
+                let why = || "all its frames come from one other link, in order".into();
+                (Mode::Chained, self.reason(why))
+            }
+            Some(why) => (mode, self.reason(|| format!("{fate}; not chained: {why}"))),
         }
     }
 
@@ -166,24 +174,26 @@ impl<R: Observer> Builder<'_, R> {
         let node = self.net.links[l].from;
         let name = self.name(node);
         let feeder = match feeders {
-            [] => return Some("no packets use it".into()),
-            [None] => return Some(format!("its frames start at {name}")),
+            [] => return Some(self.reason(|| "no packets use it".into())),
+            [None] => return Some(self.reason(|| format!("its frames start at {name}"))),
             [Some(feeder)] => &self.net.links[*feeder],
-            _ => return Some("its frames have several origins".into()),
+            _ => return Some(self.reason(|| "its frames have several origins".into())),
         };
         if let Some(why) = obstacle {
-            return Some(why.into());
+            return Some(self.reason(|| why.into()));
         }
         if feeder.is_evented() {
-            return Some("the link before is not computed".into());
+            return Some(self.reason(|| "the link before is not computed".into()));
         }
         // The outcome of a frame on a chained link is computed before it happens, too early to
         // report it as a link event.
         let watches = |w: &Watch| w.sees || w.subscriptions.any(Subscriptions::SENDING);
         if self.watches().any(|w| w.node == node && watches(w)) {
-            return Some(format!("an agent at {name} handles or watches its frames"));
+            let why = || format!("an agent at {name} handles or watches its frames");
+            return Some(self.reason(why));
         }
-        (!feeder.in_order()).then(|| "frames may overtake on the link before".into())
+        let why = || "frames may overtake on the link before".into();
+        (!feeder.in_order()).then(|| self.reason(why))
     }
 
     fn name(&self, node: NodeId) -> &str {

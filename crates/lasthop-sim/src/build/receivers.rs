@@ -78,7 +78,7 @@ impl<R: Observer> Builder<'_, R> {
             uses.iter().map(|uses| Carries::of(uses, &paths, &own)).collect();
         let isolated: Vec<Option<String>> = (0..paths.len())
             .map(|c| match own[c] {
-                Some(why) => Some(why.into()),
+                Some(why) => Some(self.reason(|| why.into())),
                 None => self.why_not_isolated(c, &paths, &carries),
             })
             .collect();
@@ -97,10 +97,11 @@ impl<R: Observer> Builder<'_, R> {
             let why_not = isolated[c].as_ref().or_else(|| last.and_then(|l| all_of_link[l]));
             let flow = self.hosts.connections[c].flow() as usize;
             plans.push(ReceiverPlan {
-                flow: self.network.flows[flow].name.clone(),
+                flow: self.reason(|| self.network.flows[flow].name.clone()),
                 in_advance: why_not.is_none(),
-                why: why_not.cloned().unwrap_or_else(|| {
-                    "nothing comes between a segment, its arrival and its ACK".into()
+                why: self.reason(|| {
+                    let isolated = "nothing comes between a segment, its arrival and its ACK";
+                    why_not.cloned().unwrap_or_else(|| isolated.into())
                 }),
             });
         }
@@ -197,7 +198,7 @@ impl<R: Observer> Builder<'_, R> {
         carries: &[Carries],
     ) -> Option<String> {
         let (Some(&last), Some(&first)) = (paths[c].0.last(), paths[c].1.first()) else {
-            return Some("both ends are at one node".into());
+            return Some(self.reason(|| "both ends are at one node".into()));
         };
         let name = |l: usize| {
             let name = |n: u16| self.network.nodes[usize::from(n)].name.clone();
@@ -206,17 +207,17 @@ impl<R: Observer> Builder<'_, R> {
         for l in [last, first] {
             let link = &self.net.links[l];
             if link.is_evented() || link.place().is_some() {
-                return Some(format!("link {} is not computed", name(l)));
+                return Some(self.reason(|| format!("link {} is not computed", name(l))));
             }
         }
         if !self.net.links[last].in_order() {
-            return Some(format!("frames may overtake on link {}", name(last)));
+            return Some(self.reason(|| format!("frames may overtake on link {}", name(last))));
         }
         if carries[last] != Carries::LastData {
-            return Some(format!("link {} carries other frames", name(last)));
+            return Some(self.reason(|| format!("link {} carries other frames", name(last))));
         }
         if carries[first] != Carries::FirstAcks(last) {
-            return Some(format!("link {} carries other frames", name(first)));
+            return Some(self.reason(|| format!("link {} carries other frames", name(first))));
         }
         None
     }

@@ -62,7 +62,7 @@ impl<R: Observer> Simulation<R> {
         Ok(Simulation { net, hosts, sources, plan, measure_from, end, before_measuring })
     }
 
-    /// How each link is computed, and what measures the run.
+    /// How each link is computed, and what measures the run; empty unless the options ask for it.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
