@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lasthop::scenario::network::Network;
 use lasthop_sim::metrics::Metrics;
-use lasthop_sim::{RunError, RunResult};
+use lasthop_sim::{Repeated, RunError, RunResult};
 
 /// Results of runs without candidates that are kept for other schemes with the same seed.
 const MAX_KEPT: usize = 256;
@@ -77,8 +77,9 @@ pub fn rows(
 ) -> Result<Vec<f64>, String> {
     let mut rows = Vec::with_capacity(seeds.len() * metrics.len());
     let alone = alone.filter(|_| metrics.needs_alone());
+    let repeated = Repeated::new(network);
     for &seed in seeds {
-        let done = lasthop_sim::run(network, seed, &mut (), cancel).and_then(|result| {
+        let done = repeated.run(seed, cancel).and_then(|result| {
             let alone = alone.map(|(network, fingerprint)| {
                 let run = || lasthop_sim::run(network, seed, &mut (), cancel).map(Arc::new);
                 run_alone((fingerprint, seed), run)

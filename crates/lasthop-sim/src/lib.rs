@@ -59,6 +59,7 @@ pub mod network;
 pub mod probes;
 pub mod simulation;
 
+use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::Network;
@@ -133,9 +134,10 @@ pub fn run_with_endpoints<R: Observer>(
     let network = &*network.for_seed(seed);
     if R::ACTIVE {
         let simulation = Simulation::new(network, seed, AnyObserver::new(&mut reader), options)?;
-        finish_with(simulation, network, seed, endpoints, cancel)
+        finish_with(simulation, network, seed, endpoints, cancel, true)
     } else {
-        finish_with(Simulation::new(network, seed, (), options)?, network, seed, endpoints, cancel)
+        let simulation = Simulation::new(network, seed, (), options)?;
+        finish_with(simulation, network, seed, endpoints, cancel, true)
     }
 }
 
@@ -166,7 +168,7 @@ fn finish<R: Observer>(
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, RunError> {
-    Ok(finish_with(simulation, network, seed, &mut [], cancel)?.0)
+    Ok(finish_with(simulation, network, seed, &mut [], cancel, true)?.0)
 }
 
 fn finish_with<R: Observer>(
@@ -175,6 +177,7 @@ fn finish_with<R: Observer>(
     seed: u64,
     endpoints: &mut [&mut dyn Endpoint],
     cancel: &AtomicBool,
+    texts: bool,
 ) -> Result<(RunResult, Vec<Vec<DatagramRecord>>), RunError> {
     let (given, wanted) = (endpoints.len(), simulation.endpoints());
     if given != wanted {
@@ -188,7 +191,38 @@ fn finish_with<R: Observer>(
         return Err(RunError::Scenario(why.to_string()));
     }
     let datagrams = simulation.take_datagrams();
-    Ok((simulation.into_result(network, seed), datagrams))
+    Ok((simulation.into_result(network, seed, texts), datagrams))
+}
+
+/// A network that is simulated with many seeds. What does not depend on the seed is computed once.
+#[derive(Debug)]
+pub struct Repeated<'a> {
+    network: &'a Network,
+    /// The same, with the time that receivers take to answer.
+    timed: Cow<'a, Network>,
+}
+
+impl<'a> Repeated<'a> {
+    /// Runs of this network.
+    pub fn new(network: &'a Network) -> Repeated<'a> {
+        Repeated { network, timed: network.with_processing_times() }
+    }
+
+    /// As [`run`], without an observer and without the texts of the result that are the same for
+    /// all seeds: warnings, and the descriptions of schemes and bounds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`].
+    pub fn run(&self, seed: u64, cancel: &AtomicBool) -> Result<RunResult, RunError> {
+        let network = self.network.for_seed(seed);
+        let options = Options::default();
+        let simulation = match &network {
+            Cow::Borrowed(_) => Simulation::of_timed(&self.timed, seed, (), options)?,
+            Cow::Owned(network) => Simulation::new(network, seed, (), options)?,
+        };
+        Ok(finish_with(simulation, &network, seed, &mut [], cancel, false)?.0)
+    }
 }
 
 /// How a run would be computed, without running it: the mode of each link, and what measures the

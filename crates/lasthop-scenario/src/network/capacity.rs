@@ -91,10 +91,11 @@ pub fn rtt(network: &Network, flow: &Flow) -> Option<Duration> {
 
 /// See `Network::empty_path_s`.
 pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
-    let path = capacity(network, flow)?;
+    let path = || capacity(network, flow);
     let size = match flow.app {
         App::Transfer { size } => size,
         ref app if app.is_answered() && *app != App::External => {
+            let path = path()?;
             let back = Flow { from: flow.to, to: flow.from, ..flow.clone() };
             let frame = u64::from(flow.segment + flow.headers);
             let sending = [path.rate, capacity(network, &back)?.rate].map(|r| r.time_for(frame));
@@ -102,6 +103,7 @@ pub fn empty_path_s(network: &Network, flow: &Flow) -> Option<f64> {
         }
         _ => return None,
     };
+    let path = path()?;
     let headers = size.div_ceil(u64::from(flow.segment.max(1))) * u64::from(flow.headers);
     let sending = (size + headers) as f64 * 8.0 / path.rate.0 as f64;
     // The data leave with the SYN-ACK's arrival, or with that of its ACK.

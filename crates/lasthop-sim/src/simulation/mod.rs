@@ -54,7 +54,16 @@ impl<R: Observer> Simulation<R> {
         reader: R,
         options: Options,
     ) -> Result<Self, RunError> {
-        let network = &*network.with_processing_times();
+        Self::of_timed(&network.with_processing_times(), seed, reader, options)
+    }
+
+    /// The same, of a network that contains the time that receivers take to answer.
+    pub(crate) fn of_timed(
+        network: &Network,
+        seed: u64,
+        reader: R,
+        options: Options,
+    ) -> Result<Self, RunError> {
         let Built { net, hosts, sources, plan } = build(network, seed, reader, options)?;
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;

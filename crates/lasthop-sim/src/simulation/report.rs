@@ -39,16 +39,17 @@ struct ConnectionEnd {
 impl<R: Observer> Simulation<R> {
     /// The result up to the current time.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {
-        self.report(network, seed, &self.ends())
+        self.report(network, seed, &self.ends(), true)
     }
 
     /// Ends the simulation. Connections and what is in transit are freed before the result is made,
-    /// which with many flows takes as much memory as these.
-    pub(crate) fn into_result(mut self, network: &Network, seed: u64) -> RunResult {
+    /// which with many flows takes as much memory as these. Without `texts`, warnings and the
+    /// descriptions of schemes and bounds, which depend on the network alone, are empty.
+    pub(crate) fn into_result(mut self, network: &Network, seed: u64, texts: bool) -> RunResult {
         let ends = self.ends();
         self.hosts.connections = Vec::new();
         self.net.free_transit();
-        self.report(network, seed, &ends)
+        self.report(network, seed, &ends, texts)
     }
 
     /// What of the connections and of the network's state is in the result.
@@ -71,7 +72,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    fn report(&self, network: &Network, seed: u64, ends: &Ends) -> RunResult {
+    fn report(&self, network: &Network, seed: u64, ends: &Ends, texts: bool) -> RunResult {
         let scheme = network
             .flows
             .iter()
@@ -84,9 +85,9 @@ impl<R: Observer> Simulation<R> {
             seed,
             duration_s: network.duration.decimal_secs(),
             measured_s: self.measured().decimal_secs(),
-            warnings: network.warnings(),
+            warnings: if texts { network.warnings() } else { Vec::new() },
             flows: (0..self.hosts.flows.len())
-                .map(|f| self.flow_result(network, f, &ends.connections))
+                .map(|f| self.flow_result(network, f, &ends.connections, texts))
                 .collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network, &ends.connections),
@@ -139,7 +140,13 @@ impl<R: Observer> Simulation<R> {
         (!flows.is_empty()).then_some(Classifier { flows })
     }
 
-    fn flow_result(&self, network: &Network, f: usize, ends: &[ConnectionEnd]) -> FlowResult {
+    fn flow_result(
+        &self,
+        network: &Network,
+        f: usize,
+        ends: &[ConnectionEnd],
+        texts: bool,
+    ) -> FlowResult {
         let (config, flow, probes) = (&network.flows[f], &self.hosts.flows[f], &self.net.probes);
         let (stats, user) = (probes.stats(f), probes.user(f));
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
@@ -148,6 +155,8 @@ impl<R: Observer> Simulation<R> {
         let active = (completed.unwrap_or(stop) - start.max(self.measure_from)).as_secs();
         let counted = |c: u32| (ends[c as usize].counters, probes.ground_truth(c as usize));
         let (counters, truth) = flow.first().map(counted).unwrap_or_default();
+        let bounds = if texts { config.bounds() } else { Vec::new() };
+        let bounds = bounds.into_iter().map(BoundResult::from).collect();
         FlowResult {
             id: config.name.clone(),
             group: config.group.clone(),
@@ -156,7 +165,7 @@ impl<R: Observer> Simulation<R> {
             from: name(config.from),
             to: name(config.to),
             scheme: is_tcp(config).then(|| config.scheme.label.clone()),
-            slots: config.slots(),
+            slots: if texts { config.slots() } else { String::new() },
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
             acknowledged_undelivered_bytes: undelivered(flow, ends),
@@ -188,7 +197,7 @@ impl<R: Observer> Simulation<R> {
             video: flow.playback(self.end).map(VideoResult::from),
             notices: notices(flow, ends),
             limited_by: probes.limits(f, false).filter(|_| is_tcp(config)),
-            bounds: config.bounds().into_iter().map(BoundResult::from).collect(),
+            bounds,
             rtt_s: stats.rtt.summary(),
             one_way_delay_s: stats.delay.summary(),
         }
