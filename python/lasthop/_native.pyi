@@ -25,6 +25,7 @@ __all__ = [
     "Verdict",
     "Window",
     "agent_answers",
+    "column_sums",
     "gateway",
     "gateway_abilities",
     "gateway_remove",
@@ -52,6 +53,7 @@ def metric_texts() -> tuple[
     list[tuple[str, str]],
 ]: ...
 def row_texts(values: NDArray[np.float64]) -> list[str]: ...
+def column_sums(values: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def quantity(text: str) -> tuple[float, str, str, float] | None: ...
 def replay(
     input: str, output: str, mobile: str, scheme: str | _SchemeClass, interface: str | None = None

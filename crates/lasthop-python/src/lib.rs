@@ -26,7 +26,9 @@ mod scenario;
 mod tcp_probe;
 
 use lasthop::units::AnyQuantity;
-use numpy::PyReadonlyArray2;
+use lasthop_sim::metrics::row_text::row_text;
+use lasthop_sim::metrics::sums;
+use numpy::{PyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -64,7 +66,20 @@ fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 #[pyfunction]
 fn row_texts(py: Python<'_>, values: PyReadonlyArray2<'_, f64>) -> Vec<String> {
     let values = values.as_array();
-    py.detach(|| values.rows().into_iter().map(|row| batch::row_text(&row.to_vec())).collect())
+    let (rows, width) = (values.as_standard_layout(), values.ncols().max(1));
+    py.detach(|| rows.as_slice().unwrap_or_default().chunks(width).map(row_text).collect())
+}
+
+/// The exactly rounded sums of the columns; NaN of a column with a number that is not finite.
+#[pyfunction]
+fn column_sums<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray2<'py, f64>,
+) -> Bound<'py, PyArray1<f64>> {
+    let values = values.as_array();
+    let (rows, width) = (values.as_standard_layout(), values.ncols());
+    let found = py.detach(|| sums::column_sums(rows.as_slice().unwrap_or_default(), width));
+    PyArray1::from_vec(py, found)
 }
 
 /// Parses a quantity such as "170 ms" or "1 GiB": number, unit, base unit of its dimension, value
@@ -83,6 +98,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(quantity, m)?)?;
     m.add_function(wrap_pyfunction!(row_texts, m)?)?;
+    m.add_function(wrap_pyfunction!(column_sums, m)?)?;
     m.add_function(wrap_pyfunction!(run::metric_texts, m)?)?;
     m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;

@@ -78,12 +78,8 @@ def mean(values: Sequence[float]) -> float:
 
 
 def _sums(values: Matrix) -> Matrix:
-    """Exactly rounded sums of the columns."""
-    found = np.where(np.isnan(values).any(axis=0), math.nan, 0.0)
-    # Many metrics are unknown or zero in all runs.
-    others = np.flatnonzero((found == 0) & (values != 0).any(axis=0))
-    found[others] = [math.fsum(column) for column in values.T[others].tolist()]
-    return found
+    """Exactly rounded sums of the columns; NaN of a column with an unknown value."""
+    return _native.column_sums(values)
 
 
 class Moments:

@@ -17,7 +17,10 @@
 pub mod flows;
 mod parts;
 mod ratios;
+pub mod resamples;
+pub mod row_text;
 pub mod run;
+pub mod sums;
 
 use crate::probes::result::RunResult;
 use flows::{FlowMetric, Flows, Harm, Members};
