@@ -266,7 +266,14 @@ def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Mat
     clear = np.flatnonzero(~np.isnan(a + b).any(axis=0) & (b != 0).any(axis=0))
     if len(a) < 3 or not len(clear):
         return low, high
-    same, a, b = a is b, a[:, clear], b[:, clear]
+    same = a is b
+    if same:
+        # The ratio of a scheme to itself is 1, or unknown.
+        low[clear] = high[clear] = 1.0
+        clear = np.array([i for i in clear if not _is_surely_drawn(b[:, i])], dtype=int)
+        if not len(clear):
+            return low, high
+    a, b = a[:, clear], b[:, clear]
     blocks = [(below := block @ b, below if same else block @ a) for block in counts]
     below, above = (np.concatenate(part) for part in zip(*blocks, strict=True))
     ratios = above / np.where(below == 0, math.nan, below)
@@ -275,6 +282,17 @@ def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Mat
     ratios = np.partition(ratios, ends, axis=0)
     low[clear], high[clear] = (np.where(unclear, math.nan, ratios[end]) for end in ends)
     return low, high
+
+
+def _is_surely_drawn(values: Matrix) -> bool:
+    """True if the sum of no resample is 0, with a probability that rounds to 1.
+
+    Numbers of one sign have the sum 0 only if none is drawn that differs from 0.
+    """
+    zeros = np.count_nonzero(values == 0)
+    if not (values.min() >= 0 or values.max() <= 0):
+        return False
+    return zeros == 0 or math.log(RESAMPLES) + len(values) * math.log(zeros / len(values)) < -45
 
 
 def _column(values: Sequence[float | None]) -> Matrix:
