@@ -122,7 +122,7 @@ def _run(
     workers = jobs or pool.cores()
     todo: list[_Job] = []
     for part in parts:
-        for block in blocks.blocks(part.plan, lambda _: False, workers):
+        for block in blocks.blocks(part.plan, None, workers):
             todo.append(_Job(part, block))
             if block.case.label == baseline:
                 todo += [_Job(part, block, program) for program in programs]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lasthop.experiments.plan import FRAMES_PER_SECOND, Case, Job, Plan
+from lasthop.experiments.plan import FRAMES_PER_SECOND, Case, Plan
 
 # A block takes about this time, in seconds: short enough for progress and interrupts.
 BLOCK_S = 0.05
@@ -31,17 +31,17 @@ def block_runs(the_plan: Plan, workers: int, most: int = MAX_RUNS) -> int:
 
 
 def blocks(
-    the_plan: Plan, has: Callable[[Job], bool], workers: int, most: int = MAX_RUNS
+    the_plan: Plan, has: Callable[[Case, int], bool] | None, workers: int, most: int = MAX_RUNS
 ) -> Iterator[Block]:
     """The runs to do, some seeds after the other, so that the finished runs of an interrupted
-    comparison are paired. `most`: runs of a block.
+    comparison are paired. `has`: which are finished; `None` if none is. `most`: runs of a block.
     """
     runs = block_runs(the_plan, workers, most)
     for first in range(0, len(the_plan.seeds), runs):
         some = the_plan.seeds[first : first + runs]
         for case in the_plan.cases:
             own = the_plan.seeds_of(case)
-            seeds = tuple(s for s in some if s in own and not has(Job(case, s)))
+            seeds = tuple([s for s in some if s in own and not (has and has(case, s))])
             if seeds:
                 yield Block(case, seeds)
 

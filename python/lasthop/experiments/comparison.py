@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from lasthop.experiments.store import (
     Place,
     Row,
     Store,
+    matrix,
     row_texts,
     table,
 )
@@ -85,12 +87,14 @@ class Comparison:
         by_case: dict[tuple[int, str], list[Row]] = {
             (c.point, c.label): [] for c in self.plan.cases
         }
-        for row in sorted(self.rows, key=lambda r: r.seed):
+        for row in self.rows:
             if not row.error:
-                by_case[(row.case.point, row.case.label)].append(row)
+                by_case[row.place[:2]].append(row)
+        for rows in by_case.values():
+            rows.sort(key=attrgetter("seed"))
         width = len(self.metrics)
         return {
-            place: ([r.seed for r in rows], np.array([r.values for r in rows]).reshape(-1, width))
+            place: ([r.seed for r in rows], matrix(rows) if rows else np.empty((0, width)))
             for place, rows in by_case.items()
         }
 
@@ -247,13 +251,13 @@ class Comparison:
         import polars
 
         rows = self.rows
-        values = np.array([r.values for r in rows], dtype=float)
+        values = matrix(rows) if rows else np.empty((0, len(self.metrics)))
         columns: dict[str, Any] = {
             "point": [r.case.point for r in rows],
             **{k: [r.case.set[k] for r in rows] for k in self.plan.vary},
             "scheme": [r.case.label for r in rows],
             "seed": [r.seed for r in rows],
-            **parts.numbers(values.reshape(len(rows), len(self.metrics)), self.metrics),
+            **parts.numbers(values, self.metrics),
             "error": [r.error or None for r in rows],
         }
         numbers = dict.fromkeys(self.metrics, polars.Float64)
@@ -404,7 +408,7 @@ def compare(
     store = Store(out, plan, names) if out is not None else None
     rows: dict[Place, Row] = dict(store.rows) if store else {}
     workers = workers or pool.cores()
-    has = store.has if store else lambda _: False
+    has = store.has if store is not None and store.rows else None
     todo = list(blocks.blocks(plan, has, workers, 1 if observe else blocks.MAX_RUNS))
 
     def work(block: Block) -> Finished:
@@ -419,7 +423,7 @@ def compare(
 
         def done(block: Block, outcome: Outcome[Finished]) -> None:
             new = _rows(block, outcome, len(names), report)
-            rows.update((row.place, row) for row in new)
+            rows.update({row.place: row for row in new})
             if store is not None:
                 store.add(new)
             progress.step(len(new))
@@ -439,7 +443,8 @@ def compare(
                 store.close()
             raise
     place = {(c.point, c.label): i for i, c in enumerate(plan.cases)}
-    ordered = sorted(rows.values(), key=lambda row: (place[row.place[:2]], row.seed))
+    ordered = sorted(rows.values(), key=attrgetter("seed"))
+    ordered.sort(key=lambda row: place[row.place[:2]])
     if store is not None:
         store.finish(ordered)
     return Comparison(plan, ordered, version, names, interrupted=not complete)
