@@ -14,6 +14,8 @@ const BLOCK: usize = SUB / 4;
 const LOW_BITS: u32 = 10;
 const LINEAR: u64 = 1 << LOW_BITS;
 const OCTAVES: usize = 40;
+/// All blocks: the linear part is one octave.
+const BLOCKS: usize = (OCTAVES + 1) * SUB / BLOCK;
 /// Longer times are recorded as this value, ns.
 const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
 
@@ -135,42 +137,51 @@ impl Histogram {
         low + (sum(&self.high[place..place + buckets]) << 32)
     }
 
-    /// Total weight.
-    fn total(&self) -> u64 {
-        self.zero + self.weight(0, self.counts.len())
+    /// The weight of each block of buckets, and the total weight.
+    fn weights(&self) -> ([u64; BLOCKS], u64) {
+        let (mut blocks, mut total) = ([0; BLOCKS], self.zero);
+        for (block, weight) in blocks.iter_mut().enumerate().take(self.counts.len() / BLOCK) {
+            *weight = self.weight(block * BLOCK, BLOCK);
+            total += *weight;
+        }
+        (blocks, total)
     }
 
     /// The `q` quantile (0 to 1) in nanoseconds: the middle of its bucket. `None` if nothing was
     /// recorded.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let [found] = self.quantiles(self.total(), [q]);
+        let [found] = self.quantiles(&self.weights(), [q]);
         found
     }
 
-    /// As `quantile`, of the total weight, for shares that rise.
-    fn quantiles<const N: usize>(&self, total: u64, shares: [f64; N]) -> [Option<f64>; N] {
+    /// As `quantile`, by the weights of the blocks and the total, for shares that rise.
+    fn quantiles<const N: usize>(
+        &self,
+        (blocks, total): &([u64; BLOCKS], u64),
+        shares: [f64; N],
+    ) -> [Option<f64>; N] {
         // Whole blocks have been passed, of this weight; the next rank is not among them.
         let (mut block, mut passed) = (0, self.zero);
         shares.map(|q| {
-            let rank = libm::ceil(q * total as f64).max(1.0) as u64;
-            if total == 0 {
+            let rank = libm::ceil(q * *total as f64).max(1.0) as u64;
+            if *total == 0 {
                 return None;
             }
             if self.zero >= rank {
                 return Some(0.0);
             }
-            while block < self.counts.len() {
-                let weight = self.weight(block, BLOCK);
+            while block < self.counts.len() / BLOCK {
+                let weight = blocks[block];
                 if passed + weight >= rank {
                     let mut seen = passed;
-                    let place = (block..).find(|&place| {
+                    let place = (block * BLOCK..).find(|&place| {
                         seen += self.weight(place, 1);
                         seen >= rank
                     })?;
                     return Some(middle(self.first + place));
                 }
                 passed += weight;
-                block += BLOCK;
+                block += 1;
             }
             None
         })
@@ -178,10 +189,11 @@ impl Histogram {
 
     /// Mean, median, 95th and 99th percentile in seconds.
     pub fn summary(&self) -> Summary {
-        let total = self.total();
+        let weights = self.weights();
+        let total = weights.1;
         let mean = (total > 0).then(|| self.sum as f64 / total as f64 / 1e9);
         let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
-        let [p50, p95, p99] = self.quantiles(total, [0.5, 0.95, 0.99]).map(seconds);
+        let [p50, p95, p99] = self.quantiles(&weights, [0.5, 0.95, 0.99]).map(seconds);
         Summary { mean, p50, p95, p99 }
     }
 }
@@ -302,7 +314,7 @@ mod tests {
         {
             h.record(Duration::millis(ms), weight);
         }
-        assert_eq!(h.total(), (9 << 32) + 1);
+        assert_eq!(h.weights().1, (9 << 32) + 1);
         for (q, ms) in [(0.6, 10.0), (0.67, 400.0), (1.0, 400.0)] {
             assert!((h.quantile(q).unwrap() / 1e6 / ms - 1.0).abs() < 0.01, "{q}");
         }
@@ -337,7 +349,7 @@ mod tests {
             sorted.iter().for_each(|&(ns, weight)| h.record(Duration(ns), weight));
             sorted.sort_unstable();
             let total: u64 = sorted.iter().map(|v| v.1).sum();
-            prop_assert_eq!(h.total(), total);
+            prop_assert_eq!(h.weights().1, total);
             let s = h.summary();
             for (q, found) in [(0.5, s.p50), (0.95, s.p95), (0.99, s.p99)] {
                 prop_assert_eq!(h.quantile(q).map(|ns| ns / 1e9), found);
