@@ -212,6 +212,28 @@ def test_unknown_metrics_and_zeros_are_left_out_of_the_bootstrap() -> None:
         assert high[[0, 4]].tolist() == pytest.approx(ratios[974, [0, 4]].tolist(), rel=1e-12)
 
 
+def test_the_ratio_of_a_scheme_to_itself_is_that_of_all_resamples() -> None:
+    """Also where it is known without drawing any."""
+    draw = np.random.default_rng(5)
+    known = [1, 2, 3, 80, 199, 200]  # runs that differ from 0, of 200
+    values = np.zeros((200, len(known) + 3))
+    for column, runs in enumerate(known):
+        values[draw.permutation(200)[:runs], column] = draw.uniform(1, 2, runs)
+    values[:, -3] = -values[:, 3]
+    values[:10, -2], values[:, -1] = 1.0, draw.normal(0, 1, 200)
+    blocks = list(statistics.resample_counts(values, range(200)))
+    means = blocks[0] @ np.abs(values)
+    unknown = (means == 0).any(axis=0)
+    low, high = statistics.bootstrap_ratio(values, values, blocks)
+    assert np.isnan(low).tolist() == np.isnan(high).tolist() == unknown.tolist()
+    assert (low[~unknown] == 1).all()
+    assert (high[~unknown] == 1).all()
+    assert unknown.tolist()[: len(known)] == [True] * 3 + [False] * 3
+    surely = values[:, : len(known)]
+    found = statistics.bootstrap_ratio(surely, surely, iter(()))
+    assert np.array_equal(found, (low[: len(known)], high[: len(known)]), equal_nan=True)
+
+
 def test_sums_are_exactly_rounded_whatever_is_unknown() -> None:
     values = np.array([[0.1, math.nan, 0.0, 1e16], [0.2, 1.0, 0.0, 1.0], [0.3, 1.0, 0.0, -1e16]])
     found = statistics.Moments(values).mean * 3

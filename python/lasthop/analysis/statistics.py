@@ -268,9 +268,9 @@ def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Mat
         return low, high
     same = a is b
     if same:
-        # The ratio of a scheme to itself is 1, or unknown.
-        low[clear] = high[clear] = 1.0
-        clear = np.array([i for i in clear if not _is_surely_drawn(b[:, i])], dtype=int)
+        known = [_ratio_to_itself(column) for column in b.T[clear]]
+        low[clear] = high[clear] = [math.nan if x is None else x for x in known]
+        clear = clear[[x is None for x in known]]
         if not len(clear):
             return low, high
     a, b = a[:, clear], b[:, clear]
@@ -284,15 +284,21 @@ def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Mat
     return low, high
 
 
-def _is_surely_drawn(values: Matrix) -> bool:
-    """True if the sum of no resample is 0, with a probability that rounds to 1.
+def _ratio_to_itself(values: Matrix) -> float | None:
+    """The ratio of a mean to itself in all resamples: 1, or NaN if the mean is 0 in one of them.
 
-    Numbers of one sign have the sum 0 only if none is drawn that differs from 0.
+    `None` if that depends on what is drawn, with a probability of more than 1e-19. Numbers of one
+    sign have the mean 0 only if none is drawn that differs from 0.
     """
-    zeros = np.count_nonzero(values == 0)
+    zeros, runs = int(np.count_nonzero(values == 0)), len(values)
     if not (values.min() >= 0 or values.max() <= 0):
-        return False
-    return zeros == 0 or math.log(RESAMPLES) + len(values) * math.log(zeros / len(values)) < -45
+        return None
+    if zeros == 0:
+        return 1.0
+    misses = runs * math.log(zeros / runs)
+    if math.log(RESAMPLES) + misses < -45:
+        return 1.0
+    return math.nan if RESAMPLES * math.log1p(-math.exp(misses)) < -45 else None
 
 
 def _column(values: Sequence[float | None]) -> Matrix:

@@ -88,8 +88,7 @@ pub fn counts(generator: &mut Pcg64, resamples: usize, runs: usize) -> Vec<f64> 
             [one] => *one = 1,
             counts => generator.count(counts),
         }
-        found.extend(counts.iter().copied().map(f64::from));
-        counts.fill(0);
+        found.extend(counts.iter_mut().map(|count| f64::from(std::mem::take(count))));
     }
     found
 }
