@@ -60,6 +60,7 @@ pub mod probes;
 pub mod simulation;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::Network;
@@ -68,7 +69,7 @@ pub use build::{Options, RunError};
 pub use probes::result::RunResult;
 pub use probes::{capture, limits, result, verifier};
 
-use build::link_plan::Plan;
+use build::link_plan::{Choice, Plan};
 use events::{AnyObserver, Event, Observer};
 use hosts::external::Endpoint;
 use probes::datagrams::DatagramRecord;
@@ -200,12 +201,14 @@ pub struct Repeated<'a> {
     network: &'a Network,
     /// The same, with the time that receivers take to answer.
     timed: Cow<'a, Network>,
+    /// How it is computed.
+    choice: OnceCell<Choice>,
 }
 
 impl<'a> Repeated<'a> {
     /// Runs of this network.
     pub fn new(network: &'a Network) -> Repeated<'a> {
-        Repeated { network, timed: network.with_processing_times() }
+        Repeated { network, timed: network.with_processing_times(), choice: OnceCell::new() }
     }
 
     /// As [`run`], without an observer and without the texts of the result that are the same for
@@ -218,7 +221,7 @@ impl<'a> Repeated<'a> {
         let network = self.network.for_seed(seed);
         let options = Options::default();
         let simulation = match &network {
-            Cow::Borrowed(_) => Simulation::of_timed(&self.timed, seed, (), options)?,
+            Cow::Borrowed(_) => Simulation::of_timed(&self.timed, seed, (), options, &self.choice)?,
             Cow::Owned(network) => Simulation::new(network, seed, (), options)?,
         };
         Ok(finish_with(simulation, &network, seed, &mut [], cancel, false)?.0)

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use lasthop::segment::NodeId;
 use serde::Serialize;
 
 /// How a link is computed.
@@ -58,6 +59,20 @@ pub struct ReceiverPlan {
     /// Why.
     pub why: String,
 }
+
+/// How a network is computed, which does not depend on the seed.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// Of all packets that may occur.
+    pub routes: Vec<Route>,
+    /// By link, with the reason.
+    pub modes: Vec<(Mode, String)>,
+    /// By connection.
+    pub receivers: Vec<ReceiverPlan>,
+}
+
+/// Source and destination of packets.
+pub(crate) type Route = (NodeId, NodeId);
 
 /// How the run is computed.
 #[derive(Clone, Debug, Default, Serialize)]

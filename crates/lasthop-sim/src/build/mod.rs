@@ -8,6 +8,7 @@ mod links;
 mod plan;
 mod receivers;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use lasthop::scenario::network::{Flow, Network};
@@ -26,7 +27,7 @@ use crate::network::errors::Errors;
 use crate::network::{self, Net};
 use crate::probes::Probes;
 use crate::probes::gaps::DeliveryGap;
-use link_plan::Plan;
+use link_plan::{Choice, Plan};
 
 /// Why a run has no result.
 #[derive(Debug, Error)]
@@ -85,7 +86,7 @@ struct Builder<'a, R> {
     profile: Option<Arc<Profile>>,
 }
 
-/// A run at time zero.
+/// A run at time zero. `same`: how the network is computed, if that is known from another seed.
 ///
 /// # Errors
 ///
@@ -96,6 +97,7 @@ pub(crate) fn build<R: Observer>(
     seed: u64,
     reader: R,
     options: Options,
+    same: &OnceCell<Choice>,
 ) -> Result<Built<R>, RunError> {
     let mut builder = Builder::new(network, seed, reader, options)?;
     for (f, flow) in network.flows.iter().enumerate() {
@@ -108,7 +110,7 @@ pub(crate) fn build<R: Observer>(
     builder.watch_links();
     builder.add_handovers();
     builder.watch_link_states();
-    let plan = builder.plan(options);
+    let plan = builder.plan(options, same);
     builder.schedule_start();
     let Builder { net, hosts, sources, .. } = builder;
     Ok(Built { net, hosts, sources, plan })

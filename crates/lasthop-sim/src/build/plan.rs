@@ -2,12 +2,14 @@
 //! departure by departure, or as part of a cell. The result of a run does not depend on it, except
 //! that an observer receives the events of each frame in order of time.
 
+use std::cell::OnceCell;
+
 use lasthop::agent::Subscriptions;
 use lasthop::link::Link;
 use lasthop::scenario::network::Network;
 use lasthop::segment::NodeId;
 
-use super::link_plan::{LinkPlan, Mode, Plan};
+use super::link_plan::{Choice, LinkPlan, Mode, Plan, Route};
 use super::{Builder, Options};
 use crate::events::Observer;
 use crate::network::paths::{Watch, path};
@@ -15,28 +17,19 @@ use crate::network::paths::{Watch, path};
 /// By link: the links from which frames come, `None` for those that start where it begins.
 type Feeders = Vec<Vec<Option<usize>>>;
 
-/// Source and destination of packets.
-pub(super) type Route = (NodeId, NodeId);
-
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each part of a run")]
 impl<R: Observer> Builder<'_, R> {
-    /// Chooses how each link is computed, sets the routes and creates the event queue. The plan is
-    /// empty if no reasons are wanted.
-    pub(super) fn plan(&mut self, options: Options) -> Plan {
+    /// Chooses how each link is computed, unless that is known, sets the routes and creates the
+    /// event queue. The plan is empty if no reasons are wanted.
+    pub(super) fn plan(&mut self, options: Options, same: &OnceCell<Choice>) -> Plan {
         let obstacle = self.obstacle(options);
         let evented: Vec<bool> = self.net.links.iter().map(Link::is_evented).collect();
         if obstacle.is_none() {
             self.precompute_retransmissions();
         }
-        let routes = self.routes();
-        let feeders = feeders(self.network, &routes);
-        let modes: Vec<(Mode, String)> = (0..evented.len())
-            .map(|l| self.mode(l, &feeders[l], evented[l], options, obstacle))
-            .collect();
-        let receivers = self.plan_receivers(options, obstacle);
-        let chained: Vec<bool> = modes.iter().map(|m| m.0 == Mode::Chained).collect();
-        let mut busy = self.set_routes(&routes, &chained);
-        self.set_up_receivers(&receivers);
+        let chosen = same.get_or_init(|| self.choose(&evented, options, obstacle));
+        let mut busy = self.set_routes(&chosen.routes, &chosen.modes);
+        self.set_up_receivers(&chosen.receivers);
         busy.retain(|&l| !self.net.is_computed_in_advance(l));
         let connections = self.hosts.connections.iter();
         let paced: Vec<_> =
@@ -46,13 +39,27 @@ impl<R: Observer> Builder<'_, R> {
             return Plan::default();
         }
         let name = |node: NodeId| self.network.nodes[usize::from(node)].name.clone();
-        let links = modes.into_iter().zip(&self.net.links).map(|((mode, why), link)| LinkPlan {
+        let link = |((mode, why), link): (&(Mode, String), &Link)| LinkPlan {
             from: name(link.from),
             to: name(link.to),
-            mode,
-            why,
-        });
-        Plan { links: links.collect(), receivers, probes: self.net.probes.names() }
+            mode: *mode,
+            why: why.clone(),
+        };
+        let links = chosen.modes.iter().zip(&self.net.links).map(link).collect();
+        let receivers = chosen.receivers.clone();
+        Plan { links, receivers, probes: self.net.probes.names() }
+    }
+
+    /// Chooses how links and receivers are computed. `evented`: by link, before retransmissions
+    /// were precomputed.
+    fn choose(&self, evented: &[bool], options: Options, obstacle: Option<&'static str>) -> Choice {
+        let routes = self.routes();
+        let feeders = feeders(self.network, &routes);
+        let modes = (0..evented.len())
+            .map(|l| self.mode(l, &feeders[l], evented[l], options, obstacle))
+            .collect();
+        let receivers = self.plan_receivers(options, obstacle);
+        Choice { routes, modes, receivers }
     }
 
     /// Why nothing may be computed earlier than its time; `None` if it may.
@@ -202,11 +209,11 @@ impl<R: Observer> Builder<'_, R> {
 
     /// Sets the routes: a frame passes the chained links of a route without an event. Returns the
     /// links at whose far end frames arrive as events.
-    fn set_routes(&mut self, routes: &[Route], chained: &[bool]) -> Vec<usize> {
-        let mut arrives = vec![false; chained.len()];
+    fn set_routes(&mut self, routes: &[Route], modes: &[(Mode, String)]) -> Vec<usize> {
+        let mut arrives = vec![false; modes.len()];
         for &(from, to) in routes {
             let links = path(self.network, from, to);
-            for route in links.chunk_by(|_, &next| chained[next]) {
+            for route in links.chunk_by(|_, &next| modes[next].0 == Mode::Chained) {
                 let first = self.network.links[route[0]].from;
                 self.net.set_route(first, to, route.iter().map(|&l| l as u32).collect());
                 arrives[route[route.len() - 1]] = true;

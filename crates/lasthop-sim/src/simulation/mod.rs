@@ -2,6 +2,7 @@
 
 mod report;
 
+use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop::link::Link;
@@ -11,7 +12,7 @@ use lasthop::segment::{Handle, NodeId};
 use lasthop::tcp::sender::SenderCounters;
 use lasthop::units::{Duration, Time};
 
-use crate::build::link_plan::Plan;
+use crate::build::link_plan::{Choice, Plan};
 use crate::build::{Built, EventSource, Options, RunError, build};
 use crate::engine::scheduler::{Key, NO_LINK, OF_CELL};
 use crate::events::Observer;
@@ -54,17 +55,20 @@ impl<R: Observer> Simulation<R> {
         reader: R,
         options: Options,
     ) -> Result<Self, RunError> {
-        Self::of_timed(&network.with_processing_times(), seed, reader, options)
+        let network = &*network.with_processing_times();
+        Self::of_timed(network, seed, reader, options, &OnceCell::new())
     }
 
-    /// The same, of a network that contains the time that receivers take to answer.
+    /// The same, of a network that contains the time that receivers take to answer. `same`: how it
+    /// is computed, if that is known from another seed.
     pub(crate) fn of_timed(
         network: &Network,
         seed: u64,
         reader: R,
         options: Options,
+        same: &OnceCell<Choice>,
     ) -> Result<Self, RunError> {
-        let Built { net, hosts, sources, plan } = build(network, seed, reader, options)?;
+        let Built { net, hosts, sources, plan } = build(network, seed, reader, options, same)?;
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;
         let before_measuring = Vec::new();
