@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -9,12 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from busy import PATIENCE
 from fakes import FakeCancel, FakeLoader
 from processes import ended
 
 import lasthop
+from lasthop import _native
 from lasthop.analysis import metrics
 from lasthop.cli.main import main
 from lasthop.errors import InputError
@@ -287,6 +290,27 @@ def test_metrics_of_a_run() -> None:
     assert list(found) == list(metrics.METRICS)
     assert found["radio_airtime_per_byte_s"] == pytest.approx(4.0 / 10_000)
     assert found["queue_delay_s_p95"] == 0.2
+
+
+LAST_HOP = 'duration = "2 s"\nlast_hop = { rate = "2 Mbps", rtt = "40 ms", loss = "2 %" }\n'
+SEVERAL_FLOWS = """
+[[flow]]
+[[flow]]
+app = { kind = "poisson", size = "30 kB", every = "200 ms" }
+"""
+
+
+@pytest.mark.parametrize("scheme", ["cubic", "snoop", "i-tcp"])
+@pytest.mark.parametrize("flows", ["", SEVERAL_FLOWS])
+def test_many_runs_are_those_that_are_done_one_by_one(scheme: str, flows: str) -> None:
+    scenario = _native.Scenario(LAST_HOP + flows, None, [], scheme)
+    names = [*metrics.METRICS, "flows.flow 1.rtt_s.p95", "links.bs>phone.delivered_frames"]
+    seeds = [3, 1, 2, 3]
+    found = scenario.run_many(seeds, names)
+    alone = [metrics.values(scenario.run(seed), names) for seed in seeds]
+    expected = [[math.nan if x is None else x for x in row.values()] for row in alone]
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert len({row["goodput_bps"] for row in alone}) == 3
 
 
 def test_a_deterministic_case_gets_one_run_among_random_ones() -> None:
