@@ -9,9 +9,11 @@
 //! Sequence numbers are those on the wire with an ISN of 0: the SYN has number 0, the first byte of
 //! data number 1.
 //!
-//! All collections that are searched are sorted maps and sets. With a large window and an
+//! All collections that are searched are sorted. With a large window and an
 //! overflowing queue a plain list would be as long as the window and would be searched for each
 //! packet.
+
+mod lost_copies;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound::{self, Excluded, Included};
@@ -22,6 +24,7 @@ use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
 use crate::events::probe::{EarlierCopies, Fate};
+use lost_copies::LostSegments;
 
 /// Counts of spurious retransmissions, timeouts and fast retransmits, and the classifier's
 /// confusion matrix.
@@ -94,14 +97,6 @@ impl Confusion {
     }
 }
 
-/// Lost copies of a segment.
-#[derive(Clone, Copy, Debug)]
-struct LostCopies {
-    /// Lost copies minus the copies that an agent sent.
-    copies: i32,
-    last: Fate,
-}
-
 /// A retransmission with earlier copies still in transit.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -131,8 +126,7 @@ pub type CopyId = (u64, u64);
 /// The ground truth about one connection.
 #[derive(Clone, Debug, Default)]
 pub struct GroundTruth {
-    /// By the first byte of the segment.
-    lost_copies: BTreeMap<u64, LostCopies>,
+    lost_copies: LostSegments,
     /// Losses that a chained link has computed in advance, by their time; those at the same time in
     /// the order in which they were recorded.
     future_losses: VecDeque<(Time, Loss)>,
@@ -173,7 +167,7 @@ impl GroundTruth {
             }
             EarlierCopies::Unknown => {}
         }
-        let lost_copies = self.lost_copies.get(&copy.0).map_or(0, |g| g.copies);
+        let lost_copies = self.lost_copies.get(copy.0).map_or(0, |g| g.copies);
         let earlier = i32::from(attempt) - 1 - lost_copies;
         if earlier > 0 {
             self.pending.insert(copy, Pending { earlier, reason });
@@ -296,9 +290,11 @@ impl GroundTruth {
 
     fn remove_copy(&mut self, (seq, id): CopyId, fate: Fate) {
         self.open = true;
-        let lost_copies =
-            self.lost_copies.entry(seq).or_insert(LostCopies { copies: 0, last: fate });
+        let lost_copies = self.lost_copies.entry(seq, fate);
         (lost_copies.copies, lost_copies.last) = (lost_copies.copies + 1, fate);
+        if self.pending.is_empty() {
+            return;
+        }
         let mut after = (seq, id);
         while let Some((&copy, pending)) = self.pending.range_mut(later(after)).next() {
             pending.earlier -= 1;
@@ -313,10 +309,7 @@ impl GroundTruth {
     pub fn copied(&mut self, now: Time, seq: u64) {
         self.settle(now);
         self.open = true;
-        self.lost_copies
-            .entry(seq)
-            .or_insert(LostCopies { copies: 0, last: Fate::DroppedByAgent })
-            .copies -= 1;
+        self.lost_copies.entry(seq, Fate::DroppedByAgent).copies -= 1;
     }
 
     /// The scheme classifies the loss of the segment at `seq`, which was sent `times` times so far.
@@ -327,7 +320,7 @@ impl GroundTruth {
         let confusion = &mut self.counts.confusion;
         let row = match self
             .lost_copies
-            .get(&seq)
+            .get(seq)
             .filter(|g| g.copies >= i32::from(times))
             .map(|g| g.last)
         {
@@ -382,9 +375,7 @@ impl GroundTruth {
             self.held_acks.pop_first();
         }
         // Losses below the ACK number are history.
-        while let Some(lost) = self.lost_copies.first_entry().filter(|lost| *lost.key() < ack) {
-            lost.remove();
-        }
+        self.lost_copies.forget_below(ack);
         self.open = !self.lost_copies.is_empty()
             || !self.pending.is_empty()
             || !self.undecided_timeouts.is_empty()
