@@ -79,7 +79,8 @@ impl SackRecovery {
         };
         let duplicate = if named.is_some() { None } else { duplicate_of(blocks, segment.ack) };
         let news = &blocks[usize::from(duplicate.is_some())..];
-        let arrival = self.update_scoreboard(stream, now, segment, news);
+        let mut arrival = Arrival::default();
+        self.update_scoreboard(stream, now, segment, news, &mut arrival);
         let advanced = arrival.acked > 0;
         self.count_ack(stream, now, segment, &arrival, out);
         let rtt = self.sample(stream, now, segment, &arrival);
@@ -212,7 +213,8 @@ impl SackRecovery {
         let duplicate = duplicate_of(blocks, segment.ack);
         let current = Segment { ack: stream.snd_una(), ..*segment };
         let news = &blocks[usize::from(duplicate.is_some())..];
-        let arrival = self.update_scoreboard(stream, now, &current, news);
+        let mut arrival = Arrival::default();
+        self.update_scoreboard(stream, now, &current, news, &mut arrival);
         if let Some(d) = duplicate {
             self.on_duplicate_report(stream, now, d);
         }
@@ -229,18 +231,20 @@ impl SackRecovery {
 
     // The scoreboard.
 
-    /// Removes what an ACK acknowledges and marks what its blocks report.
+    /// Removes what an ACK acknowledges and marks what its blocks report. `arrival` gets what it
+    /// delivers; that is too large to be returned without a copy.
     fn update_scoreboard<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
         now: Time,
         segment: &Segment,
         blocks: &[Block],
-    ) -> Arrival {
+        arrival: &mut Arrival,
+    ) {
         if self.hints.is_some() || self.detector.is_some() {
-            return self.update_scoreboard_with_hints(stream, now, segment, blocks);
+            return self.update_scoreboard_with_hints(stream, now, segment, blocks, arrival);
         }
-        self.record_delivered(stream, now, segment, blocks, |_| {})
+        self.record_delivered(stream, now, (segment, blocks), arrival, |_| {});
     }
 
     /// The same where the detector of a scheme or hints of the link layer depend on it.
@@ -251,12 +255,13 @@ impl SackRecovery {
         now: Time,
         segment: &Segment,
         blocks: &[Block],
-    ) -> Arrival {
+        arrival: &mut Arrival,
+    ) {
         let (mut detector, mut hints, mut newest) = (self.detector.take(), self.hints.take(), None);
         if let Some(detector) = &mut detector {
             detector.on_sent(stream.board());
         }
-        let mut arrival = self.record_delivered(stream, now, segment, blocks, |sent| {
+        self.record_delivered(stream, now, (segment, blocks), arrival, |sent| {
             if let Some(detector) = &mut detector {
                 detector.on_delivered(sent);
             }
@@ -270,7 +275,6 @@ impl SackRecovery {
         }
         (self.detector, self.hints) = (detector, hints);
         arrival.newest = newest;
-        arrival
     }
 
     /// `delivered` is called with each segment that is newly known to be delivered.
@@ -279,14 +283,14 @@ impl SackRecovery {
         &mut self,
         stream: &mut Stream<W>,
         now: Time,
-        segment: &Segment,
-        blocks: &[Block],
+        (segment, blocks): (&Segment, &[Block]),
+        arrival: &mut Arrival,
         mut delivered: impl FnMut(&Sent),
-    ) -> Arrival {
+    ) {
         let echo = (stream.profile().timestamps && segment.flags.has(Flags::TIMESTAMPS))
             .then_some(segment.ts_echo);
         let latest = stream.profile().rack_rtt == RackRtt::Latest;
-        let mut arrival = Arrival { now, echo, ..Arrival::default() };
+        (arrival.now, arrival.echo) = (now, echo);
         let limits = (segment.ack, stream.snd_max());
         stream.advance(segment.ack);
         let (board, mut rate) = stream.board_and_rate();
@@ -295,11 +299,11 @@ impl SackRecovery {
             rate.on_acknowledged(segment.ack);
         }
         while let Some(sent) = board.take_below(segment.ack) {
-            self.board.acknowledged(&sent, &mut arrival, &mut delivered);
+            self.board.acknowledged(&sent, arrival, &mut delivered);
         }
         let numbered = (arrival.delivered > 0 && latest).then_some(self.board.rack().rtt());
         if !blocks.is_empty() {
-            self.board.mark(board, blocks, limits, &mut arrival, &mut |sent, place| {
+            self.board.mark(board, blocks, limits, arrival, &mut |sent, place| {
                 if let Some(rate) = &mut rate {
                     rate.on_delivered(place, sent.seq);
                 }
@@ -310,7 +314,6 @@ impl SackRecovery {
         if let Some(rtt) = numbered {
             self.board.rack_mut().set_rtt(rtt);
         }
-        arrival
     }
 
     /// A duplicate ACK that reports something new.
