@@ -158,11 +158,13 @@ impl Reassembly {
         }
     }
 
-    /// Removes outdated entries if most of them are.
+    /// Removes outdated entries if most of them are. Each range has one that is not, so that all
+    /// before the first of these are.
     #[inline]
     fn remove_outdated(&mut self) {
         if self.recent.len() > 2 * self.ranges.len() + 16 {
-            self.newest(usize::MAX, |_| ());
+            let first = self.newest(self.ranges.len(), |_| ());
+            self.recent.drain(..first);
         }
     }
 
