@@ -181,9 +181,6 @@ impl Rack {
         lost: &mut Vec<u64>,
     ) -> Option<Duration> {
         let newest = self.newest?;
-        if self.has_nothing_to_judge(board) {
-            return None;
-        }
         // Sent once: in the order of their bytes.
         let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
         let front = board.at(0);
@@ -194,7 +191,9 @@ impl Rack {
         if self.resent.is_empty() && !place.and_then(|p| board.at(p)).is_some_and(before) {
             return None;
         }
-        let segments = ack.sacked_segments();
+        // A division that is needed only where they count.
+        let counts = !self.reordering_seen && !ack.recovering;
+        let segments = if counts { ack.sacked_segments() } else { 0 };
         let window = self.reordering_window(ack.recovering, segments, ack.threshold, ack.srtt);
         let patience = self.rtt + window;
         let mut wait: Option<Duration> = None;

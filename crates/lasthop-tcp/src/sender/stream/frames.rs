@@ -111,7 +111,7 @@ impl<W: WindowRule> Stream<W> {
         let rack = largest.rack;
         *largest.bytes.get_or_insert_with(|| {
             let min_rtt = rack.and_then(Rack::min_rtt);
-            if self.is_frame_surely_smallest(min_rtt) {
+            if !self.congestion.is_paced() && self.is_frame_surely_smallest(min_rtt) {
                 return MIN_SEGMENTS * self.config.mss.max(1);
             }
             self.congestion.burst().unwrap_or_else(|| {
