@@ -257,6 +257,10 @@ impl Subscriptions {
 pub trait NodeView {
     /// Length of the link queue in this direction, and whether it is full.
     fn queue(&self, direction: Direction) -> QueueState;
+    /// True if that queue would drop one more frame of full size.
+    fn is_full(&self, direction: Direction) -> bool {
+        self.queue(direction).full
+    }
     /// Current rate of that link, if known.
     fn rate(&self, direction: Direction) -> Option<Rate>;
     /// Current rate of the link that a flow uses in this direction; it depends on the flow at a

@@ -158,7 +158,7 @@ impl SnoopAgent {
             return;
         }
         // A drop in this node's queue is a congestion loss, which the sender must handle.
-        let refused = ctx.node_view.queue(self.ahead).full;
+        let refused = ctx.node_view.is_full(self.ahead);
         let full = state.cache.len() >= config.cached_at_most();
         self.queue_full += u64::from(refused);
         let below = state.is_below(config, segment);

@@ -419,6 +419,14 @@ impl Link {
         (self.waiting.frames(), self.waiting.bytes(), full)
     }
 
+    /// True if the queue would refuse a full-sized frame.
+    #[inline]
+    pub fn is_full(&mut self, now: Time, triggered_at: Time) -> bool {
+        // Frames that have left are still counted here, so that there may only be fewer.
+        let has_room = self.limit.is_none_or(|limit| !self.refuses(limit, self.full_frame));
+        !(has_room && self.evented.is_none()) && self.queue(now, triggered_at).2
+    }
+
     /// The rate at `now`, or `None` if it is not defined (traces).
     pub fn rate(&self, now: Time) -> Option<Rate> {
         self.air.rate.rate_at(now)

@@ -499,6 +499,14 @@ impl NodeView for SimNodeView<'_> {
             queue_of(&mut self.links.borrow_mut()[l], self.cells, self.now, self.triggered_at);
         QueueState { packets, bytes, full }
     }
+    fn is_full(&self, direction: Direction) -> bool {
+        let Some(l) = self.link(direction) else { return false };
+        let link = &mut self.links.borrow_mut()[l];
+        link.place().map_or_else(
+            || link.is_full(self.now, self.triggered_at),
+            |place| self.cells[place.cell as usize].cell.queue(place.from as usize).2,
+        )
+    }
     fn rate(&self, direction: Direction) -> Option<Rate> {
         self.links.borrow()[self.link(direction)?].rate(self.now)
     }
