@@ -250,7 +250,12 @@ impl<T: Span + Copy + Default> Ring<T> {
     /// ([`Ring::number`]).
     #[inline]
     pub fn place_near(&self, offset: u64, number: usize) -> Option<usize> {
-        let i = number.wrapping_sub(self.head);
+        self.place_at(offset, number.wrapping_sub(self.head))
+    }
+
+    /// The same for a range that begins at `offset` and probably has the index `i`.
+    #[inline]
+    pub fn place_at(&self, offset: u64, i: usize) -> Option<usize> {
         match self.get(i) {
             Some(range) if range.start() == offset && range.end() > offset => Some(i),
             _ => self.place_of(offset),

@@ -126,16 +126,17 @@ impl RateSampler {
         self.outstanding.saturating_sub(self.anonymous)
     }
 
-    /// A segment leaves, for the first time or again. `idle`: nothing else was outstanding.
+    /// A segment leaves, for the first time or again; `place` is where one that had been sent
+    /// before probably lies, counted from snd_una. `idle`: nothing else was outstanding.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, segment: &Sent, idle: bool) {
+    pub fn on_sent(&mut self, now: Time, segment: &Sent, place: usize, idle: bool) {
         if idle {
             (self.first_sent, self.delivered_at, self.anonymous) = (now, now, 0);
         }
         let len = segment.len + u32::from(segment.fin);
         // What is sent for the first time is not there yet.
-        let place =
-            if segment.transmissions > 1 { self.snapshots.place_of(segment.seq) } else { None };
+        let again = segment.transmissions > 1;
+        let place = if again { self.snapshots.place_at(segment.seq, place) } else { None };
         let old = place.and_then(|i| self.snapshots.get(i)).copied();
         match old {
             None => self.outstanding += u64::from(len),
@@ -155,7 +156,7 @@ impl RateSampler {
             lost: self.lost,
             tx_in_flight: self.in_flight(),
             app_limited: self.app_limited.is_some(),
-            again: segment.transmissions > 1,
+            again,
             done: false,
             gone: false,
         };
@@ -205,10 +206,10 @@ impl RateSampler {
         }
     }
 
-    /// The segment that contains `seq` is considered lost; `None` if it was already, or has been
-    /// delivered.
-    pub fn on_lost(&mut self, now: Time, seq: u64) -> Option<Lost> {
-        let place = self.snapshots.place_of(seq)?;
+    /// The segment that contains `seq`, and probably lies at `place`, counted from snd_una, is
+    /// considered lost; `None` if it was already, or has been delivered.
+    pub fn on_lost(&mut self, now: Time, seq: u64, place: usize) -> Option<Lost> {
+        let place = self.snapshots.place_at(seq, place)?;
         self.lose(now, place)
     }
 
@@ -339,8 +340,8 @@ mod tests {
     #[test]
     fn a_sample_counts_from_the_ack_before_the_segment_left() {
         let mut r = RateSampler::new(None);
-        r.on_sent(ms(0), &segment(0, 1), true);
-        r.on_sent(ms(10), &segment(1, 1), false);
+        r.on_sent(ms(0), &segment(0, 1), 0, true);
+        r.on_sent(ms(10), &segment(1, 1), 0, false);
         let s = ack(&mut r, 100, 1).unwrap();
         assert_eq!(
             (s.delivered, s.interval, s.rate, s.prior_delivered),
@@ -350,7 +351,7 @@ mod tests {
             (s.rtt, s.tx_in_flight, s.app_limited),
             (Some(Duration::millis(100)), 1000, false)
         );
-        r.on_sent(ms(100), &segment(2, 1), false);
+        r.on_sent(ms(100), &segment(2, 1), 0, false);
         let s = ack(&mut r, 110, 2).unwrap();
         assert_eq!((s.delivered, s.interval, s.prior_delivered), (2000, Duration::millis(110), 0));
         let s = ack(&mut r, 200, 3).unwrap();
@@ -367,10 +368,10 @@ mod tests {
     #[test]
     fn compressed_acks_do_not_make_a_rate_above_that_of_sending() {
         let mut r = RateSampler::new(None);
-        r.on_sent(ms(0), &segment(0, 1), true);
+        r.on_sent(ms(0), &segment(0, 1), 0, true);
         ack(&mut r, 100, 1);
         for n in 1..=4 {
-            r.on_sent(ms(90 + 10 * n), &segment(n, 1), false);
+            r.on_sent(ms(90 + 10 * n), &segment(n, 1), 0, false);
         }
         for n in 2..=4 {
             ack(&mut r, 200 + n - 2, n);
@@ -383,9 +384,9 @@ mod tests {
     #[test]
     fn an_idle_time_is_no_part_of_a_sample() {
         let mut r = RateSampler::new(None);
-        r.on_sent(ms(0), &segment(0, 1), true);
+        r.on_sent(ms(0), &segment(0, 1), 0, true);
         ack(&mut r, 50, 1);
-        r.on_sent(ms(5000), &segment(1, 1), true);
+        r.on_sent(ms(5000), &segment(1, 1), 0, true);
         assert_eq!(ack(&mut r, 5050, 2).unwrap().interval, Duration::millis(50));
     }
 
@@ -395,15 +396,15 @@ mod tests {
     fn what_leaves_behind_a_bubble_is_limited_by_the_application_until_it_has_passed() {
         let mut r = RateSampler::new(None);
         for n in 0..3 {
-            r.on_sent(ms(10 * n), &segment(n, 1), n == 0);
+            r.on_sent(ms(10 * n), &segment(n, 1), 0, n == 0);
         }
         ack(&mut r, 100, 2);
         r.mark_app_limited();
-        r.on_sent(ms(105), &segment(3, 1), false);
+        r.on_sent(ms(105), &segment(3, 1), 0, false);
         assert!(!ack(&mut r, 120, 3).unwrap().app_limited, "it left before the bubble");
-        r.on_sent(ms(120), &segment(4, 1), false);
+        r.on_sent(ms(120), &segment(4, 1), 0, false);
         assert!(ack(&mut r, 205, 4).unwrap().app_limited);
-        r.on_sent(ms(206), &segment(5, 1), false);
+        r.on_sent(ms(206), &segment(5, 1), 0, false);
         assert!(ack(&mut r, 220, 5).unwrap().app_limited);
         assert!(!ack(&mut r, 306, 6).unwrap().app_limited);
     }
@@ -414,19 +415,19 @@ mod tests {
     fn sacked_segments_count_once_and_retransmissions_give_no_round_trip_time() {
         let mut r = RateSampler::new(None);
         for n in 0..3 {
-            r.on_sent(ms(n), &segment(n, 1), n == 0);
+            r.on_sent(ms(n), &segment(n, 1), 0, n == 0);
         }
         ack(&mut r, 100, 1);
         r.on_delivered(1, 2000);
         let s = r.finish(ms(102), 1000).unwrap();
         assert_eq!((s.delivered, s.rtt), (2000, Some(Duration::millis(100))));
         assert_eq!(
-            r.on_lost(ms(103), 1000).map(|l| (l.bytes, l.lost, l.tx_in_flight)),
+            r.on_lost(ms(103), 1000, 0).map(|l| (l.bytes, l.lost, l.tx_in_flight)),
             Some((1000, 1000, 2000))
         );
-        assert!(r.on_lost(ms(103), 1000).is_none(), "once");
-        assert!(r.on_lost(ms(103), 2000).is_none(), "it has arrived");
-        r.on_sent(ms(103), &segment(1, 2), false);
+        assert!(r.on_lost(ms(103), 1000, 0).is_none(), "once");
+        assert!(r.on_lost(ms(103), 2000, 0).is_none(), "it has arrived");
+        r.on_sent(ms(103), &segment(1, 2), 0, false);
         r.on_acknowledged(3000);
         let s = r.finish(ms(203), 1000).unwrap();
         // Sent at 103 with 2000 bytes delivered by 102 ms; nothing was lost after that.
@@ -442,14 +443,14 @@ mod tests {
     fn losses_that_a_timer_found_are_of_no_ack() {
         let mut r = RateSampler::new(None);
         for n in 0..6 {
-            r.on_sent(ms(n), &segment(n, 1), n == 0);
+            r.on_sent(ms(n), &segment(n, 1), 0, n == 0);
         }
         ack(&mut r, 100, 1);
         r.on_delivered(2, 3000);
-        r.on_lost(ms(102), 1000);
-        r.on_lost(ms(102), 2000);
+        r.on_lost(ms(102), 1000, 0);
+        r.on_lost(ms(102), 2000, 0);
         assert_eq!(r.finish(ms(102), 1000).map(|s| s.newly_lost), Some(2000));
-        r.on_lost(ms(103), 4000);
+        r.on_lost(ms(103), 4000, 0);
         r.on_delivered(4, 5000);
         assert_eq!(r.finish(ms(105), 1000).map(|s| (s.newly_lost, s.lost)), Some((0, 3000)));
     }
@@ -459,12 +460,12 @@ mod tests {
     fn a_loss_is_told_with_what_its_ack_delivers() {
         let mut r = RateSampler::new(None);
         for n in 0..4 {
-            r.on_sent(ms(n), &segment(n, 1), n == 0);
+            r.on_sent(ms(n), &segment(n, 1), 0, n == 0);
         }
         ack(&mut r, 100, 1);
         r.on_delivered(1, 2000);
         r.on_delivered(2, 3000);
-        assert_eq!(r.on_lost(ms(103), 1000).map(|l| l.delivered), Some(3000));
+        assert_eq!(r.on_lost(ms(103), 1000, 0).map(|l| l.delivered), Some(3000));
         assert_eq!(r.finish(ms(103), 2000).map(|s| s.total_delivered), Some(3000));
     }
 
@@ -472,10 +473,10 @@ mod tests {
     #[test]
     fn an_interval_below_the_smallest_round_trip_gives_no_sample() {
         let mut r = RateSampler::new(Some(Duration::millis(40)));
-        r.on_sent(ms(0), &segment(0, 1), true);
+        r.on_sent(ms(0), &segment(0, 1), 0, true);
         ack(&mut r, 50, 1);
-        r.on_sent(ms(50), &segment(1, 1), true);
-        r.on_sent(ms(195), &segment(1, 2), true);
+        r.on_sent(ms(50), &segment(1, 1), 0, true);
+        r.on_sent(ms(195), &segment(1, 2), 0, true);
         assert!(ack(&mut r, 200, 2).is_none());
     }
 
@@ -492,7 +493,7 @@ mod tests {
                 let mut newly = 0;
                 match what {
                     0 | 1 => {
-                        r.on_sent(ms(now), &segment(next, 1), next == una);
+                        r.on_sent(ms(now), &segment(next, 1), 0, next == una);
                         next += 1;
                         continue;
                     }
@@ -501,8 +502,8 @@ mod tests {
                         newly = 1;
                     }
                     3 if n >= una && n < next && !has.contains(&n) => {
-                        r.on_lost(ms(now), 1000 * n);
-                        r.on_sent(ms(now), &segment(n, 2), false);
+                        r.on_lost(ms(now), 1000 * n, 0);
+                        r.on_sent(ms(now), &segment(n, 2), 0, false);
                         continue;
                     }
                     4 if next > una => {

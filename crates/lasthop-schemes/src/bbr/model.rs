@@ -455,7 +455,7 @@ pub mod path {
                 fin: false,
                 marks: Marks::NONE,
             };
-            self.sampler.on_sent(self.now, &seg, self.sampler.in_flight() == 0);
+            self.sampler.on_sent(self.now, &seg, 0, self.sampler.in_flight() == 0);
             self.rule.on_sent(&mut self.w, self.now, 1000, self.sampler.in_flight());
             self.sent += 1;
             self.app.written += 1000.0;
@@ -500,7 +500,7 @@ pub mod path {
             self.now = self.now.max(at);
             if lost {
                 self.lost += 1;
-                if let Some(l) = self.sampler.on_lost(self.now, 1000 * n) {
+                if let Some(l) = self.sampler.on_lost(self.now, 1000 * n, 0) {
                     self.rule.on_lost(&mut self.w, &Lost { now: self.now, ..l });
                 }
                 if self.recovers && self.una >= self.recovery_point {

@@ -353,7 +353,7 @@ impl SackNs2Recovery {
             return false;
         }
         self.filled(segment.end());
-        stream.congestion_mut().note_lost(now, hole);
+        stream.congestion_mut().note_lost(now, (hole, 0));
         stream.retransmit(now, hole, SendReason::Recovery, out);
         stream.skip_to(segment.end());
         true

@@ -240,11 +240,18 @@ impl<W: WindowRule> Congestion<W> {
         self.rate.as_ref().map(|r| r.in_flight())
     }
 
-    /// A segment leaves; `idle` if nothing else is outstanding.
+    /// A segment leaves, which lies at `place` if it had been sent before; `idle` if nothing else
+    /// is outstanding.
     #[inline]
-    pub fn snapshot(&mut self, now: Time, segment: &Sent, idle: impl FnOnce() -> bool) {
+    pub fn snapshot(
+        &mut self,
+        now: Time,
+        segment: &Sent,
+        place: usize,
+        idle: impl FnOnce() -> bool,
+    ) {
         if let Some(rate) = &mut self.rate {
-            rate.on_sent(now, segment, idle());
+            rate.on_sent(now, segment, place, idle());
         }
     }
 
@@ -255,11 +262,11 @@ impl<W: WindowRule> Congestion<W> {
         rate.finish(now, delivered)
     }
 
-    /// The segment at `seq` is newly considered lost.
+    /// The segment at `seq`, which lies at `place`, is newly considered lost.
     #[inline]
-    pub fn note_lost(&mut self, now: Time, seq: u64) {
+    pub fn note_lost(&mut self, now: Time, (seq, place): (u64, usize)) {
         if let Some(rate) = &mut self.rate
-            && let Some(lost) = rate.on_lost(now, seq)
+            && let Some(lost) = rate.on_lost(now, seq, place)
         {
             self.rule.on_lost(&mut self.window, &lost);
         }

@@ -54,6 +54,8 @@ pub struct Losses {
     pub below: u64,
     /// First bytes of segments whose last copy is lost, in the order of detection.
     pub copies: Vec<u64>,
+    /// Number of the first of them on the scoreboard, if the detector knows it.
+    pub first: usize,
     /// The receiver has discarded what it had SACKed (RFC 2018, section 8).
     pub reneged: bool,
 }

@@ -178,7 +178,7 @@ impl Rack {
         &mut self,
         board: &Scoreboard,
         ack: &AckSummary,
-        lost: &mut Vec<u64>,
+        losses: &mut Losses,
     ) -> Option<Duration> {
         let newest = self.newest?;
         // Sent once: in the order of their bytes.
@@ -197,10 +197,13 @@ impl Rack {
         let window = self.reordering_window(ack.recovering, segments, ack.threshold, ack.srtt);
         let patience = self.rtt + window;
         let mut wait: Option<Duration> = None;
-        let mut judge = |sent: &Sent| {
+        let mut judge = |sent: &Sent, place: usize| {
             let due = sent.last_sent + patience;
             if due <= ack.now {
-                lost.push(sent.seq);
+                if losses.copies.is_empty() {
+                    losses.first = board.number(place);
+                }
+                losses.copies.push(sent.seq);
                 return true;
             }
             let left = due - ack.now;
@@ -208,13 +211,15 @@ impl Rack {
             false
         };
         let mut all_judged = true;
-        while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| before(s)) {
+        while let Some((p, sent)) =
+            place.and_then(|p| Some((p, board.at(p)?))).filter(|(_, s)| before(s))
+        {
             let settled = sent.transmissions > 1 || sent.marks.any(SETTLED);
-            all_judged &= settled || judge(sent);
-            place = place.map(|p| p + 1);
+            all_judged &= settled || judge(sent, p);
+            place = Some(p + 1);
             if all_judged {
                 self.from = sent.end();
-                self.from_number = place.map_or(0, |p| board.number(p));
+                self.from_number = board.number(p + 1);
             }
         }
         self.find_overdue_copies(board, newest, judge);
@@ -227,19 +232,19 @@ impl Rack {
         &mut self,
         board: &Scoreboard,
         newest: (Time, u64),
-        mut judge: impl FnMut(&Sent) -> bool,
+        mut judge: impl FnMut(&Sent, usize) -> bool,
     ) {
         let mut i = 0;
         while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
             let live = board
                 .place_near(r.seq, r.number)
-                .and_then(|p| board.at(p))
-                .filter(|s| s.last_sent == r.at)
-                .filter(|s| !s.marks.any(Marks::SACKED.with(Marks::JUDGED)));
+                .and_then(|p| Some((board.at(p)?, p)))
+                .filter(|(s, _)| s.last_sent == r.at)
+                .filter(|(s, _)| !s.marks.any(Marks::SACKED.with(Marks::JUDGED)));
             let gone = match live {
                 // The timer marked it lost: it is judged if an undo takes that back.
-                Some(s) if s.marks.any(Marks::LOST) && !s.marks.any(Marks::RESENT) => false,
-                Some(s) if sent_after(newest, (s.last_sent, s.end())) => judge(s),
+                Some((s, _)) if s.marks.any(Marks::LOST) && !s.marks.any(Marks::RESENT) => false,
+                Some((s, p)) if sent_after(newest, (s.last_sent, s.end())) => judge(s, p),
                 Some(_) => false,
                 None => true,
             };
@@ -428,7 +433,7 @@ impl Rack {
 impl LossDetector for Rack {
     #[inline]
     fn on_ack(&mut self, board: &Scoreboard, ack: &AckSummary, losses: &mut Losses) {
-        let wait = self.find_overdue(board, ack, &mut losses.copies);
+        let wait = self.find_overdue(board, ack, losses);
         self.deadline = wait.map(|w| ack.now + w + self.slack);
     }
 

@@ -368,7 +368,7 @@ impl DupackRecovery {
         stream.congestion_mut().set_inflation(inflation);
         self.advance(stream, segment.ack);
         let una = stream.snd_una();
-        stream.congestion_mut().note_lost(now, una);
+        stream.congestion_mut().note_lost(now, (una, 0));
         stream.report_delivery(now, segment, bytes as u64, None);
         stream.timers_mut().take_timed(segment.ack);
         if first || stream.profile().newreno_timer == NewRenoTimer::SlowButSteady {
@@ -488,7 +488,7 @@ impl DupackRecovery {
         self.last_action = LastAction::DuplicateAcks;
         stream.counters_mut().fast_retransmits += 1;
         let una = stream.snd_una();
-        stream.congestion_mut().note_lost(now, una);
+        stream.congestion_mut().note_lost(now, (una, 0));
         self.reduce(stream, now, LossKind::DuplicateAcks, flags, out);
         stream.timers_mut().stop_timing();
         stream.timers_mut().arm(now);

@@ -355,8 +355,8 @@ impl SackRecovery {
 
     #[inline]
     pub(super) fn report_losses<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
-        while let Some(seq) = self.board.take_found() {
-            stream.congestion_mut().note_lost(now, seq);
+        while let Some(found) = self.board.take_found() {
+            stream.congestion_mut().note_lost(now, found);
         }
     }
 

@@ -36,8 +36,9 @@ pub struct SackBoard {
     next_lost_number: usize,
     /// Everything between these is SACKed, lost or retransmitted.
     reported: (u64, u64),
-    /// Segments newly considered lost, for a rule that counts each of them.
-    found: Option<Box<Ring<u64>>>,
+    /// Segments newly considered lost, for a rule that counts each of them: the first byte and the
+    /// place.
+    found: Option<Box<Ring<(u64, usize)>>>,
     cache: SackBlocks,
     /// Number of the segment behind the last one that was marked: the next one is often that.
     behind: usize,
@@ -89,9 +90,10 @@ impl SackBoard {
         self.high_resent = seq;
     }
 
-    /// A segment newly considered lost, each once; `None` if nobody counts them.
+    /// A segment newly considered lost, each once: its first byte, and its place on the scoreboard
+    /// when that was found; `None` if nobody counts them.
     #[inline]
-    pub fn take_found(&mut self) -> Option<u64> {
+    pub fn take_found(&mut self) -> Option<(u64, usize)> {
         self.found.as_mut()?.pop()
     }
 
@@ -273,8 +275,9 @@ impl SackBoard {
         if losses.reneged {
             self.forget_sacks(board);
         }
+        let mut number = losses.first;
         for &seq in &losses.copies {
-            self.lose_copy(board, seq);
+            number = self.lose_copy(board, seq, number);
         }
         if losses.below > 0 {
             self.lose_below(board, losses.below);
@@ -287,11 +290,13 @@ impl SackBoard {
             return;
         };
         let mut place = board.place(self.loss_edge.max(front));
-        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.seq < edge) {
+        while let Some((p, sent)) =
+            place.and_then(|p| Some((p, board.at_mut(p)?))).filter(|(_, s)| s.seq < edge)
+        {
             if !sent.marks.any(Marks::SACKED.with(Marks::LOST).with(Marks::HELD)) {
-                self.lose(sent, false);
+                self.lose((sent, p), false);
             }
-            place = place.map(|p| p + 1);
+            place = Some(p + 1);
         }
         self.loss_edge = self.loss_edge.max(edge);
     }
@@ -304,7 +309,8 @@ impl SackBoard {
     /// The link layer says that the copy of a segment that was sent last is lost.
     pub fn lose_reported(&mut self, board: &mut Scoreboard, seq: u64) {
         if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
-            self.lose(sent, true);
+            // Its place is of no meaning: it is not counted.
+            self.lose((sent, 0), true);
             sent.marks = sent.marks.without(Marks::HELD).with(Marks::REPORTED);
             // A rule that counts losses by congestion does not count this one.
             if let Some(found) = &mut self.found {
@@ -332,8 +338,8 @@ impl SackBoard {
         }
     }
 
-    /// A segment is lost; its copy under way too, if `copy`.
-    pub fn lose(&mut self, sent: &mut Sent, copy: bool) {
+    /// A segment, which lies at `place`, is lost; its copy under way too, if `copy`.
+    fn lose(&mut self, (sent, place): (&mut Sent, usize), copy: bool) {
         let (lost, resent) = (sent.marks.any(Marks::LOST), sent.marks.any(Marks::RESENT));
         match (lost, resent, copy) {
             (false, false, _) => self.waiting += bytes(sent),
@@ -346,7 +352,7 @@ impl SackBoard {
             (true, _, _) => return,
         }
         if let Some(found) = &mut self.found {
-            found.push(sent.seq);
+            found.push((sent.seq, place));
         }
         sent.marks = if copy { Marks::LOST } else { sent.marks.with(Marks::LOST) };
         if !sent.marks.any(Marks::RESENT) {
@@ -354,12 +360,15 @@ impl SackBoard {
         }
     }
 
-    /// A segment that was sent again is lost once more.
-    pub fn lose_copy(&mut self, board: &mut Scoreboard, seq: u64) {
-        if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
-            self.lose(sent, true);
+    /// The last copy of a segment, which probably has this number on the scoreboard, is lost.
+    /// Returns the number of the next segment.
+    fn lose_copy(&mut self, board: &mut Scoreboard, seq: u64, number: usize) -> usize {
+        let Some(place) = board.place_near(seq, number) else { return number };
+        if let Some(sent) = board.at_mut(place).filter(|s| !s.marks.any(Marks::SACKED)) {
+            self.lose((sent, place), true);
             sent.marks = sent.marks.with(self.rack.mark_of_losses());
         }
+        board.number(place + 1)
     }
 
     /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what
@@ -375,7 +384,7 @@ impl SackBoard {
             let spared =
                 overdue_only.is_some_and(|patience| place > 0 && sent.last_sent + patience > now);
             if !sent.marks.any(Marks::SACKED) && !spared {
-                self.lose(sent, true);
+                self.lose((sent, place), true);
             }
             place += 1;
         }

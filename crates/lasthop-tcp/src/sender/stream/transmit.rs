@@ -289,7 +289,7 @@ impl<W: WindowRule> Stream<W> {
                 flags = flags.with(Flags::CWR);
             }
         }
-        self.snapshot(now, sent);
+        self.snapshot(now, sent, 0);
         if self.hooks.every_send {
             let in_network = self.in_network();
             self.congestion.on_sent(now, sent.len, in_network);
@@ -330,7 +330,7 @@ impl<W: WindowRule> Stream<W> {
         let (seq, len, fin, attempt) = (sent.seq, sent.len, sent.fin, sent.transmissions);
         let mut further_headers = 0;
         if self.special {
-            self.snapshot(now, &sent);
+            self.snapshot(now, &sent, place);
             self.congestion.charge_pacer(now, len, self.offloaded_segments(len));
             further_headers = self.further_headers(len);
         }
@@ -352,11 +352,12 @@ impl<W: WindowRule> Stream<W> {
         self.timers.on_retransmitted(now);
     }
 
-    /// Records for the delivery-rate samples that a segment leaves.
+    /// Records for the delivery-rate samples that a segment leaves, which lies at `place` if it had
+    /// been sent before.
     #[inline]
-    fn snapshot(&mut self, now: Time, segment: &Sent) {
+    fn snapshot(&mut self, now: Time, segment: &Sent, place: usize) {
         let (una, max) = (self.snd_una, self.snd_max);
-        self.congestion.snapshot(now, segment, || {
+        self.congestion.snapshot(now, segment, place, || {
             segment.seq == una && segment.end() == max && segment.transmissions == 1
         });
     }
