@@ -91,16 +91,17 @@ impl Scheduler {
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<Key> {
-        let (mut best, mut time, mut tie) = (0, self.next[0].time, false);
-        for (i, key) in self.next.iter().enumerate().skip(1) {
+        let (mut best, lanes) = self.next.split_first()?;
+        let (mut time, mut tie) = (best.time, false);
+        for key in lanes {
             tie |= key.time == time;
-            best = if key.time < time { i } else { best };
+            best = if key.time < time { key } else { best };
             time = time.min(key.time);
         }
         if tie {
-            best = self.break_tie();
+            best = self.break_tie()?;
         }
-        if time == NEVER { None } else { Some(self.next[best]) }
+        if time == NEVER { None } else { Some(*best) }
     }
 
     /// Computes the horizon of a lane, which is not after `end`: no event of another source is
@@ -128,8 +129,8 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn break_tie(&self) -> usize {
-        (0..self.next.len()).min_by_key(|&i| self.next[i]).unwrap_or(0)
+    fn break_tie(&self) -> Option<&Key> {
+        self.next.iter().min()
     }
 
     /// Sets the next event of a lane; `Time::NEVER` if it has none.

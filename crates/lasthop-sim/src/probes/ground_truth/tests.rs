@@ -249,7 +249,8 @@ proptest! {
             // Applies what is due.
             truth.settle(now);
             plain.settle(now);
-            prop_assert!(truth.lost_copies.iter().eq(plain.lost_copies()), "{:?} {:?}", truth, plain);
+            let lost_copies = truth.lost_copies.iter();
+            prop_assert!(lost_copies.eq(plain.lost_copies()), "{:?} {:?}", truth, plain);
         }
     }
 }
