@@ -190,6 +190,28 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
+    /// Whether a queue is full is what its state says; that the state is not asked for changes
+    /// nothing.
+    #[test]
+    fn a_queue_is_full_if_its_state_says_so(
+        queue in prop_oneof![drop_tail(), disciplines()], rate in rates(), delay in delays(),
+        loss in losses(), inputs in inputs(),
+    ) {
+        let config = config(queue, rate, delay, loss);
+        let drives = || unwatched(link(&config));
+        let (mut by_state, mut by_question) = (drives(), drives());
+        for (handle, input) in (100..).zip(&inputs) {
+            while by_state.next() < input.0 {
+                let at = by_state.next();
+                prop_assert_eq!(by_state.step(at), by_question.step(at));
+            }
+            let full = by_question.link.is_full(input.0, input.0);
+            prop_assert_eq!(full, by_state.queue(input.0, input.0).2);
+            by_state.input(input.0, input.0, handle, &segment(input));
+            by_question.input(input.0, input.0, handle, &segment(input));
+        }
+    }
+
     /// With computed departures, with an event for each departure or each attempt, and by the
     /// link's own plan, frames end in the same way at the same time.
     #[test]
