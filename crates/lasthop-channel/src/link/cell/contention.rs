@@ -36,6 +36,8 @@ struct Contender {
     exchange: u64,
     /// It has taken part in the start of this number, or subtracted its slots.
     counted: u64,
+    /// It is in the list of engaged stations.
+    engaged: bool,
 }
 
 impl Contender {
@@ -128,7 +130,7 @@ pub(super) struct Contention {
     wait: Wait,
     /// Number of the last exchange.
     exchange: u64,
-    /// Stations that have a frame or a pending back-off, in order; most have neither.
+    /// Stations that have a frame or a pending back-off, in any order; most have neither.
     engaged: Vec<usize>,
     /// True while a station sends.
     taken: bool,
@@ -156,6 +158,7 @@ impl Contention {
             wait,
             exchange: 0,
             counted: 0,
+            engaged: false,
         };
         Contention {
             slot: mac.slot,
@@ -262,9 +265,10 @@ impl Contention {
         if c.exchange == self.exchange { c.wait } else { self.wait }
     }
 
+    #[inline]
     fn engage(&mut self, i: usize) {
-        if let Err(place) = self.engaged.binary_search(&i) {
-            self.engaged.insert(place, i);
+        if !std::mem::replace(&mut self.contenders[i].engaged, true) {
+            self.engaged.push(i);
         }
     }
 
@@ -323,8 +327,8 @@ impl Contention {
         let Some((first, several)) = self.first() else { return };
         self.taken = true;
         if self.access == Access::CsmaCa {
-            senders.extend(self.starters());
-            return self.engaged.retain(|&i| self.contenders[i].ready);
+            self.collect_starters(senders);
+            return self.release_idle();
         }
         let (number, at, since) = (self.start.number + 1, self.next, self.wait_of(first).since);
         let c = &mut self.contenders[first];
@@ -337,10 +341,27 @@ impl Contention {
         if !several {
             return senders.push(first);
         }
-        senders.extend(self.starters());
+        self.collect_starters(senders);
         for &i in &*senders {
             self.contenders[i].counted = number;
         }
+    }
+
+    /// Adds the stations that start then, in order.
+    #[inline(never)]
+    fn collect_starters(&self, senders: &mut Vec<usize>) {
+        senders.extend(self.starters());
+        senders.sort_unstable();
+    }
+
+    /// Stations without a frame take no part any more (`Access::CsmaCa`).
+    #[inline(never)]
+    fn release_idle(&mut self) {
+        let Contention { engaged, contenders, .. } = self;
+        engaged.retain(|&i| {
+            contenders[i].engaged = contenders[i].ready;
+            contenders[i].ready
+        });
     }
 
     /// Something else than a station takes the medium at `now`; the stations subtract the slots
@@ -448,7 +469,8 @@ impl Contention {
                     (next, first, several) = (at, i, false);
                 }
             } else if c.backoff.is_none() {
-                self.engaged.remove(k);
+                c.engaged = false;
+                self.engaged.swap_remove(k);
                 continue;
             }
             k += 1;
@@ -458,6 +480,7 @@ impl Contention {
 
     #[inline(never)]
     fn defer_all(&mut self) {
+        self.engaged.sort_unstable();
         for k in 0..self.engaged.len() {
             let i = self.engaged[k];
             if self.contenders[i].ready {
@@ -466,7 +489,7 @@ impl Contention {
         }
     }
 
-    /// The stations that start then.
+    /// The stations that start then, in any order.
     #[inline]
     pub(super) fn starters(&self) -> impl Iterator<Item = usize> {
         self.engaged.iter().copied().filter(|&i| self.starts(i))
