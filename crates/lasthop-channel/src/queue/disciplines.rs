@@ -196,6 +196,29 @@ macro_rules! disciplines {
             }
 
             #[inline(never)]
+            fn pass_other(
+                &mut self,
+                now: Time,
+                frame: Frame,
+                outcomes: &mut Vec<Outcome>,
+            ) -> bool {
+                match self {
+                    AnyQueue::DropTail(q) => q.pass(now, frame, outcomes),
+                    $(AnyQueue::[<$module:camel>](q) => q.pass(now, frame, outcomes),)*
+                    AnyQueue::Foreign(q) => q.pass(now, frame, outcomes),
+                }
+            }
+
+            #[inline(never)]
+            fn load_of_other(&self) -> Load {
+                match self {
+                    AnyQueue::DropTail(q) => q.load(),
+                    $(AnyQueue::[<$module:camel>](q) => q.load(),)*
+                    AnyQueue::Foreign(q) => q.load(),
+                }
+            }
+
+            #[inline(never)]
             fn dequeue_other(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
                 match self {
                     AnyQueue::DropTail(q) => q.dequeue(now, outcomes),
@@ -235,19 +258,19 @@ macro_rules! disciplines {
                 }
             }
 
+            #[inline]
             fn pass(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
                 match self {
                     AnyQueue::DropTail(q) => q.pass(now, frame, outcomes),
-                    $(AnyQueue::[<$module:camel>](q) => q.pass(now, frame, outcomes),)*
-                    AnyQueue::Foreign(q) => q.pass(now, frame, outcomes),
+                    other => other.pass_other(now, frame, outcomes),
                 }
             }
 
+            #[inline]
             fn load(&self) -> Load {
                 match self {
                     AnyQueue::DropTail(q) => q.load(),
-                    $(AnyQueue::[<$module:camel>](q) => q.load(),)*
-                    AnyQueue::Foreign(q) => q.load(),
+                    other => other.load_of_other(),
                 }
             }
 

@@ -32,6 +32,7 @@ impl QueueDiscipline for DropTail {
         self.fifo.pop()
     }
 
+    #[inline]
     fn load(&self) -> Load {
         self.fifo.load()
     }

@@ -66,6 +66,7 @@ impl Fifo {
         Some(frame)
     }
 
+    #[inline]
     pub(super) fn load(&self) -> Load {
         Load { packets: self.frames.len() as u64, bytes: self.bytes }
     }
