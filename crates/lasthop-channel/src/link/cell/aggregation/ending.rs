@@ -156,6 +156,30 @@ impl Session {
         self.finish_all();
     }
 
+    /// The usual end of an aggregate: all MPDUs of the window are received for the first time, and
+    /// acknowledged. `start` and `now` are those of the data.
+    #[inline(never)]
+    pub(super) fn end_all(
+        &mut self,
+        station: usize,
+        (start, now): (Time, Time),
+        air_time: Duration,
+        first: &mut Option<Delivery>,
+        reports: &mut Vec<Report>,
+    ) {
+        let total = self.window.iter().map(|m| u64::from(m.bytes)).sum();
+        let mut shares = Shares { time: air_time.0, total, bytes: 0, end: 0 };
+        for k in 0..self.window.len() {
+            let share = shares.next(self.window[k].bytes);
+            self.report_delivered((station, k), start, share, first, reports);
+        }
+        let mpdus = self.window.len() as u32;
+        self.finish_all();
+        self.clear();
+        self.rate.sent(now, self.mcs, mpdus, Some(mpdus));
+        (self.rts_failures, self.must_request) = (0, false);
+    }
+
     /// The usual end of the MPDU at place `k`: it is in order, and acknowledged.
     #[inline(always)]
     fn end_delivered(

@@ -8,7 +8,7 @@ use super::{AggregatingCell, Phase};
 use crate::link::cell::air::OnAir;
 use crate::link::cell::contention::Wait;
 use crate::link::cell::medium_use::{MediumUse, UseKind};
-use crate::link::cell::report::{Delivery, Freight, Report};
+use crate::link::cell::report::{Attempt, Delivery, Freight, Report};
 use crate::queue::Outcome;
 use lasthop_core::units::{Duration, Time};
 
@@ -25,6 +25,16 @@ impl AggregatingCell {
         let (s, content, answer) = (exchange.session, exchange.content, exchange.answer);
         let to = self.stations[i].sessions[s].to;
         let free = now + self.durations.sifs + answer;
+        let session = &mut self.stations[i].sessions[s];
+        if session.alone.is_some() {
+            let may_fail = session.noise.is_some()
+                || self.air.may_lose(i, to, false)
+                || self.air.may_lose(to, i, true);
+            if !may_fail {
+                return self.end_alone(now, (i, s, to), free);
+            }
+            self.stations[i].enter_window();
+        }
         let received = match self.passing.take_drawn() {
             true => self.received.contains(&true),
             false => self.receive(now, (i, s, to), freight),
@@ -39,6 +49,13 @@ impl AggregatingCell {
             session.clear();
             session.rate.sent(now, session.mcs, 1, Some(1));
             (session.rts_failures, session.must_request) = (0, false);
+        } else if answered
+            && content == Content::Aggregate
+            && !self.watched
+            && session.is_all_new(self.received.len())
+            && self.received.iter().all(|&received| received)
+        {
+            session.end_all(i, (self.start, now), air_time, &mut delivery, reports);
         } else {
             let ending = Ending { answered, collided: false, air_time };
             self.end_exchange(
@@ -53,6 +70,24 @@ impl AggregatingCell {
         }
         self.after_data(now, (i, to), free, (received, answered));
         delivery
+    }
+
+    /// Ends the only frame of an exchange, which is delivered: `free` is the end of the answer.
+    #[inline]
+    fn end_alone(
+        &mut self,
+        now: Time,
+        (i, s, to): (usize, usize, usize),
+        free: Time,
+    ) -> Option<Delivery> {
+        let air_time = self.use_medium(i, free);
+        let session = &mut self.stations[i].sessions[s];
+        let frame = session.take_alone()?;
+        session.rate.sent(now, session.mcs, 1, Some(1));
+        session.rts_failures = 0;
+        let attempt = Attempt::of_packet(i, to, frame, 1, self.start);
+        self.after_data(now, (i, to), free, (true, true));
+        Some(Delivery { attempt, crashed: false, air_time })
     }
 
     /// Ends what the only sender has sent, with any result: `free` is the end of the answer.

@@ -340,20 +340,26 @@ impl AggregatingCell {
         self.contention.begin(&mut self.senders);
         (self.start, self.begun) = (now, now);
         let mut longest = Duration::ZERO;
+        let is_only = self.senders.len() == 1;
+        self.phase = Phase::Data;
         for k in 0..self.senders.len() {
             let i = self.senders[k];
             let s = self.stations[i].next_session();
             self.select(now, i, s, None, outcomes);
-            longest = longest.max(self.stations[i].exchange.first());
-            if self.stations[i].exchange.rts.is_none() {
+            let station = &mut self.stations[i];
+            let reserves = station.exchange.rts.is_some();
+            longest = longest.max(station.exchange.first());
+            // What is not simply sent and received needs its MPDUs.
+            if reserves || !is_only || self.watched || self.announces < u32::MAX {
+                station.enter_window();
+            }
+            if reserves && is_only {
+                self.phase = Phase::Rts;
+            } else if !reserves {
                 self.announce_starts(i, reports);
             }
         }
         self.end = now + longest;
-        let reserves = |&i: &usize| self.stations[i].exchange.rts.is_some();
-        let alone = self.senders.len() == 1;
-        self.phase =
-            if alone && self.senders.iter().all(reserves) { Phase::Rts } else { Phase::Data };
         self.begin_data();
     }
 

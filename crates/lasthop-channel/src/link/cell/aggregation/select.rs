@@ -70,6 +70,11 @@ impl AggregatingCell {
                 && self.amsdu == 0
                 && let Some(first) = session.take_frame(now, outcomes)
             {
+                if session.staged.is_none() {
+                    session.alone = Some(first);
+                    self.select_single(i, s, first.bytes);
+                    return true;
+                }
                 session.window.push_back(Mpdu::new(first));
             }
             if session.window.len() == 1 && session.staged.is_none() {
@@ -92,16 +97,24 @@ impl AggregatingCell {
     /// The session has one MPDU, which fits into any first exchange.
     fn select_only(&mut self, i: usize, s: usize) -> bool {
         let station = &mut self.stations[i];
-        let (session, exchange) = (&mut station.sessions[s], &mut station.exchange);
-        let mpdu = &mut session.window[0];
+        let mpdu = &mut station.sessions[s].window[0];
         mpdu.attempts += 1;
-        exchange.places.push(0);
-        let times = self.durations.of(session.mcs);
-        let psdu = self.durations.single(mpdu.bytes);
+        let bytes = mpdu.bytes;
+        station.exchange.places.push(0);
+        self.select_single(i, s, bytes);
+        true
+    }
+
+    /// Station `i` sends one MPDU of this length in session `s`.
+    #[inline]
+    fn select_single(&mut self, i: usize, s: usize, bytes: u32) {
+        let station = &mut self.stations[i];
+        let exchange = &mut station.exchange;
+        let times = self.durations.of(station.sessions[s].mcs);
+        let psdu = self.durations.single(bytes);
         (exchange.content, exchange.answer) = (Content::Single, times.ack);
         (exchange.psdu, exchange.data) = (psdu, times.format.ppdu(psdu));
         exchange.rts = (psdu > self.rts_threshold || exchange.protect).then_some(times.rts);
-        true
     }
 
     /// Adds the MPDUs that have failed before.
@@ -210,7 +223,8 @@ impl AggregatingCell {
 }
 
 impl Mpdu {
-    fn new(first: crate::queue::Frame) -> Mpdu {
+    #[inline]
+    pub(super) fn new(first: crate::queue::Frame) -> Mpdu {
         Mpdu {
             first,
             others: Vec::new(),

@@ -95,6 +95,8 @@ pub(super) struct Session {
     /// not finished; with an airtime queue limit only.
     pub device: VecDeque<Frame>,
     pub pending: Pending,
+    /// The only frame of an exchange in progress; see [`Session::enter_window`].
+    pub alone: Option<Frame>,
     /// MPDUs that have a sequence number, in order.
     pub window: VecDeque<Mpdu>,
     /// Place in the window of the first MPDU that the originator has not finished.
@@ -132,6 +134,7 @@ impl Session {
             staged: None,
             device: VecDeque::new(),
             pending: Pending::default(),
+            alone: None,
             window: VecDeque::new(),
             start: 0,
             head: 0,
@@ -222,6 +225,9 @@ impl Session {
         if self.must_request {
             return Some(Time::ZERO);
         }
+        if let Some(frame) = &self.alone {
+            return Some(frame.at);
+        }
         let retry = self.window.get(self.start).map(|m| m.first.at);
         retry.or_else(|| self.next_frame(places).map(|f| f.at))
     }
@@ -259,6 +265,33 @@ impl Session {
             self.pending.bytes -= u64::from(frame.bytes);
         }
         (self.start, self.head) = (self.window.len(), self.window.len());
+    }
+
+    /// The first attempt of the frame of `alone` may fail: it becomes an MPDU of the window, which
+    /// is empty. A frame that is delivered at once does not need one. Returns whether there was
+    /// such a frame.
+    #[inline(never)]
+    pub(super) fn enter_window(&mut self) -> bool {
+        let Some(frame) = self.alone.take() else { return false };
+        self.window.push_back(Mpdu { attempts: 1, ..Mpdu::new(frame) });
+        true
+    }
+
+    /// The frame of `alone`, if there is one, is delivered.
+    #[inline]
+    pub(super) fn take_alone(&mut self) -> Option<Frame> {
+        let frame = self.alone.take()?;
+        self.pending.packets -= 1;
+        self.pending.bytes -= u64::from(frame.bytes);
+        Some(frame)
+    }
+
+    /// True if all MPDUs are on the air as the `mpdus` of an exchange and the recipient has
+    /// received none of them before.
+    #[inline]
+    pub(super) fn is_all_new(&self, mpdus: usize) -> bool {
+        let is_whole = self.window.len() == mpdus && self.start == 0 && self.head == 0;
+        is_whole && self.window.iter().all(|m| !m.received)
     }
 
     /// Removes all MPDUs, after `finish_all`.

@@ -318,6 +318,13 @@ impl Station {
         }
     }
 
+    /// The only frame of the exchange becomes an MPDU of the window, if it is not one yet.
+    pub(super) fn enter_window(&mut self) {
+        if self.sessions[self.exchange.session].enter_window() {
+            self.exchange.places.push(0);
+        }
+    }
+
     /// Charges air time to the session of the last exchange.
     #[inline]
     pub(super) fn charge(&mut self, time: Duration) {
