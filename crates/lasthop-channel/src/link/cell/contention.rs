@@ -62,10 +62,12 @@ impl Contender {
     /// was about to send after DIFS needs a back-off; `includes_cw` as for that.
     #[inline]
     fn overtaken(&mut self, passed: u32, draws: bool, includes_cw: bool) {
-        match self.backoff {
+        match &mut self.backoff {
             Some(left) => {
-                let left = left.saturating_sub(passed);
-                self.backoff = (left > 0 || self.ready).then_some(left);
+                *left = left.saturating_sub(passed);
+                if *left == 0 && !self.ready {
+                    self.backoff = None;
+                }
             }
             None if self.ready && draws => self.draw(includes_cw),
             None => {}
@@ -104,6 +106,12 @@ impl Start {
     #[inline]
     fn passed(&self, c: &Contender, slot: Duration) -> u32 {
         let since = if c.exchange == self.exchange { c.wait.since } else { self.wait.since };
+        self.passed_since(since, slot)
+    }
+
+    /// The same for the stations whose slots count from `since`.
+    #[inline]
+    fn passed_since(&self, since: Time, slot: Duration) -> u32 {
         if since == self.since {
             return self.slots;
         }
@@ -450,18 +458,22 @@ impl Contention {
         }
         // `count`, `wait_of` and `compete` written out: calling them takes 2 % more instructions
         // per packet.
-        let (slot, wait, exchange, start) = (self.slot, self.wait, self.exchange, self.start);
+        let (slot, since, exchange) = (self.slot, self.wait.since, self.exchange);
         let (draws, includes_cw) = (self.access != Access::Ns3, self.includes_cw);
+        let (start, number, before) = (&self.start, self.start.number, self.start.exchange);
+        // For all stations but those with another wait.
+        let usual = start.passed_since(start.wait.since, slot);
         let (mut next, mut first, mut several) = (Time::NEVER, 0, false);
         let mut k = 0;
         while let Some(&i) = self.engaged.get(k) {
             let c = &mut self.contenders[i];
-            if c.counted != start.number {
-                c.counted = start.number;
-                c.overtaken(start.passed(c, slot), draws, includes_cw);
+            if c.counted != number {
+                c.counted = number;
+                let passed = if c.exchange == before { start.passed(c, slot) } else { usual };
+                c.overtaken(passed, draws, includes_cw);
             }
             if c.ready {
-                let own = if c.exchange == exchange { c.wait.since } else { wait.since };
+                let own = if c.exchange == exchange { c.wait.since } else { since };
                 let at = c.start(slot, own);
                 c.at = at;
                 several |= at == next;

@@ -339,28 +339,52 @@ impl AggregatingCell {
         self.senders.clear();
         self.contention.begin(&mut self.senders);
         (self.start, self.begun) = (now, now);
-        let mut longest = Duration::ZERO;
-        let is_only = self.senders.len() == 1;
         self.phase = Phase::Data;
+        let longest = match *self.senders.as_slice() {
+            [i] => {
+                let s = self.stations[i].next_session();
+                self.select(now, i, s, None, outcomes);
+                self.begin_of(i, true, reports)
+            }
+            _ => self.begin_collision(now, reports, outcomes),
+        };
+        self.end = now + longest;
+        self.begin_data();
+    }
+
+    /// Several stations, or none, choose what to send, and start.
+    #[inline(never)]
+    fn begin_collision(
+        &mut self,
+        now: Time,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Duration {
+        let mut longest = Duration::ZERO;
         for k in 0..self.senders.len() {
             let i = self.senders[k];
             let s = self.stations[i].next_session();
             self.select(now, i, s, None, outcomes);
-            let station = &mut self.stations[i];
-            let reserves = station.exchange.rts.is_some();
-            longest = longest.max(station.exchange.first());
-            // What is not simply sent and received needs its MPDUs.
-            if reserves || !is_only || self.watched || self.announces < u32::MAX {
-                station.enter_window();
-            }
-            if reserves && is_only {
-                self.phase = Phase::Rts;
-            } else if !reserves {
-                self.announce_starts(i, reports);
-            }
+            longest = longest.max(self.begin_of(i, false, reports));
         }
-        self.end = now + longest;
-        self.begin_data();
+        longest
+    }
+
+    /// Station `i` starts, as the only one or not. Returns the duration of its first transmission.
+    #[inline]
+    fn begin_of(&mut self, i: usize, is_only: bool, reports: &mut Vec<Report>) -> Duration {
+        let station = &mut self.stations[i];
+        let (reserves, first) = (station.exchange.rts.is_some(), station.exchange.first());
+        // What is not simply sent and received needs its MPDUs.
+        if reserves || !is_only || self.watched || self.announces < u32::MAX {
+            station.enter_window();
+        }
+        if reserves && is_only {
+            self.phase = Phase::Rts;
+        } else if !reserves {
+            self.announce_starts(i, reports);
+        }
+        first
     }
 
     #[inline]
@@ -412,22 +436,28 @@ impl AggregatingCell {
     /// The medium becomes free. `failed`: the senders have not been answered.
     fn conclude(&mut self, now: Time, failed: bool) {
         self.phase = Phase::Idle;
-        for k in 0..self.senders.len() {
-            let i = self.senders[k];
-            let station = &mut self.stations[i];
-            station.ready = station.has_work();
-            let mut retry = failed && station.has_retry();
-            // What is sent without a limit still counts for the contention window
-            // (QSRC: 802.11-2020, 10.23.2.2).
-            if self.retry_limit == u32::MAX {
-                station.failures = if retry { station.failures + 1 } else { 0 };
-                if station.failures == self.attempts {
-                    (station.failures, retry) = (0, false);
-                }
-            }
-            self.contention.concluded(i, retry, station.ready);
+        match *self.senders.as_slice() {
+            [i] => self.conclude_of(i, failed),
+            _ => (0..self.senders.len()).for_each(|k| self.conclude_of(self.senders[k], failed)),
         }
         self.contention.release();
         self.settle(now);
+    }
+
+    /// The same for station `i`, which has sent.
+    #[inline]
+    fn conclude_of(&mut self, i: usize, failed: bool) {
+        let station = &mut self.stations[i];
+        station.ready = station.has_work();
+        let mut retry = failed && station.has_retry();
+        // What is sent without a limit still counts for the contention window
+        // (QSRC: 802.11-2020, 10.23.2.2).
+        if self.retry_limit == u32::MAX {
+            station.failures = if retry { station.failures + 1 } else { 0 };
+            if station.failures == self.attempts {
+                (station.failures, retry) = (0, false);
+            }
+        }
+        self.contention.concluded(i, retry, station.ready);
     }
 }

@@ -14,6 +14,8 @@ pub(super) enum RateSelection {
         fallback: u32,
         /// Transmissions without an answer in sequence.
         unanswered: u32,
+        /// The MCS to which they lead.
+        mcs: usize,
     },
     /// By trial.
     Minstrel(Box<Minstrel>),
@@ -30,6 +32,7 @@ impl RateSelection {
             steps: std::iter::once(mcs).chain(slower).map(|mcs| mcs as usize).collect(),
             fallback: wifi.fallback,
             unanswered: 0,
+            mcs: mcs as usize,
         }
     }
 
@@ -45,12 +48,17 @@ impl RateSelection {
     #[inline]
     pub(super) fn choose(&mut self, now: Time) -> Choice {
         match self {
-            RateSelection::Steps { steps, fallback, unanswered } => {
-                let step = unanswered.checked_div(*fallback).unwrap_or(0) as usize;
-                let mcs = steps[step.min(steps.len() - 1)];
-                Choice { mcs, probe: false, protect: false }
-            }
+            &mut RateSelection::Steps { mcs, .. } => Choice { mcs, probe: false, protect: false },
             RateSelection::Minstrel(minstrel) => minstrel.choose(now),
+        }
+    }
+
+    /// The MCS of the next exchange, if only transmissions without an answer change it.
+    #[inline]
+    pub(super) fn fixed(&self) -> Option<usize> {
+        match self {
+            RateSelection::Steps { mcs, .. } => Some(*mcs),
+            RateSelection::Minstrel(_) => None,
         }
     }
 
@@ -59,8 +67,13 @@ impl RateSelection {
     #[inline]
     pub(super) fn sent(&mut self, now: Time, mcs: usize, mpdus: u32, acknowledged: Option<u32>) {
         match self {
-            RateSelection::Steps { unanswered, .. } => {
-                *unanswered = if acknowledged.is_some() { 0 } else { *unanswered + 1 };
+            RateSelection::Steps { steps, fallback, unanswered, mcs } => {
+                let before = *unanswered;
+                *unanswered = if acknowledged.is_some() { 0 } else { before + 1 };
+                if *unanswered != before {
+                    let step = unanswered.checked_div(*fallback).unwrap_or(0) as usize;
+                    *mcs = steps[step.min(steps.len() - 1)];
+                }
             }
             RateSelection::Minstrel(minstrel) => minstrel.sent(now, mcs, mpdus, acknowledged),
         }

@@ -39,7 +39,37 @@ impl Room {
 impl AggregatingCell {
     /// Chooses what station `i` sends in session `s`, within `limit` (answer included) if that is
     /// not the first exchange after it has won the medium. Returns false if nothing fits.
+    #[inline]
     pub(super) fn select(
+        &mut self,
+        now: Time,
+        i: usize,
+        s: usize,
+        limit: Option<Duration>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        (limit.is_none() && self.select_alone(i, s))
+            || self.select_mpdus(now, i, s, limit, outcomes)
+    }
+
+    /// Chooses the only frame of session `s`, which fits into any first exchange. Returns false if
+    /// there is more to choose from.
+    #[inline]
+    fn select_alone(&mut self, i: usize, s: usize) -> bool {
+        let Station { sessions, exchange, stale, .. } = &mut self.stations[i];
+        let session = &mut sessions[s];
+        let Some(mcs) = session.rate.fixed().filter(|_| self.amsdu == 0) else { return false };
+        let Some(frame) = session.take_only_frame() else { return false };
+        *stale = true;
+        (session.mcs, session.alone) = (mcs, Some(frame));
+        exchange.places.clear();
+        (exchange.session, exchange.protect) = (s, false);
+        self.select_single(i, mcs, frame.bytes);
+        true
+    }
+
+    #[inline(never)]
+    fn select_mpdus(
         &mut self,
         now: Time,
         i: usize,
@@ -70,11 +100,6 @@ impl AggregatingCell {
                 && self.amsdu == 0
                 && let Some(first) = session.take_frame(now, outcomes)
             {
-                if session.staged.is_none() {
-                    session.alone = Some(first);
-                    self.select_single(i, s, first.bytes);
-                    return true;
-                }
                 session.window.push_back(Mpdu::new(first));
             }
             if session.window.len() == 1 && session.staged.is_none() {
@@ -97,20 +122,20 @@ impl AggregatingCell {
     /// The session has one MPDU, which fits into any first exchange.
     fn select_only(&mut self, i: usize, s: usize) -> bool {
         let station = &mut self.stations[i];
-        let mpdu = &mut station.sessions[s].window[0];
+        let session = &mut station.sessions[s];
+        let (mcs, mpdu) = (session.mcs, &mut session.window[0]);
         mpdu.attempts += 1;
         let bytes = mpdu.bytes;
         station.exchange.places.push(0);
-        self.select_single(i, s, bytes);
+        self.select_single(i, mcs, bytes);
         true
     }
 
-    /// Station `i` sends one MPDU of this length in session `s`.
+    /// Station `i` sends one MPDU of this length.
     #[inline]
-    fn select_single(&mut self, i: usize, s: usize, bytes: u32) {
-        let station = &mut self.stations[i];
-        let exchange = &mut station.exchange;
-        let times = self.durations.of(station.sessions[s].mcs);
+    fn select_single(&mut self, i: usize, mcs: usize, bytes: u32) {
+        let exchange = &mut self.stations[i].exchange;
+        let times = self.durations.of(mcs);
         let psdu = self.durations.single(bytes);
         (exchange.content, exchange.answer) = (Content::Single, times.ack);
         (exchange.psdu, exchange.data) = (psdu, times.format.ppdu(psdu));

@@ -204,6 +204,15 @@ impl Session {
         frame
     }
 
+    /// Takes the frame that will be sent next, if the session has nothing else to send and no other
+    /// frame leaves the queue then.
+    #[inline]
+    pub(super) fn take_only_frame(&mut self) -> Option<Frame> {
+        let is_idle = matches!(&self.queue, AnyQueue::DropTail(q) if q.load().packets == 0);
+        let is_only = is_idle && self.device.is_empty() && self.window.is_empty();
+        if is_only && !self.must_request { self.staged.take() } else { None }
+    }
+
     /// The next frame leaves the queue for the device. False if there is none.
     pub(super) fn pull(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> bool {
         // Without a staged frame the queue is empty.
@@ -260,9 +269,13 @@ impl Session {
     /// Both ends are done with all MPDUs; `trim` removes them.
     #[inline]
     pub(super) fn finish_all(&mut self) {
-        for frame in self.window.iter().flat_map(Mpdu::frames) {
+        for mpdu in &self.window {
             self.pending.packets -= 1;
-            self.pending.bytes -= u64::from(frame.bytes);
+            self.pending.bytes -= u64::from(mpdu.first.bytes);
+            for frame in &mpdu.others {
+                self.pending.packets -= 1;
+                self.pending.bytes -= u64::from(frame.bytes);
+            }
         }
         (self.start, self.head) = (self.window.len(), self.window.len());
     }

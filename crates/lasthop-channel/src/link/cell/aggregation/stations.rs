@@ -162,9 +162,11 @@ impl Station {
     fn note_session(&mut self, s: usize) {
         let Some(session) = self.sessions.get_mut(s) else { return };
         let load = session.load();
-        let before = std::mem::replace(&mut session.counted, load);
-        let sum = (self.waiting.0 + load.0, self.waiting.1 + load.1);
-        self.waiting = (sum.0 - before.0, sum.1 - before.1);
+        if load != session.counted {
+            let before = std::mem::replace(&mut session.counted, load);
+            let sum = (self.waiting.0 + load.0, self.waiting.1 + load.1);
+            self.waiting = (sum.0 - before.0, sum.1 - before.1);
+        }
         let Some(window) = self.fifo_window else { return };
         let turn = session.oldest(window);
         if session.turn != turn {
