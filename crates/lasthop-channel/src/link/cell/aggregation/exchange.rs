@@ -3,6 +3,7 @@
 
 use super::ending::Ending;
 use super::session::Session;
+use super::stations::Station;
 use super::transmission::{Content, Exchange};
 use super::{AggregatingCell, Phase};
 use crate::link::cell::air::OnAir;
@@ -21,20 +22,13 @@ impl AggregatingCell {
         reports: &mut Vec<Report>,
     ) -> Option<Delivery> {
         let &[i] = self.senders.as_slice() else { return None };
+        if let Some(delivery) = self.end_alone(now, i) {
+            return Some(delivery);
+        }
         let exchange = &self.stations[i].exchange;
         let (s, content, answer) = (exchange.session, exchange.content, exchange.answer);
         let to = self.stations[i].sessions[s].to;
         let free = now + self.durations.sifs + answer;
-        let session = &mut self.stations[i].sessions[s];
-        if session.alone.is_some() {
-            let may_fail = session.noise.is_some()
-                || self.air.may_lose(i, to, false)
-                || self.air.may_lose(to, i, true);
-            if !may_fail {
-                return self.end_alone(now, (i, s, to), free);
-            }
-            self.stations[i].enter_window();
-        }
         let received = match self.passing.take_drawn() {
             true => self.received.contains(&true),
             false => self.receive(now, (i, s, to), freight),
@@ -72,17 +66,23 @@ impl AggregatingCell {
         delivery
     }
 
-    /// Ends the only frame of an exchange, which is delivered: `free` is the end of the answer.
+    /// Ends the exchange of station `i`, if it has a single frame that cannot be lost.
     #[inline]
-    fn end_alone(
-        &mut self,
-        now: Time,
-        (i, s, to): (usize, usize, usize),
-        free: Time,
-    ) -> Option<Delivery> {
-        let air_time = self.use_medium(i, free);
-        let session = &mut self.stations[i].sessions[s];
+    fn end_alone(&mut self, now: Time, i: usize) -> Option<Delivery> {
+        let Station { sessions, exchange, .. } = &mut self.stations[i];
+        let session = &mut sessions[exchange.session];
+        let to = session.alone.as_ref().map(|_| session.to)?;
+        if session.noise.is_some()
+            || self.air.may_lose(i, to, false)
+            || self.air.may_lose(to, i, true)
+        {
+            self.stations[i].enter_window();
+            return None;
+        }
+        let free = now + self.durations.sifs + exchange.answer;
         let frame = session.take_alone()?;
+        let air_time = self.air_time.exchange(i, self.begun, free);
+        session.charge(air_time);
         session.rate.sent(now, session.mcs, 1, Some(1));
         session.rts_failures = 0;
         let attempt = Attempt::of_packet(i, to, frame, 1, self.start);
@@ -197,8 +197,7 @@ impl AggregatingCell {
     /// it won the medium.
     #[inline]
     fn use_medium(&mut self, i: usize, end: Time) -> Duration {
-        let used = self.air_time.busy(self.begun.max(self.air_time.until), end);
-        self.air_time.stations[i] = self.air_time.stations[i] + used;
+        let used = self.air_time.exchange(i, self.begun, end);
         self.stations[i].charge(used);
         used
     }

@@ -86,6 +86,15 @@ impl AirTime {
         busy + self.collisions + self.beacons + self.others + self.idle
     }
 
+    /// Station `i` uses the medium up to `end`, since `begun` or the end of its last exchange in
+    /// this TXOP. Returns the time.
+    #[inline]
+    fn exchange(&mut self, i: usize, begun: Time, end: Time) -> Duration {
+        let used = self.busy(begun.max(self.until), end);
+        self.stations[i] = self.stations[i] + used;
+        used
+    }
+
     /// The medium was idle up to `from` and is then busy up to `to`. Returns the busy time.
     fn busy(&mut self, from: Time, to: Time) -> Duration {
         self.idle = self.idle + (from - self.until);
@@ -309,7 +318,7 @@ impl AggregatingCell {
         reports: &mut Vec<Report>,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<Delivery> {
-        if self.expiry < self.next_of_medium().0 {
+        if self.expiry != Time::NEVER && self.expiry < self.next_of_medium().0 {
             self.expire(now, reports);
             return None;
         }

@@ -64,7 +64,10 @@ impl AggregatingCell {
         (session.mcs, session.alone) = (mcs, Some(frame));
         exchange.places.clear();
         (exchange.session, exchange.protect) = (s, false);
-        self.select_single(i, mcs, frame.bytes);
+        if exchange.single != Some((mcs, frame.bytes)) {
+            exchange.single = Some((mcs, frame.bytes));
+            self.select_single(i, mcs, frame.bytes);
+        }
         true
     }
 
@@ -84,7 +87,7 @@ impl AggregatingCell {
         let must_request = session.must_request;
         let choice = session.rate.choose(now);
         session.mcs = choice.mcs;
-        exchange.protect = choice.protect;
+        (exchange.protect, exchange.single) = (choice.protect, None);
         let times = self.durations.of(choice.mcs);
         exchange.places.clear();
         (exchange.session, exchange.rts, exchange.psdu) = (s, None, 0);
@@ -132,7 +135,7 @@ impl AggregatingCell {
     }
 
     /// Station `i` sends one MPDU of this length.
-    #[inline]
+    #[inline(never)]
     fn select_single(&mut self, i: usize, mcs: usize, bytes: u32) {
         let exchange = &mut self.stations[i].exchange;
         let times = self.durations.of(mcs);

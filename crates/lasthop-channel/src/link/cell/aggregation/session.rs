@@ -213,6 +213,12 @@ impl Session {
         if is_only && !self.must_request { self.staged.take() } else { None }
     }
 
+    /// Charges air time to it.
+    #[inline]
+    pub(super) fn charge(&mut self, time: Duration) {
+        self.deficit -= time.0 as i64;
+    }
+
     /// The next frame leaves the queue for the device. False if there is none.
     pub(super) fn pull(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> bool {
         // Without a staged frame the queue is empty.

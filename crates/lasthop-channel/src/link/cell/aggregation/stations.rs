@@ -159,6 +159,7 @@ impl Station {
         }
     }
 
+    #[inline(always)]
     fn note_session(&mut self, s: usize) {
         let Some(session) = self.sessions.get_mut(s) else { return };
         let load = session.load();
@@ -331,7 +332,7 @@ impl Station {
     #[inline]
     pub(super) fn charge(&mut self, time: Duration) {
         if let Some(session) = self.sessions.get_mut(self.exchange.session) {
-            session.deficit -= time.0 as i64;
+            session.charge(time);
         }
     }
 }

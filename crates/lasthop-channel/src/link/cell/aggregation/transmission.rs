@@ -32,6 +32,9 @@ pub(super) struct Exchange {
     pub rts: Option<Duration>,
     /// It begins with RTS and CTS, whatever its length.
     pub protect: bool,
+    /// MCS and length of the MPDU, if it is the only one and begins the exchange. With the same
+    /// ones, the next such exchange has the same durations.
+    pub single: Option<(usize, u32)>,
 }
 
 impl Exchange {
