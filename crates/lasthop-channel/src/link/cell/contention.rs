@@ -69,9 +69,16 @@ impl Contender {
                     self.backoff = None;
                 }
             }
-            None if self.ready && draws => self.draw(includes_cw),
+            None if self.ready && draws => self.draw_overtaken(includes_cw),
             None => {}
         }
+    }
+
+    /// Draws a back-off. Not compiled in place, since it is seldom needed.
+    #[cold]
+    #[inline(never)]
+    fn draw_overtaken(&mut self, includes_cw: bool) {
+        self.draw(includes_cw);
     }
 }
 
@@ -107,6 +114,13 @@ impl Start {
     fn passed(&self, c: &Contender, slot: Duration) -> u32 {
         let since = if c.exchange == self.exchange { c.wait.since } else { self.wait.since };
         self.passed_since(since, slot)
+    }
+
+    /// The same, not compiled in place.
+    #[cold]
+    #[inline(never)]
+    fn passed_apart(&self, c: &Contender, slot: Duration) -> u32 {
+        self.passed(c, slot)
     }
 
     /// The same for the stations whose slots count from `since`.
@@ -460,16 +474,20 @@ impl Contention {
         // per packet.
         let (slot, since, exchange) = (self.slot, self.wait.since, self.exchange);
         let (draws, includes_cw) = (self.access != Access::Ns3, self.includes_cw);
-        let (start, number, before) = (&self.start, self.start.number, self.start.exchange);
+        let (number, before) = (self.start.number, self.start.exchange);
         // For all stations but those with another wait.
-        let usual = start.passed_since(start.wait.since, slot);
+        let usual = self.start.passed_since(self.start.wait.since, slot);
+        let Contention { engaged, contenders, start, .. } = self;
         let (mut next, mut first, mut several) = (Time::NEVER, 0, false);
         let mut k = 0;
-        while let Some(&i) = self.engaged.get(k) {
-            let c = &mut self.contenders[i];
+        while let Some(&i) = engaged.get(k) {
+            let c = &mut contenders[i];
             if c.counted != number {
                 c.counted = number;
-                let passed = if c.exchange == before { start.passed(c, slot) } else { usual };
+                let mut passed = usual;
+                if c.exchange == before {
+                    passed = start.passed_apart(c, slot);
+                }
                 c.overtaken(passed, draws, includes_cw);
             }
             if c.ready {
@@ -482,7 +500,7 @@ impl Contention {
                 }
             } else if c.backoff.is_none() {
                 c.engaged = false;
-                self.engaged.swap_remove(k);
+                engaged.swap_remove(k);
                 continue;
             }
             k += 1;

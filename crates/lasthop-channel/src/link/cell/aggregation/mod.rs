@@ -352,7 +352,9 @@ impl AggregatingCell {
         let longest = match *self.senders.as_slice() {
             [i] => {
                 let s = self.stations[i].next_session();
-                self.select(now, i, s, None, outcomes);
+                if !self.select_alone(i, s) {
+                    self.select(now, i, s, None, outcomes);
+                }
                 self.begin_of(i, true, reports)
             }
             _ => self.begin_collision(now, reports, outcomes),
@@ -380,7 +382,7 @@ impl AggregatingCell {
     }
 
     /// Station `i` starts, as the only one or not. Returns the duration of its first transmission.
-    #[inline]
+    #[inline(always)]
     fn begin_of(&mut self, i: usize, is_only: bool, reports: &mut Vec<Report>) -> Duration {
         let station = &mut self.stations[i];
         let (reserves, first) = (station.exchange.rts.is_some(), station.exchange.first());
@@ -447,14 +449,22 @@ impl AggregatingCell {
         self.phase = Phase::Idle;
         match *self.senders.as_slice() {
             [i] => self.conclude_of(i, failed),
-            _ => (0..self.senders.len()).for_each(|k| self.conclude_of(self.senders[k], failed)),
+            _ => self.conclude_collision(failed),
         }
         self.contention.release();
         self.settle(now);
     }
 
+    /// The same for several stations, or none.
+    #[inline(never)]
+    fn conclude_collision(&mut self, failed: bool) {
+        for k in 0..self.senders.len() {
+            self.conclude_of(self.senders[k], failed);
+        }
+    }
+
     /// The same for station `i`, which has sent.
-    #[inline]
+    #[inline(always)]
     fn conclude_of(&mut self, i: usize, failed: bool) {
         let station = &mut self.stations[i];
         station.ready = station.has_work();

@@ -37,25 +37,10 @@ impl Room {
 }
 
 impl AggregatingCell {
-    /// Chooses what station `i` sends in session `s`, within `limit` (answer included) if that is
-    /// not the first exchange after it has won the medium. Returns false if nothing fits.
-    #[inline]
-    pub(super) fn select(
-        &mut self,
-        now: Time,
-        i: usize,
-        s: usize,
-        limit: Option<Duration>,
-        outcomes: &mut Vec<Outcome>,
-    ) -> bool {
-        (limit.is_none() && self.select_alone(i, s))
-            || self.select_mpdus(now, i, s, limit, outcomes)
-    }
-
     /// Chooses the only frame of session `s`, which fits into any first exchange. Returns false if
     /// there is more to choose from.
-    #[inline]
-    fn select_alone(&mut self, i: usize, s: usize) -> bool {
+    #[inline(always)]
+    pub(super) fn select_alone(&mut self, i: usize, s: usize) -> bool {
         let Station { sessions, exchange, stale, .. } = &mut self.stations[i];
         let session = &mut sessions[s];
         let Some(mcs) = session.rate.fixed().filter(|_| self.amsdu == 0) else { return false };
@@ -71,8 +56,9 @@ impl AggregatingCell {
         true
     }
 
-    #[inline(never)]
-    fn select_mpdus(
+    /// Chooses what station `i` sends in session `s`, within `limit` (answer included) if that is
+    /// not the first exchange after it has won the medium. Returns false if nothing fits.
+    pub(super) fn select(
         &mut self,
         now: Time,
         i: usize,
