@@ -1,24 +1,14 @@
 //! No packet on a link is larger than its MTU, whatever the profile, the application and the
 //! direction; full segments are as large as it.
 
-use std::io::{Error, Read};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lasthop::scenario::{Files, Overrides, load};
 use lasthop_sim::events::{Event, Observer};
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
 
+use crate::support::network_of;
 use crate::support::random::cases;
-
-struct NoFiles;
-
-impl Files for NoFiles {
-    fn open(&self, _: &Path) -> Result<Box<dyn Read>, Error> {
-        Err(Error::other("no files here"))
-    }
-}
 
 /// The largest packet that was seen anywhere, bytes.
 #[derive(Default)]
@@ -37,9 +27,7 @@ fn largest(mtu: u32, profile: &str, scheme: &str, flow: &str) -> u32 {
          [last_hop]\nrate = '2 Mbps'\nloss = '2 %'\nmtu = '{mtu} B'\n\
          [tcp]\nprofile = '{profile}'\nscheme = '{scheme}'\n[[flow]]\n{flow}"
     );
-    let network = load(&text, None, &Overrides::default(), &NoFiles)
-        .unwrap_or_else(|e| panic!("{e}"))
-        .network;
+    let network = network_of(&text);
     let mut observers = (Verifier::new(&network), Largest::default());
     let result = lasthop_sim::run(&network, 1, &mut observers, &AtomicBool::new(false)).unwrap();
     observers.0.finish_with(&result).unwrap_or_else(|e| panic!("{e:?}"));

@@ -1,20 +1,10 @@
 //! Web sessions: clicks, pages of several objects, and clicks that abort a page.
 
-use std::io::{Error, Read};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lasthop::scenario::{Files, Overrides, load};
+use crate::support::network_of;
 use lasthop_sim::RunResult;
 use lasthop_sim::verifier::Verifier;
-
-struct NoFiles;
-
-impl Files for NoFiles {
-    fn open(&self, _: &Path) -> Result<Box<dyn Read>, Error> {
-        Err(Error::other("no files here"))
-    }
-}
 
 /// One flow over a last hop of 1 Mbit/s. A page of 100 kB takes about one second: four round trips
 /// of 40 ms and 0.8 s of serialization.
@@ -25,9 +15,7 @@ fn run(app: &str, more: &str) -> RunResult {
          [tcp]\nprofile = \"rfc\"\nscheme = \"newreno\"\n\
          [[flow]]\nname = \"page\"\n{more}\napp = {app}"
     );
-    let network = load(&text, None, &Overrides::default(), &NoFiles)
-        .unwrap_or_else(|e| panic!("{e}"))
-        .network;
+    let network = network_of(&text);
     let mut verifier = Verifier::new(&network);
     let result = lasthop_sim::run(&network, 1, &mut verifier, &AtomicBool::new(false)).unwrap();
     verifier.finish_with(&result).unwrap_or_else(|e| panic!("{e:?}"));

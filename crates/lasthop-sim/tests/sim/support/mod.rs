@@ -1,6 +1,8 @@
 //! Helpers: small networks, recorders, and random networks.
 #![allow(dead_code)]
 
+use std::io::{Error, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,6 +13,7 @@ use lasthop::air::loss::Scripted;
 use lasthop::air::trace::Trace;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
+use lasthop::scenario::{Files, Overrides, load};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{NodeId, Options as SegmentOptions, Segment};
 use lasthop::tcp::profile::{DelayedAck, Profile, ProfileName};
@@ -363,4 +366,18 @@ pub fn lossy_radio(flow: Flow, loss: f64, queue: u64, duration: Duration) -> Net
         };
     }
     network
+}
+
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn open(&self, _: &Path) -> Result<Box<dyn Read>, Error> {
+        Err(Error::other("no files here"))
+    }
+}
+
+/// The network of a scenario file's text, which names no other files.
+pub fn network_of(text: &str) -> Network {
+    let loaded = load(text, None, &Overrides::default(), &NoFiles);
+    loaded.unwrap_or_else(|e| panic!("{e}")).network
 }
