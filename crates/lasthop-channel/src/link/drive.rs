@@ -244,7 +244,7 @@ impl Drive {
             Offered::Refused => self.push(cause, handle, EventKind::Refused(drop_reason::FULL)),
             Offered::Evented => {
                 let slot = self.put(frame);
-                let frame = self.link.frame(slot, &segment, now);
+                let frame = self.link.frame(slot, &segment, 0, now);
                 let outcomes = &mut self.outcomes;
                 let starts = self.link.enqueue(now, triggered_at, frame, &self.slots, outcomes);
                 self.conclude(cause);

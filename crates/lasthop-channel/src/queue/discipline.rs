@@ -26,12 +26,18 @@ pub struct Frame {
     pub flags: Flags,
     /// Destination; 0 if the host has no nodes.
     pub to: NodeId,
+    /// Source, 0 if the host has no nodes; of a notice, the end of its connection that it is not
+    /// sent to.
+    pub from: NodeId,
     /// Arrival time.
     pub at: Time,
 }
 
+const _: () = assert!(size_of::<Frame>() <= 32);
+
 impl Frame {
-    /// A segment that arrives at a queue now; `overhead` is the link overhead in bytes.
+    /// A segment that arrives at a queue now; `overhead` is the link overhead in bytes. The source
+    /// is 0, since a segment does not have it.
     #[inline]
     pub fn new(handle: Handle, segment: &Segment, overhead: u32, now: Time) -> Frame {
         Frame {
@@ -40,6 +46,7 @@ impl Frame {
             flow: segment.flow,
             flags: segment.flags,
             to: segment.to,
+            from: 0,
             at: now,
         }
     }

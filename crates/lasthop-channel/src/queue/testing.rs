@@ -1,7 +1,7 @@
 //! Test bench for a single queue: frames are identified by number, times are in milliseconds.
 
 use super::{Frame, LinkFacts, Outcome, QueueDiscipline};
-use lasthop_core::segment::{Flags, FlowId};
+use lasthop_core::segment::{Flags, FlowId, NodeId};
 use lasthop_core::units::{Duration, Rate, Time};
 
 pub const PLAIN: Flags = Flags::NONE;
@@ -29,14 +29,19 @@ impl<Q: QueueDiscipline> Bench<Q> {
     pub fn offer_frame(&mut self, ms: u64, handle: u32, flags: Flags, bytes: u32, flow: FlowId) {
         self.queue.enqueue(
             at(ms),
-            Frame { handle, bytes, flow, flags, to: 0, at: at(ms) },
+            Frame { handle, bytes, flow, flags, to: 0, from: 0, at: at(ms) },
             &mut self.outcomes,
         );
     }
 
     /// A frame of 1000 bytes of this flow to this host.
-    pub fn offer_to(&mut self, ms: u64, handle: u32, flow: FlowId, to: u16) {
-        let frame = Frame { handle, bytes: 1000, flow, to, at: at(ms), ..Frame::default() };
+    pub fn offer_to(&mut self, ms: u64, handle: u32, flow: FlowId, to: NodeId) {
+        self.offer_between(ms, handle, flow, [0, to]);
+    }
+
+    /// The same, from one host to another.
+    pub fn offer_between(&mut self, ms: u64, handle: u32, flow: FlowId, [from, to]: [NodeId; 2]) {
+        let frame = Frame { handle, bytes: 1000, flow, to, from, at: at(ms), ..Frame::default() };
         self.queue.enqueue(at(ms), frame, &mut self.outcomes);
     }
 
@@ -56,7 +61,7 @@ impl<Q: QueueDiscipline> Bench<Q> {
     pub fn pass(&mut self, ms: u64, handle: u32, flags: Flags) -> bool {
         self.queue.pass(
             at(ms),
-            Frame { handle, bytes: 1000, flow: 0, flags, to: 0, at: at(ms) },
+            Frame { handle, bytes: 1000, flow: 0, flags, to: 0, from: 0, at: at(ms) },
             &mut self.outcomes,
         )
     }

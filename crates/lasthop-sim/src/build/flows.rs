@@ -74,6 +74,7 @@ impl<R: Observer> Builder<'_, R> {
             self.add_external_ends(f, flow, stop);
         }
         self.hosts.flows.push(host);
+        self.net.paths.add_flow(flow.from, flow.to);
         Ok(())
     }
 

@@ -223,7 +223,8 @@ impl<P: Probe> Net<P> {
 
     fn enqueue_frame(&mut self, l: usize, handle: Handle) {
         let link = &mut self.links[l];
-        let frame = link.frame(handle, self.pool.get(handle), self.now);
+        let segment = self.pool.get(handle);
+        let frame = link.frame(handle, segment, self.paths.source(segment), self.now);
         let (now, triggered_at) = (self.now, self.triggered_at);
         let starts = link.enqueue(now, triggered_at, frame, &self.pool, &mut self.outcomes);
         self.conclude(l);

@@ -83,6 +83,8 @@ pub struct Notification {
 #[derive(Debug, Default)]
 pub struct Paths {
     connections: Vec<Path>,
+    /// By flow: the nodes of its sender and its receiver.
+    flows: Vec<(NodeId, NodeId)>,
     /// By node: the link events that its agents subscribe to.
     subscriptions: Vec<Subscriptions>,
 }
@@ -90,7 +92,7 @@ pub struct Paths {
 impl Paths {
     /// No connection yet, in a network with this number of nodes.
     pub(crate) fn new(nodes: usize) -> Paths {
-        Paths { connections: Vec::new(), subscriptions: vec![Subscriptions::default(); nodes] }
+        Paths { subscriptions: vec![Subscriptions::default(); nodes], ..Paths::default() }
     }
 
     /// The paths, by connection.
@@ -101,6 +103,24 @@ impl Paths {
     /// Adds the path of the next connection.
     pub(crate) fn add(&mut self, path: Path) {
         self.connections.push(path);
+    }
+
+    /// Adds the ends of the next flow: its sender and its receiver.
+    pub(crate) fn add_flow(&mut self, from: NodeId, to: NodeId) {
+        self.flows.push((from, to));
+    }
+
+    /// The node that a packet comes from: the end of its connection, or of its flow of datagrams,
+    /// that it is not sent to. An agent's packets come from that end, too.
+    #[inline]
+    pub fn source(&self, segment: &Segment) -> NodeId {
+        let flow = segment.flow as usize;
+        let ends = if segment.flags.has(Flags::DATAGRAM) {
+            self.flows.get(flow).copied()
+        } else {
+            self.connections.get(flow).map(|c| (c.from, c.to))
+        };
+        ends.map_or(0, |(from, to)| if segment.to == to { from } else { to })
     }
 
     /// Adds an agent to the path of a connection.

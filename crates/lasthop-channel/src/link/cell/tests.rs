@@ -10,7 +10,7 @@ use crate::air::loss::{BitErrors, Scripted};
 use crate::queue::{Headers, QueueConfig};
 use lasthop_core::agent::LinkEvent;
 use lasthop_core::framing::{AnyFraming, HeadersFirst};
-use lasthop_core::segment::{Flags, Handle, Segment};
+use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::{QueueLimit, Rate, Share, Size};
 
 /// All frames go to station 0, those of station 0 to station 1. All handles have the same segment.
@@ -74,7 +74,7 @@ impl Bench {
 
     /// A frame of `size` bytes, headers of the MAC not counted.
     fn offer(&mut self, at: Time, station: usize, size: u32) {
-        let frame = Frame { handle: 0, bytes: size + 34, flow: 0, flags: Flags::NONE, to: 0, at };
+        let frame = Frame { bytes: size + 34, at, ..Frame::default() };
         self.cell.offer(at, station, frame, &self.freight, &mut self.outcomes);
     }
 

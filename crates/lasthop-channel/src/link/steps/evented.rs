@@ -5,7 +5,7 @@ use crate::link::arq::{Arq, ArqConfig};
 use crate::link::evented::Evented;
 use crate::link::flight::is_later;
 use crate::queue::{AnyQueue, DropTail, Frame, Headers, Outcome, QueueDiscipline};
-use lasthop_core::segment::{Handle, Segment};
+use lasthop_core::segment::{Handle, NodeId, Segment};
 use lasthop_core::units::Time;
 
 impl Link {
@@ -36,10 +36,10 @@ impl Link {
         }
     }
 
-    /// The queue's view of a segment.
+    /// The queue's view of a segment from the node `from`, 0 if the host has no nodes.
     #[inline]
-    pub fn frame(&self, handle: Handle, segment: &Segment, now: Time) -> Frame {
-        Frame::new(handle, segment, self.overhead, now)
+    pub fn frame(&self, handle: Handle, segment: &Segment, from: NodeId, now: Time) -> Frame {
+        Frame { from, ..Frame::new(handle, segment, self.overhead, now) }
     }
 
     /// Enqueues an offered frame, by an event whose trigger time is `triggered_at`. Returns the

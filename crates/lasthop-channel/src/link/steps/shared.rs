@@ -8,7 +8,7 @@ use crate::link::cell::config::Place;
 use crate::link::cell::{Attempt, Delivery, End};
 use crate::queue::Frame;
 use lasthop_core::framing::Step;
-use lasthop_core::segment::{Handle, Segment};
+use lasthop_core::segment::{Handle, NodeId, Segment};
 use lasthop_core::units::{Duration, Rate, Time};
 
 impl Link {
@@ -23,11 +23,17 @@ impl Link {
         self.air.rate = RateProcess::new(&RateConfig::Constant(rate), None, &[], Duration::ZERO);
     }
 
-    /// A segment is offered to the cell now: counts it, and returns its frame.
+    /// A segment from the node `from` is offered to the cell now: counts it, and returns its frame.
     #[inline]
-    pub fn enter_cell(&mut self, handle: Handle, segment: &Segment, now: Time) -> Frame {
+    pub fn enter_cell(
+        &mut self,
+        handle: Handle,
+        segment: &Segment,
+        from: NodeId,
+        now: Time,
+    ) -> Frame {
         self.stats.offered += u64::from(self.measured.holds(now));
-        self.frame(handle, segment, now)
+        self.frame(handle, segment, from, now)
     }
 
     /// Counts an attempt that ends now.

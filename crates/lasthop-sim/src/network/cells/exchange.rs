@@ -18,7 +18,9 @@ impl<P: Probe> Net<P> {
     /// Queues a frame at a station; it crosses the link `l`.
     #[inline(never)]
     pub(crate) fn enter_cell(&mut self, l: usize, place: Place, handle: Handle) {
-        let frame = self.links[l].enter_cell(handle, self.pool.get(handle), self.now);
+        let segment = self.pool.get(handle);
+        let from = self.paths.source(segment);
+        let frame = self.links[l].enter_cell(handle, segment, from, self.now);
         let at = handle as usize;
         if at >= self.hops.len() {
             self.hops.resize(self.pool.capacity(), 0);

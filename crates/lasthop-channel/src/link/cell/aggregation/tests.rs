@@ -100,7 +100,7 @@ impl Bench {
     fn offer(&mut self, at: Time, station: usize) {
         let (handle, bytes) = (self.next, self.bytes);
         self.next += 1;
-        let frame = Frame { handle, bytes, flow: 0, flags: Flags::NONE, to: 0, at };
+        let frame = Frame { handle, bytes, flow: 0, flags: Flags::NONE, to: 0, from: 0, at };
         self.cell.offer(at, station, frame, &self.freight, &mut self.outcomes);
     }
 
