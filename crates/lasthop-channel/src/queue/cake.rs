@@ -7,8 +7,7 @@
 //! Flows are hashed into 1024 queues in sets of 8 (`cake_hash`): a flow whose queue another one
 //! uses takes any free one of the set. DRR++ serves flows that have just become active once before
 //! the others. A flow's quantum is divided by the number of its host's busy flows, so that hosts
-//! get equal shares (`cake_dequeue`, "dual-dsthost"); a host is a destination, because a frame does
-//! not have its source. The paper's triple isolation takes the larger number of both.
+//! get equal shares ([`Isolation`], `cake_dequeue`).
 //!
 //! COBALT is CoDel whose drop rate falls as it rose, by 1 in each interval, instead of ending at
 //! once, and BLUE, which drops at random with a probability that rises by 1/256 when the queue is
@@ -17,8 +16,9 @@
 //! are not dropped. The last frame of a queue is never dropped.
 //!
 //! Redundant ACKs may be removed ([`AckFilter`]). Without the shaper, whose place the link's rate
-//! takes, and without DiffServ tins and overheads. The kernel rounds divided quanta at random; they
-//! have fractions here.
+//! takes, and without overheads and DiffServ tins: packets have no DSCP here, and the only tin in
+//! use, Best Effort, has the whole rate. The kernel rounds divided quanta at random; they have
+//! fractions here. It hashes hosts into 1024 entries; here each host has its count.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,10 +30,10 @@ use super::discipline::{
 };
 use super::drop_reason;
 use super::fifo::{Fifo, excess};
+use super::isolation::{BusyFlows, Hosts, Isolation};
 use crate::sample::Sample;
 use lasthop_core::random::Stream;
 use lasthop_core::ring::Ring;
-use lasthop_core::segment::{Flags, NodeId};
 use lasthop_core::units::{Duration, QueueLimit, Time};
 
 /// CAKE: a queue for each flow, with COBALT, fair to hosts and to the flows of each. Default limit:
@@ -48,21 +48,10 @@ pub struct Cake {
     /// Mark ECN-capable frames instead of dropping them, except at random. Default: true, as in
     /// Linux.
     pub ecn: bool,
-    /// What the link is shared between. Default: hosts, as far as `triple-isolate` of Linux.
+    /// What the link is shared between. Default: `triple-isolate`, as in Linux.
     pub isolation: Isolation,
     /// Remove ACKs that later ones make redundant. Default: off, as in Linux.
     pub ack_filter: AckFilter,
-}
-
-/// What the link is shared between equally.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Isolation {
-    /// Destinations, and the flows of each ("dual-dsthost").
-    #[default]
-    Hosts,
-    /// Flows.
-    Flows,
 }
 
 impl Default for Cake {
@@ -71,7 +60,7 @@ impl Default for Cake {
             rtt: Duration::millis(100),
             target: Duration::millis(5),
             ecn: true,
-            isolation: Isolation::Hosts,
+            isolation: Isolation::TripleIsolate,
             ack_filter: AckFilter::Off,
         }
     }
@@ -136,7 +125,7 @@ impl QueueSettings for Cake {
             target: Duration::millis(target),
             rtt: Duration::millis(target + s.whole(1, 200)),
             ecn: s.flag(),
-            isolation: if s.flag() { Isolation::Hosts } else { Isolation::Flows },
+            isolation: Isolation::ALL[s.whole(0, 7) as usize],
             ack_filter: AckFilter::ALL[s.whole(0, 2) as usize],
         }
     }
@@ -184,7 +173,7 @@ struct FlowQueue {
     fifo: Fifo,
     /// Hash of the flow that has or had the queue.
     tag: u64,
-    host: NodeId,
+    hosts: Hosts,
     place: Place,
     /// Bytes that it may still send in this round.
     credit: f64,
@@ -204,8 +193,7 @@ pub struct CakeQueue {
     judged: u64,
     load: Load,
     flows: Vec<FlowQueue>,
-    /// Busy flows of each host.
-    busy: Vec<u32>,
+    busy: BusyFlows,
     new: Ring<u32>,
     old: Ring<u32>,
     decaying: Ring<u32>,
@@ -217,7 +205,7 @@ impl CakeQueue {
         let empty = FlowQueue {
             fifo: Fifo::new(None),
             tag: u64::MAX,
-            host: 0,
+            hosts: Hosts::default(),
             place: Place::Nowhere,
             credit: 0.0,
             cobalt: Cobalt::default(),
@@ -237,7 +225,7 @@ impl CakeQueue {
             judged: 0,
             load: Load::default(),
             flows: vec![empty; QUEUES],
-            busy: Vec::new(),
+            busy: BusyFlows::default(),
             new: Ring::default(),
             old: Ring::default(),
             decaying: Ring::default(),
@@ -246,8 +234,7 @@ impl CakeQueue {
 
     /// Index of the queue for a frame's flow (`cake_hash`).
     fn queue_of(&self, frame: &Frame) -> (usize, u64) {
-        let key = u64::from(frame.flow) | u64::from(frame.flags.has(Flags::DATAGRAM)) << 32;
-        let tag = self.hash.bits(key);
+        let tag = self.hash.bits(self.isolation.key(frame));
         let direct = (tag % QUEUES as u64) as usize;
         let (set, first) = (direct / WAYS * WAYS, direct % WAYS);
         let members = || (0..WAYS).map(move |i| set + (first + i) % WAYS);
@@ -256,25 +243,29 @@ impl CakeQueue {
         (reserved.or_else(free).unwrap_or(direct), tag)
     }
 
-    /// Number of the host's flows that the flow's quantum is divided by.
-    fn sharers(&self, host: NodeId) -> f64 {
-        match self.isolation {
-            Isolation::Hosts => {
-                f64::from(self.busy.get(usize::from(host)).copied().unwrap_or(0).max(1))
-            }
-            Isolation::Flows => 1.0,
-        }
+    /// Bytes that a flow may send in a round: the more busy flows its host has, the fewer.
+    fn quantum_of(&self, q: usize) -> f64 {
+        self.quantum / f64::from(self.busy.host_load(self.isolation, self.flows[q].hosts))
     }
 
-    /// The flow moves to another place; its host has one busy flow more or less.
+    /// The flow moves to another place; its hosts have one busy flow more or less.
     fn set_place(&mut self, q: usize, place: Place) {
-        let (before, host) = (self.flows[q].place, usize::from(self.flows[q].host));
-        if self.busy.len() <= host {
-            self.busy.resize(host + 1, 0);
+        let FlowQueue { hosts, place: before, .. } = self.flows[q];
+        match (before == Place::Bulk, place == Place::Bulk) {
+            (false, true) => self.busy.add(hosts),
+            (true, false) => self.busy.remove(hosts),
+            _ => {}
         }
-        self.busy[host] -= u32::from(before == Place::Bulk);
-        self.busy[host] += u32::from(place == Place::Bulk);
         self.flows[q].place = place;
+    }
+
+    /// The queue is that of another flow from now on; the frames that wait remain in it.
+    fn reserve(&mut self, q: usize, tag: u64, hosts: Hosts) {
+        // The flow that has the queue now counts as a busy one, if the queue is in the rotation.
+        let place = self.flows[q].place;
+        self.set_place(q, Place::Nowhere);
+        (self.flows[q].tag, self.flows[q].hosts) = (tag, hosts);
+        self.set_place(q, place);
     }
 
     fn pop(&mut self, q: usize) -> Option<Frame> {
@@ -335,8 +326,7 @@ impl CakeQueue {
             let is_empty = self.flows[q].fifo.load().packets == 0;
             self.set_place(q, if is_empty { Place::SparseWait } else { Place::Bulk });
         }
-        let sharers = self.sharers(self.flows[q].host);
-        self.flows[q].credit += self.quantum / sharers;
+        self.flows[q].credit += self.quantum_of(q);
         self.old.push(q as u32);
     }
 
@@ -374,12 +364,8 @@ impl CakeQueue {
     /// Appends the frame to its flow's queue, regardless of the limit.
     fn add(&mut self, frame: Frame) {
         let (q, tag) = self.queue_of(&frame);
-        if self.flows[q].tag != tag || self.flows[q].host != frame.to {
-            // The busy flows of both hosts are counted by the flow that has the queue now.
-            let place = self.flows[q].place;
-            self.set_place(q, Place::Nowhere);
-            (self.flows[q].tag, self.flows[q].host) = (tag, frame.to);
-            self.set_place(q, place);
+        if self.flows[q].tag != tag || self.flows[q].place == Place::Nowhere {
+            self.reserve(q, tag, Hosts::of(&frame));
         }
         self.load = self.load.plus(Load { packets: 1, bytes: frame.bytes.into() });
         self.flows[q].fifo.push(frame);
@@ -388,7 +374,7 @@ impl CakeQueue {
                 if place == Place::Decaying {
                     self.unlist(q);
                 }
-                self.flows[q].credit = self.quantum / self.sharers(frame.to);
+                self.flows[q].credit = self.quantum_of(q);
                 self.set_place(q, Place::Sparse);
                 self.new.push(q as u32);
             }
@@ -449,152 +435,4 @@ impl QueueDiscipline for CakeQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::{Bench, ECT, FACTS, PLAIN};
-    use super::*;
-    use lasthop_core::units::Rate;
-
-    /// A link of 12 Mbit/s, where a frame of 1000 bytes takes 0.67 ms.
-    const FAST: LinkFacts<'static> = LinkFacts { rate: Rate(12_000_000), ..FACTS };
-
-    fn bench(settings: Cake) -> Bench<CakeQueue> {
-        Bench::new(settings.build(None, &FAST))
-    }
-
-    #[test]
-    fn the_quantum_follows_the_rate() {
-        let quantum = |rate| {
-            let facts = LinkFacts { rate: Rate(rate), ..FACTS };
-            Cake::default().build(None, &facts).quantum
-        };
-        let quanta = [0, 800_000, 12_000_000, 1_000_000_000].map(quantum);
-        assert_eq!(quanta, [1514.0, 300.0, 366.0, 1514.0]);
-    }
-
-    /// One frame leaves in each millisecond, so that the frame at 6 ms is the first that waited
-    /// longer than the target. The first drop is an interval later, the others 100 / 2^0.5 ms and
-    /// 100 / 3^0.5 ms apart: at 106, 176.7, 234.4, 284.4 ms.
-    #[test]
-    fn cobalt_drops_as_codel_does() {
-        for (flags, ecn) in [(PLAIN, true), (ECT, true), (ECT, false)] {
-            let mut b = bench(Cake { ecn, ..Cake::default() });
-            b.offer_all(0, 2000, flags);
-            let mut times = Vec::new();
-            for ms in 0..300 {
-                let before = b.outcomes.len();
-                b.take(ms);
-                times.extend(std::iter::repeat_n(ms, b.outcomes.len() - before));
-            }
-            assert_eq!(times, [106, 177, 235, 285]);
-            assert_eq!(b.marked().len(), if ecn && flags == ECT { 4 } else { 0 });
-            assert!(b.dropped().iter().all(|d| d.1 == drop_reason::COBALT));
-        }
-    }
-
-    #[test]
-    fn blue_answers_a_full_queue() {
-        let mut b = Bench::new(Cake::default().build(Some(QueueLimit::Packets(20)), &FAST));
-        (0..1000).for_each(|ms| b.offer(ms, ms as u32, ECT));
-        let dropped = b.dropped();
-        assert!(dropped.len() == 980 && dropped.iter().all(|d| d.1 == drop_reason::FATTEST));
-        assert!(b.queue.flows.iter().any(|f| f.cobalt.probability() > 0.5));
-        b.take_all(1000);
-        assert!(b.dropped()[980..].iter().any(|d| d.1 == drop_reason::BLUE));
-    }
-
-    /// How many of 600 frames go to each of these hosts, each with a number of busy flows.
-    fn shares(isolation: Isolation, flows: &[u32]) -> Vec<usize> {
-        let mut b = bench(Cake { isolation, rtt: Duration::secs(60), ..Cake::default() });
-        let mut handle = 0;
-        let mut flow = 0;
-        let mut hosts = Vec::new();
-        for (host, &n) in flows.iter().enumerate() {
-            for _ in 0..n {
-                for _ in 0..800 {
-                    b.offer_to(0, handle, flow, host as u16);
-                    handle += 1;
-                    hosts.push(host);
-                }
-                flow += 1;
-            }
-        }
-        let mut sent = vec![0; flows.len()];
-        (0..600).filter_map(|_| b.take(1)).for_each(|handle| sent[hosts[handle as usize]] += 1);
-        sent
-    }
-
-    #[test]
-    fn hosts_have_equal_shares() {
-        let sent = shares(Isolation::Hosts, &[1, 4]);
-        assert!(sent[0].abs_diff(sent[1]) < 20, "{sent:?}");
-        let sent = shares(Isolation::Flows, &[1, 4]);
-        assert!(sent[0].abs_diff(120) < 10, "{sent:?}");
-        let sent = shares(Isolation::Hosts, &[1, 2, 8]);
-        assert!(sent.iter().all(|n| n.abs_diff(200) < 20), "{sent:?}");
-    }
-
-    /// With one way instead of 8, 11 of 150 flows would share a queue in the mean (150^2 / 2048).
-    #[test]
-    fn flows_do_not_share_queues() {
-        let mut b = bench(Cake::default());
-        (0..150).for_each(|flow| b.offer_to(0, flow, flow, 0));
-        let used = b.queue.flows.iter().filter(|f| f.fifo.load().packets > 0).count();
-        assert_eq!(used, 150);
-        // Few flows get their queue again after it was free.
-        b.take_all(0);
-        (0..150).for_each(|flow| b.offer_to(1, flow, flow, 0));
-        assert_eq!(b.take_all(1).len(), 150);
-    }
-
-    #[test]
-    fn a_sparse_flow_goes_first() {
-        let mut b = bench(Cake::default());
-        (0..50).for_each(|i| b.offer_to(0, i, 0, 0));
-        b.take(0);
-        b.take(1);
-        b.offer_to(1, 100, 1, 0);
-        assert_eq!(b.take(2), Some(100));
-        assert_eq!(b.take(3), Some(2));
-    }
-
-    /// A frame that finds the link idle is sent, however small the limit is.
-    #[test]
-    fn an_idle_link_sends_what_exceeds_the_limit() {
-        let mut b = Bench::new(Cake::default().build(Some(QueueLimit::Bytes(1)), &FAST));
-        assert!((0..100).all(|i| b.pass(10 * i, 0, PLAIN)));
-        assert!(b.outcomes.is_empty());
-        b.offer(2000, 1, PLAIN);
-        assert_eq!(b.dropped(), [(1, drop_reason::FATTEST)]);
-    }
-
-    #[test]
-    fn counts_of_busy_flows_balance() {
-        let mut b = bench(Cake::default());
-        for round in 0..200_u64 {
-            for i in 0..40 {
-                b.offer_to(round * 50, i, i % 7, (i % 3) as u16);
-            }
-            let left = if round % 3 == 0 { 0 } else { 10 };
-            while b.queue.load().packets > left {
-                b.take(round * 50 + 1);
-            }
-        }
-        b.take_all(20_000);
-        assert_eq!(b.take(20_000), None);
-        for i in 0..1500 {
-            assert!(b.pass(20_001 + 10 * i, 1, PLAIN));
-        }
-        assert!(b.queue.busy.iter().sum::<u32>() <= 1, "{:?}", b.queue.busy);
-        let listed = b.queue.new.len() + b.queue.old.len() + b.queue.decaying.len();
-        let placed = b.queue.flows.iter().filter(|f| f.place != Place::Nowhere).count();
-        assert_eq!(listed, placed);
-    }
-
-    #[test]
-    fn invalid_settings_are_rejected() {
-        let key = |cake: Cake| cake.check().map_err(|e| e.0);
-        assert_eq!(key(Cake::default()), Ok(()));
-        assert_eq!(key(Cake { target: Duration::ZERO, ..Cake::default() }), Err("target"));
-        assert_eq!(key(Cake { rtt: Duration::millis(5), ..Cake::default() }), Err("rtt"));
-    }
-}
+mod tests;

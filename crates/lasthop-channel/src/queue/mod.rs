@@ -22,6 +22,7 @@ mod cobalt;
 mod discipline;
 mod drop_tail;
 mod fifo;
+mod isolation;
 #[cfg(test)]
 mod testing;
 
@@ -39,6 +40,7 @@ pub use discipline::{
     QueueSettings, Queued,
 };
 pub use drop_tail::DropTail;
+pub use isolation::Isolation;
 
 // The disciplines beside DropTail, in the order of the schema.
 disciplines! {

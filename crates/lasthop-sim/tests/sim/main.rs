@@ -7,6 +7,7 @@ mod aggregation;
 mod arq;
 mod arrivals;
 mod balakrishnan_eln;
+mod cake;
 mod calls_and_pings;
 mod cells;
 mod classifier;
