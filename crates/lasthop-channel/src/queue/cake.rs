@@ -69,6 +69,7 @@ impl Default for Cake {
 impl QueueSettings for Cake {
     type Queue = CakeQueue;
     const IS_RANDOM: bool = true;
+    const READS_SOURCE: bool = true;
 
     fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CakeQueue {
         CakeQueue::new(self, limit, link)

@@ -26,7 +26,7 @@ pub struct Frame {
     pub flags: Flags,
     /// Destination; 0 if the host has no nodes.
     pub to: NodeId,
-    /// Source, 0 if the host has no nodes; of a notice, the end of its connection that it is not
+    /// Source, 0 if the host has no nodes or no discipline of its network reads it; of a notice, the end of its connection that it is not
     /// sent to.
     pub from: NodeId,
     /// Arrival time.
@@ -284,6 +284,10 @@ pub trait QueueSettings: Sized {
 
     /// True if the discipline uses random draws.
     const IS_RANDOM: bool = false;
+
+    /// True if the discipline may read the source of a frame; otherwise the host need not look for
+    /// it.
+    const READS_SOURCE: bool = false;
 
     /// Constructs an empty queue for a link. The settings are [filled](QueueSettings::fill).
     fn build(&self, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> Self::Queue;

@@ -57,6 +57,17 @@ macro_rules! disciplines {
                 }
             }
 
+            /// True if the discipline may read the source of a frame.
+            fn reads_source(&self) -> bool {
+                match self {
+                    Discipline::Droptail => false,
+                    Discipline::Foreign(_) => true,
+                    $(Discipline::[<$module:camel>](_) => {
+                        <[<$module:camel>] as QueueSettings>::READS_SOURCE
+                    })*
+                }
+            }
+
             /// The usual limit of the discipline, if it has one.
             pub fn default_limit(&self) -> Option<QueueLimit> {
                 match self {

@@ -104,6 +104,11 @@ impl QueueConfig {
         self.discipline.is_random()
     }
 
+    /// True if the discipline may read the source of a frame.
+    pub fn reads_source(&self) -> bool {
+        self.discipline.reads_source()
+    }
+
     /// Fills in the default limit, and thresholds that derive from the limit.
     pub fn filled(mut self) -> QueueConfig {
         let limit = self.limit.or(self.discipline.default_limit());

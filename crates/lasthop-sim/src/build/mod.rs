@@ -11,6 +11,7 @@ mod receivers;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{Flow, Network};
 use lasthop::tcp::profile::Profile;
 use lasthop::units::Time;
@@ -135,7 +136,10 @@ impl<'a, R: Observer> Builder<'a, R> {
             network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
         let sources = links::sources(links.len() as u32, cells.len() as u32);
         let probes = Probes::new(reader, measure_from, end);
-        let net = Net::new(links, cells, routes, network.nodes.len(), probes);
+        let mut net = Net::new(links, cells, routes, network.nodes.len(), probes);
+        let stations = network.cells.iter().flat_map(|cell| &cell.stations).map(|s| &s.queue);
+        let mut queues = network.links.iter().map(|l| &l.queue).chain(stations);
+        net.paths.set_has_sources(queues.any(QueueConfig::reads_source));
         let hosts = Hosts { span: (measure_from, end), ..Hosts::default() };
         let (explains, profile) = (options.explain, None);
         Ok(Builder { network, seed, measure_from, end, net, hosts, sources, explains, profile })

@@ -85,6 +85,8 @@ pub struct Paths {
     connections: Vec<Path>,
     /// By flow: the nodes of its sender and its receiver.
     flows: Vec<(NodeId, NodeId)>,
+    /// Some queue may read the source of a frame.
+    has_sources: bool,
     /// By node: the link events that its agents subscribe to.
     subscriptions: Vec<Subscriptions>,
 }
@@ -110,10 +112,20 @@ impl Paths {
         self.flows.push((from, to));
     }
 
+    /// Says whether some queue may read the source of a frame.
+    pub(crate) fn set_has_sources(&mut self, has: bool) {
+        self.has_sources = has;
+    }
+
     /// The node that a packet comes from: the end of its connection, or of its flow of datagrams,
-    /// that it is not sent to. An agent's packets come from that end, too.
-    #[inline]
+    /// that it is not sent to. An agent's packets come from that end, too. 0 if no queue reads it.
+    #[inline(always)]
     pub fn source(&self, segment: &Segment) -> NodeId {
+        if self.has_sources { self.source_of(segment) } else { 0 }
+    }
+
+    #[cold]
+    fn source_of(&self, segment: &Segment) -> NodeId {
         let flow = segment.flow as usize;
         let ends = if segment.flags.has(Flags::DATAGRAM) {
             self.flows.get(flow).copied()

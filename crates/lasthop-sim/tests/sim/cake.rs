@@ -99,8 +99,9 @@ fn with_one_server_the_side_of_the_hosts_must_be_given() {
 }
 
 /// ACKs of downloads have 600 kbit/s, of which they need 350 kbit/s in the mean (one ACK of 52 B
-/// for two segments), so that only bursts of them wait. At lower rates the ACKs limit the flows,
-/// and each flow has one ACK in turn, whatever its host is.
+/// for two segments), so that only bursts of them wait. At lower rates the ACKs limit the flows and
+/// the hosts' shares differ: at 200 kbit/s the host with one flow has 0.205 with the aggressive
+/// filter.
 #[test]
 fn the_ack_filter_leaves_the_shares_of_hosts() {
     let flows = one_and_eight(["near", "a"], ["far", "b"]);
