@@ -26,8 +26,8 @@ pub struct Frame {
     pub flags: Flags,
     /// Destination; 0 if the host has no nodes.
     pub to: NodeId,
-    /// Source, 0 if the host has no nodes or no discipline of its network reads it; of a notice, the end of its connection that it is not
-    /// sent to.
+    /// Source, 0 if the host has no nodes or no queue of its network reads it; of a notice, the end
+    /// of its connection that it is not sent to.
     pub from: NodeId,
     /// Arrival time.
     pub at: Time,
