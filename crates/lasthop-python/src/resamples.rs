@@ -23,10 +23,10 @@ impl Resamples {
     fn counts<'py>(
         &mut self,
         py: Python<'py>,
-        number: usize,
+        resamples: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let runs = self.runs as usize;
-        let found = py.detach(|| resamples::counts(&mut self.generator, number, runs));
-        PyArray1::from_vec(py, found).reshape([number, runs])
+        let found = py.detach(|| resamples::counts(&mut self.generator, resamples, runs));
+        PyArray1::from_vec(py, found).reshape([resamples, runs])
     }
 }
