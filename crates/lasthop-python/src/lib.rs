@@ -70,7 +70,7 @@ fn row_texts(py: Python<'_>, values: PyReadonlyArray2<'_, f64>) -> Vec<String> {
     py.detach(|| rows.as_slice().unwrap_or_default().chunks(width).map(row_text).collect())
 }
 
-/// The exactly rounded sums of the columns; NaN of a column with a number that is not finite.
+/// The exactly rounded sums of the columns; NaN of a column with NaN.
 #[pyfunction]
 fn column_sums<'py>(
     py: Python<'py>,

@@ -1,6 +1,7 @@
 //! Exactly rounded sums (Shewchuk 1997), as those of Python's `math.fsum`.
 
-/// The exactly rounded sum of numbers; NaN if one of them is not finite.
+/// The exactly rounded sum of numbers. Infinite if some of them are, all with one sign; NaN if both
+/// signs are among them, or NaN.
 ///
 /// # Examples
 ///
@@ -8,20 +9,20 @@
 /// use lasthop_sim::metrics::sums::sum;
 ///
 /// assert_eq!(sum([1e100, 1.0, -1e100].into_iter()), 1.0);
+/// assert_eq!(sum([1.0, f64::INFINITY].into_iter()), f64::INFINITY);
 /// assert!(sum([1.0, f64::NAN].into_iter()).is_nan());
 /// ```
 pub fn sum(values: impl Iterator<Item = f64>) -> f64 {
     let mut sum = Sum { parts: [0.0; MOST], count: 0 };
+    let mut unbounded = 0.0;
     for value in values {
-        if value == 0.0 {
-            continue;
-        }
         if !value.is_finite() {
-            return f64::NAN;
+            unbounded += value;
+        } else if value != 0.0 {
+            sum.add(value);
         }
-        sum.add(value);
     }
-    sum.rounded()
+    if unbounded == 0.0 { sum.rounded() } else { unbounded }
 }
 
 /// The sums of the columns of a matrix of this width, row after row.
@@ -107,6 +108,15 @@ mod tests {
         assert_eq!(column_sums(&[1.0, 2.0, 3.0, f64::NAN, 0.5, 0.0], 3)[1..], [2.5, 3.0]);
         assert!(column_sums(&[1.0, 2.0, 3.0, f64::NAN, 0.5, 0.0], 3)[0].is_nan());
         assert_eq!(column_sums(&[], 2), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn infinite_numbers_have_an_infinite_sum() {
+        let inf = f64::INFINITY;
+        assert_eq!(sum([inf, 1.0, inf].into_iter()), inf);
+        assert_eq!(sum([1.0, -inf].into_iter()), -inf);
+        assert!(sum([inf, -inf].into_iter()).is_nan());
+        assert!(sum([inf, f64::NAN].into_iter()).is_nan());
     }
 
     proptest! {
