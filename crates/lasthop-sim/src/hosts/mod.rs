@@ -181,13 +181,19 @@ impl Hosts {
         } else {
             (net.now, net.triggered_at) = arrival;
             net.links[l as usize].passed(arrival.0);
-            let segment = *net.pool.get(handle);
-            net.pool.free(handle);
-            if !self.deliver_plain(&segment, net) {
-                self.deliver(&segment, handle, net);
-            }
+            self.receive_in_advance(handle, net);
         }
         (net.now, net.triggered_at) = present;
+    }
+
+    /// A segment arrives at its receiver, which is computed in advance.
+    #[inline]
+    pub(crate) fn receive_in_advance<P: Probe>(&mut self, handle: Handle, net: &mut Net<P>) {
+        let segment = *net.pool.get(handle);
+        net.pool.free(handle);
+        if !self.deliver_plain(&segment, net) {
+            self.deliver(&segment, handle, net);
+        }
     }
 
     /// Delivers a segment that its receiver, which is computed in advance, expects. False if it

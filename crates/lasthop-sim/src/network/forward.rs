@@ -186,12 +186,11 @@ impl<P: Probe> Net<P> {
         &mut self,
         l: usize,
         (at, triggered_at): (Time, Time),
-    ) -> Option<(NodeId, Handle)> {
-        let link = &mut self.links[l];
+    ) -> Option<Handle> {
         (self.now, self.triggered_at) = (at, triggered_at);
-        let (node, handle) = (link.to, link.arrive(at)?.0);
+        let handle = self.links[l].arrive(at)?.0;
         self.fast.leave(1);
-        Some((node, handle))
+        Some(handle)
     }
 
     /// Queues a segment at an evented link, and a copy behind it if the link duplicates it.

@@ -197,8 +197,8 @@ impl<R: Observer> Simulation<R> {
                     self.net.arrives_by_event(l);
                     break;
                 }
-                if let Some((node, handle)) = self.net.arrive_in_advance(l, next) {
-                    self.hosts.receive(&mut self.net, node, handle);
+                if let Some(handle) = self.net.arrive_in_advance(l, next) {
+                    self.hosts.receive_in_advance(handle, &mut self.net);
                 }
             }
         }
