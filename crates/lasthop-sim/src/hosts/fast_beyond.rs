@@ -25,6 +25,26 @@ pub(super) fn send_beyond<P: Probe>(
     BehindHole { net, receiver, future, fast, entry }.send(data);
 }
 
+/// A segment reaches the receiver of `connection` at the end of a link, but not before a timer of a
+/// receiver there, at the present instant or too late. Runs the timers of this receiver that are
+/// due before. Returns false if the arrival has to be an event all the same.
+#[inline(never)]
+pub(super) fn clear_timers<P: Probe>(
+    net: &mut Net<P>,
+    receiver: &mut Receiver,
+    future: &mut FutureArrivals,
+    fast: &FastConnection,
+    entry: &mut Time,
+    (l, arrival): (u32, Arrival),
+    connection: u32,
+) -> bool {
+    if arrival.0 < net.until && arrival.0.0 > net.event.time {
+        BehindHole { net: &mut *net, receiver, future, fast, entry }
+            .run_timers(l, arrival, connection);
+    }
+    !net.arrives_later(l, arrival)
+}
+
 /// A receiver that misses data, seen from the sender of its connection.
 struct BehindHole<'a, P> {
     net: &'a mut Net<P>,
@@ -42,12 +62,8 @@ impl<P: Probe> BehindHole<'_, P> {
         let as_linux = self.receiver.reports_beyond();
         let BehindHole { receiver, future, fast, entry, .. } = self;
         let arrival = self.net.transmit_data(path, *data, |net, l, arrival| {
-            if as_linux && arrival.0 < net.until && arrival.0.0 > net.event.time {
-                let (receiver, future) = (&mut **receiver, &mut **future);
-                let mut behind = BehindHole { net: &mut *net, receiver, future, fast, entry };
-                behind.run_timers(l, arrival, connection);
-            }
-            !net.arrives_later(l, arrival)
+            let (receiver, future) = (&mut **receiver, &mut **future);
+            as_linux && clear_timers(net, receiver, future, fast, entry, (l, arrival), connection)
         });
         self.net.probes.sent_undelivered(self.net.now, connection, (seq, len), size);
         self.net.new_id();

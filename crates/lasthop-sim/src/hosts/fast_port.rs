@@ -7,7 +7,7 @@ use lasthop::units::Time;
 use crate::events::probe::Probe;
 use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::fast_answer::{answer, schedule_receiver_timer};
-use crate::hosts::fast_beyond::send_beyond;
+use crate::hosts::fast_beyond::{clear_timers, send_beyond};
 use crate::network::Net;
 use crate::network::fast_path::{Arrival, PlainData};
 
@@ -59,7 +59,12 @@ impl<P: Probe> FastPort<'_, P> {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
         let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         let now = net.now;
-        let Some((at, triggered_at)) = net.transmit_data(&fast.path, data, |_, _, _| false) else {
+        let (future, entry) = (&mut self.future, &mut *self.entry);
+        let arrival = net.transmit_data(&fast.path, data, |net, l, arrival| {
+            let Some(future) = future.as_deref_mut() else { return false };
+            clear_timers(net, receiver, future, fast, entry, (l, arrival), connection)
+        });
+        let Some((at, triggered_at)) = arrival else {
             net.new_id();
             net.probes.sent_undelivered(now, connection, (seq, len), size);
             return;
