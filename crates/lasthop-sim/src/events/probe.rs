@@ -87,6 +87,8 @@ pub enum EarlierCopies {
     WillArrive,
     /// Copies may be in transit, and it is not known yet whether they will arrive.
     Unknown,
+    /// All of them are lost.
+    Lost,
 }
 
 /// The name of a reason for sending in the event table.
@@ -214,6 +216,13 @@ pub trait Probe {
         reason: SendReason,
         earlier: EarlierCopies,
     ) {
+    }
+
+    /// All copies of a segment that is about to be sent again, and not yet `sent`, are known to be
+    /// lost.
+    #[inline(always)]
+    fn all_copies_lost(&mut self, now: Time, segment: &Segment) -> bool {
+        false
     }
 
     /// The retransmission timer expires for a segment that has arrived; called before its

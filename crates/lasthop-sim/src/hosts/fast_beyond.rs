@@ -28,6 +28,7 @@ pub(super) fn send_beyond<P: Probe>(
 /// A segment reaches the receiver of `connection` at the end of a link, but not before a timer of a
 /// receiver there, at the present instant or too late. Runs the timers of this receiver that are
 /// due before. Returns false if the arrival has to be an event all the same.
+#[cold]
 #[inline(never)]
 pub(super) fn clear_timers<P: Probe>(
     net: &mut Net<P>,

@@ -33,7 +33,7 @@ impl<P: Probe> FastPort<'_, P> {
         if !self.receiver.expects(seq, len, ts_value) {
             return self.send_unexpected(&{ data });
         }
-        self.send_next(data);
+        self.send_next::<false>(data);
         true
     }
 
@@ -53,15 +53,16 @@ impl<P: Probe> FastPort<'_, P> {
         true
     }
 
-    /// Sends a segment that the receiver expects.
+    /// Sends a segment that the receiver expects. `CLEARS`: timers of the receiver that are due
+    /// before its arrival run on the fast path, too.
     #[inline(always)]
-    pub(super) fn send_next(&mut self, data: PlainData) {
+    pub(super) fn send_next<const CLEARS: bool>(&mut self, data: PlainData) {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
         let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         let now = net.now;
         let (future, entry) = (&mut self.future, &mut *self.entry);
         let arrival = net.transmit_data(&fast.path, data, |net, l, arrival| {
-            let Some(future) = future.as_deref_mut() else { return false };
+            let Some(future) = future.as_deref_mut().filter(|_| CLEARS) else { return false };
             clear_timers(net, receiver, future, fast, entry, (l, arrival), connection)
         });
         let Some((at, triggered_at)) = arrival else {

@@ -135,7 +135,7 @@ impl<P: Probe> Port<'_, P> {
         }
         let Some(mut port) = self.fast_port() else { return false };
         if is_next {
-            port.send_next(data);
+            port.send_next::<true>(data);
         }
         is_next || port.send_beyond(&{ data })
     }
@@ -166,6 +166,9 @@ impl<P: Probe> Port<'_, P> {
     /// a segment that has arrived.
     #[inline(never)]
     fn earlier_copies(&mut self, segment: &Segment, reason: SendReason) -> EarlierCopies {
+        if self.net.probes.all_copies_lost(self.net.now, segment) {
+            return EarlierCopies::Lost;
+        }
         let earlier = match &self.far {
             Some(FarEnd { receiver, future: Some(future), fast, .. }) => {
                 let (net, c) = (&self.net, self.connection);

@@ -130,7 +130,7 @@ impl<R: Observer> Probe for Probes<R> {
             if c.written_when_sent {
                 self.flows[c.flow as usize].write_times.push(segment.end(), now);
             }
-        } else if segment.attempt > 1 {
+        } else if segment.attempt > 1 && earlier != EarlierCopies::Lost {
             let copy = (copy_of(segment), segment.attempt);
             let reason = if is_for_timeout(segment, reason) { SendReason::Timeout } else { reason };
             spurious = c.ground_truth.retransmitted(now, copy, reason, earlier);
@@ -144,6 +144,11 @@ impl<R: Observer> Probe for Probes<R> {
                 self.read(now, Kind::Spurious, node, segment, reason_name(reason), 1.0);
             }
         }
+    }
+
+    fn all_copies_lost(&mut self, now: Time, segment: &Segment) -> bool {
+        let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+        ground_truth.has_lost_all(now, copy_of(segment).0, segment.attempt)
     }
 
     fn timed_out(&mut self, now: Time, segment: &Segment, acks_from: u64, acks: Vec<u64>) {

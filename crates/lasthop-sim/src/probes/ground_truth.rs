@@ -144,6 +144,12 @@ pub struct GroundTruth {
 }
 
 impl GroundTruth {
+    /// All copies of the segment at `seq` are lost; the next one is its `attempt`.
+    pub fn has_lost_all(&mut self, now: Time, seq: u64, attempt: u16) -> bool {
+        self.settle(now);
+        self.lost_copies.get(seq).is_some_and(|s| s.copies + 1 >= i32::from(attempt))
+    }
+
     /// The sender retransmits a segment, its `attempt` to send it. Returns true if it is already
     /// certain that this is spurious.
     #[inline(never)]
@@ -165,6 +171,7 @@ impl GroundTruth {
                 self.count(reason);
                 return true;
             }
+            EarlierCopies::Lost => return false,
             EarlierCopies::Unknown => {}
         }
         let lost_copies = self.lost_copies.get(copy.0).map_or(0, |g| g.copies);

@@ -216,6 +216,8 @@ proptest! {
                     }
                     let earlier = if arrived {
                         EarlierCopies::Arrived { acks_from: id }
+                    } else if truth.has_lost_all(now, seq, attempt) {
+                        EarlierCopies::Lost
                     } else {
                         EarlierCopies::Unknown
                     };
