@@ -57,6 +57,7 @@ impl Pacer {
 
     /// `bytes` of payload leave at a rate, `burst` bytes together (by default the quantum of the
     /// rate), which is asked for only if they begin a burst.
+    #[inline(always)]
     pub fn on_sent(
         &mut self,
         now: Time,
@@ -65,7 +66,7 @@ impl Pacer {
         burst: impl FnOnce() -> Option<u32>,
     ) {
         if (self.spacing.0, self.spacing.1) != (bytes, rate) {
-            self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
+            self.space(bytes, rate);
         }
         if self.unpaced > 0 {
             let burst = burst().unwrap_or(self.spacing.3);
@@ -77,6 +78,11 @@ impl Pacer {
         }
         self.left = self.left.saturating_sub(bytes);
         self.advance(self.spacing.2);
+    }
+
+    #[inline(never)]
+    fn space(&mut self, bytes: u32, rate: Rate) {
+        self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
     }
 
     /// Pacing begins with the burst that has the last unpaced segment: all of it delays the next.
@@ -95,6 +101,7 @@ impl Pacer {
     }
 
     /// A frame of `segments` leaves, `bytes` of payload.
+    #[inline(never)]
     pub fn on_frame_sent(&mut self, now: Time, bytes: u32, segments: u32, rate: Rate) {
         self.unpaced = self.unpaced.saturating_sub(segments);
         self.begin_burst(self.next.max(now), 0);
@@ -109,6 +116,7 @@ impl Pacer {
     }
 
     /// The next burst leaves by `gap` later, less what the credit allows.
+    #[inline(always)]
     fn advance(&mut self, gap: Duration) {
         let shortened = after_credit(gap, self.credit);
         self.credit = self.credit.saturating_sub(gap.saturating_sub(shortened));

@@ -128,27 +128,47 @@ impl RateSampler {
 
     /// A segment leaves, for the first time or again; `place` is where one that had been sent
     /// before probably lies, counted from snd_una. `idle`: nothing else was outstanding.
-    #[inline]
+    #[inline(always)]
     pub fn on_sent(&mut self, now: Time, segment: &Sent, place: usize, idle: bool) {
         if idle {
             (self.first_sent, self.delivered_at, self.anonymous) = (now, now, 0);
         }
-        let len = segment.len + u32::from(segment.fin);
+        if segment.transmissions > 1 {
+            return self.on_resent(now, segment, place);
+        }
         // What is sent for the first time is not there yet.
-        let again = segment.transmissions > 1;
-        let place = if again { self.snapshots.place_at(segment.seq, place) } else { None };
+        self.outstanding += u64::from(segment.len + u32::from(segment.fin));
+        self.snapshots.push(self.snapshot(now, segment));
+    }
+
+    #[inline(never)]
+    fn on_resent(&mut self, now: Time, segment: &Sent, place: usize) {
+        let place = self.snapshots.place_at(segment.seq, place);
         let old = place.and_then(|i| self.snapshots.get(i)).copied();
         match old {
-            None => self.outstanding += u64::from(len),
+            None => self.outstanding += u64::from(segment.len + u32::from(segment.fin)),
             Some(old) if old.gone => {
                 self.gone -= u64::from(old.len);
                 self.outstanding += u64::from(old.len);
             }
             Some(_) => {}
         }
-        let snapshot = Snapshot {
+        let snapshot = self.snapshot(now, segment);
+        match place.and_then(|i| self.snapshots.get_mut(i)) {
+            // The scoreboard may have cut off what was acknowledged in part.
+            Some(old) => {
+                *old = Snapshot { start: old.start, len: old.len, done: old.done, ..snapshot }
+            }
+            None => self.snapshots.push(snapshot),
+        }
+    }
+
+    /// What is known as a segment leaves.
+    #[inline(always)]
+    fn snapshot(&self, now: Time, segment: &Sent) -> Snapshot {
+        Snapshot {
             start: segment.seq,
-            len,
+            len: segment.len + u32::from(segment.fin),
             sent: now,
             first_sent: self.first_sent,
             delivered_at: self.delivered_at,
@@ -156,16 +176,9 @@ impl RateSampler {
             lost: self.lost,
             tx_in_flight: self.in_flight(),
             app_limited: self.app_limited.is_some(),
-            again,
+            again: segment.transmissions > 1,
             done: false,
             gone: false,
-        };
-        match place.and_then(|i| self.snapshots.get_mut(i)) {
-            // The scoreboard may have cut off what was acknowledged in part.
-            Some(old) => {
-                *old = Snapshot { start: old.start, len: old.len, done: old.done, ..snapshot }
-            }
-            None => self.snapshots.push(snapshot),
         }
     }
 

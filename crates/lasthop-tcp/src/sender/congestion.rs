@@ -242,7 +242,7 @@ impl<W: WindowRule> Congestion<W> {
 
     /// A segment leaves, which lies at `place` if it had been sent before; `idle` if nothing else
     /// is outstanding.
-    #[inline]
+    #[inline(always)]
     pub fn snapshot(
         &mut self,
         now: Time,
@@ -342,6 +342,7 @@ impl<W: WindowRule> Congestion<W> {
 
     /// `bytes` of payload have left, as one frame of `offloaded` segments if segments are
     /// offloaded.
+    #[inline(always)]
     pub fn charge_pacer(&mut self, now: Time, bytes: u32, offloaded: Option<u32>) {
         if let (Some(pacer), Some(rate)) = (&mut self.pacer, self.rule.pacing()) {
             if let Some(segments) = offloaded {

@@ -354,7 +354,7 @@ impl<W: WindowRule> Stream<W> {
 
     /// Records for the delivery-rate samples that a segment leaves, which lies at `place` if it had
     /// been sent before.
-    #[inline]
+    #[inline(always)]
     fn snapshot(&mut self, now: Time, segment: &Sent, place: usize) {
         let (una, max) = (self.snd_una, self.snd_max);
         self.congestion.snapshot(now, segment, place, || {
