@@ -70,14 +70,20 @@ impl Reassembly {
     }
 
     /// Takes [start, end) when `next` is the next byte expected.
+    #[inline(always)]
     pub fn take(&mut self, start: u64, end: u64, next: u64) -> Taken {
-        if end <= next {
-            return Taken { next, duplicate: Some(Block { start, end }) };
-        }
         // Nearly always the last range grows at its end.
-        if self.highest() == Some(start) {
+        if end > next && self.highest() == Some(start) {
             self.append(end);
             return Taken { next, duplicate: None };
+        }
+        self.take_other(start, end, next)
+    }
+
+    #[inline(never)]
+    fn take_other(&mut self, start: u64, end: u64, next: u64) -> Taken {
+        if end <= next {
+            return Taken { next, duplicate: Some(Block { start, end }) };
         }
         let duplicate = self.known(start, end, next);
         if start > next {
@@ -116,7 +122,7 @@ impl Reassembly {
     }
 
     /// The last range grows to `end`.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, end: u64) {
         let Some(last) = self.ranges.back_mut() else { return };
         self.arrivals += 1;
@@ -124,7 +130,11 @@ impl Reassembly {
         last.end = end;
         let (start, before) = (last.start, std::mem::replace(&mut last.latest, self.arrivals));
         self.show(start, end);
-        self.remember(start, before);
+        match self.recent.last_mut() {
+            // Entries that are outdated or too old have been removed already.
+            Some(entry) if entry.0 == before => *entry = (self.arrivals, start),
+            _ => self.remember(start, before),
+        }
     }
 
     fn insert(&mut self, start: u64, end: u64) {
@@ -143,7 +153,7 @@ impl Reassembly {
 
     /// The range that begins at `start` grew by the present arrival, and before that by arrival
     /// `before`.
-    #[inline]
+    #[inline(never)]
     fn remember(&mut self, start: u64, before: u64) {
         let latest = self.arrivals;
         match self.recent.last_mut() {
@@ -178,6 +188,7 @@ impl Reassembly {
     }
 
     /// The same for one that was not the last to grow; it may have joined others.
+    #[inline(never)]
     fn show_first(&mut self, start: u64, end: u64) {
         let before = std::mem::replace(&mut self.shown, SackBlocks::NONE);
         self.shown.push(start, end);

@@ -195,6 +195,19 @@ impl FutureArrivals {
     pub(crate) fn record(
         &mut self,
         event: &Key,
+        when: (Time, Time),
+        range: (u64, u64),
+        repeats: bool,
+        next_id: u64,
+    ) {
+        self.record_in_place(event, when, range, repeats, next_id);
+    }
+
+    /// The same, compiled in place.
+    #[inline(always)]
+    pub(crate) fn record_in_place(
+        &mut self,
+        event: &Key,
         (at, triggered_at): (Time, Time),
         (seq, end): (u64, u64),
         repeats: bool,

@@ -71,7 +71,7 @@ impl<P: Probe> BehindHole<'_, P> {
         let Some(arrival) = arrival else { return };
         let range = (seq, seq + u64::from(len));
         let (net, fast) = (&mut *self.net, self.fast);
-        self.future.record(&net.event, arrival, range, false, net.next_packet());
+        self.future.record_in_place(&net.event, arrival, range, false, net.next_packet());
         if as_linux {
             net.probes.arrived_beyond(arrival.0, connection, seq, (size, 0));
             return self.act(arrival, connection, |receiver, at, out| {

@@ -200,6 +200,45 @@ impl WindowGrowth {
         self.on_data(&first);
     }
 
+    /// As `on_data`, of a segment beyond a hole. `held`: bytes in the buffer before it; `beyond`:
+    /// bytes between the next one expected and the highest one; `echo`: as in `on_next`.
+    #[inline(always)]
+    pub(super) fn on_beyond(
+        &mut self,
+        now: Time,
+        (len, frame): (u64, u64),
+        (held, beyond): (u64, u64),
+        echo: u32,
+    ) {
+        if self.read == 0 || len > self.mss {
+            return self.on_first_beyond(now, (len, frame), (held, beyond), echo);
+        }
+        if echo != 0 && echo / TICK != self.echo {
+            self.sample(since_stamp(now, echo), len);
+        }
+        if self.sack {
+            self.offer_more(len, frame, held);
+        }
+        self.make_room((2 * self.read).saturating_add(beyond));
+    }
+
+    /// The same of the first segment, or of the largest one so far.
+    #[cold]
+    fn on_first_beyond(
+        &mut self,
+        now: Time,
+        (len, frame): (u64, u64),
+        (held, beyond): (u64, u64),
+        echo: u32,
+    ) {
+        let echo = (echo != 0).then(|| since_stamp(now, echo));
+        // What is read and what the window was count in order only.
+        let (next, read, window, highest) = (0, 0, 0, beyond);
+        let ahead = true;
+        let first = Arrived { now, len, frame, next, highest, read, ahead, held, window, echo };
+        self.on_data(&first);
+    }
+
     /// Two segments more are offered, of what `held` bytes leave free.
     #[inline(always)]
     fn offer_more(&mut self, len: u64, frame: u64, held: u64) {
@@ -267,7 +306,13 @@ impl WindowGrowth {
             _ => u128::from(2 * read) * u128::from(more) / u128::from(before),
         };
         let room = u128::from(2 * read) + 2 * growth + u128::from(ahead);
-        self.room = self.room.max(u64::try_from(room).unwrap_or(u64::MAX).min(self.most));
+        self.make_room(u64::try_from(room).unwrap_or(u64::MAX));
+    }
+
+    /// The buffer has room for as many bytes, at least, up to the most that it will ever have.
+    #[inline(always)]
+    fn make_room(&mut self, bytes: u64) {
+        self.room = self.room.max(bytes.min(self.most));
     }
 }
 

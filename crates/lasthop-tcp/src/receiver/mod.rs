@@ -375,7 +375,7 @@ impl Receiver {
     /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at
     /// once.
     fn ack_wait(&mut self, arrived: &DataArrived) -> Option<Duration> {
-        let &DataArrived { now, end, len, clean, grew, .. } = arrived;
+        let &DataArrived { now, end, len, stamp, clean, grew, ranges } = arrived;
         let delay = self.delay?;
         let missing = !self.ahead.is_empty();
         let Some(acks) = &mut self.linux_acks else {
@@ -389,7 +389,7 @@ impl Receiver {
                 return Some(delay);
             }
             self.compression.as_ref()?;
-            return self.compress(arrived);
+            return self.compress(now, stamp, ranges);
         };
         let taken = DataTaken {
             now,
@@ -404,15 +404,15 @@ impl Receiver {
         match acks.on_data(&taken) {
             When::Now => None,
             When::Delayed(wait) => Some(wait),
-            When::Compressible => self.compress(arrived),
+            When::Compressible => self.compress(now, stamp, ranges),
         }
     }
 
     /// How long the ACK of an arrival that only reports more data beyond a hole is held back (Linux
-    /// `__tcp_ack_snd_check`); `None`: not at all.
-    #[inline(never)]
-    fn compress(&mut self, arrived: &DataArrived) -> Option<Duration> {
-        let &DataArrived { now, stamp, ranges, .. } = arrived;
+    /// `__tcp_ack_snd_check`); `None`: not at all. `stamp`: the timestamp that the arrival echoes
+    /// (0: none); `ranges`: the ranges beyond holes before it.
+    #[inline(always)]
+    fn compress(&mut self, now: Time, stamp: u32, ranges: usize) -> Option<Duration> {
         let compression = self.compression.as_mut()?;
         if self.timestamps && stamp != 0 {
             compression.sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(stamp))));

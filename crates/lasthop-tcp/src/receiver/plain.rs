@@ -2,7 +2,6 @@
 //! things, and their ACKs.
 
 use super::Receiver;
-use super::compression::DataArrived;
 use super::linux_acks::{Taken, When};
 use crate::sender::config::Output;
 use lasthop_core::segment::{Flags, Segment};
@@ -129,6 +128,18 @@ impl Receiver {
         growth.offered() > before
     }
 
+    /// As `grow_window` with a segment beyond a hole that has just been taken in.
+    #[inline(always)]
+    fn grow_window_beyond(&mut self, now: Time, bytes: u32, stamp: u32) -> bool {
+        let Some(growth) = &mut self.growth else { return false };
+        let (before, echo) = (growth.offered(), if self.timestamps { stamp } else { 0 });
+        let len = u64::from(bytes.min(self.config.mss));
+        let held = self.ahead.bytes().saturating_sub(len);
+        let beyond = self.ahead.highest().unwrap_or(self.rcv_nxt).saturating_sub(self.rcv_nxt);
+        growth.on_beyond(now, (len, u64::from(bytes)), (held, beyond), echo);
+        growth.offered() > before
+    }
+
     /// The window of a plain ACK that is sent now.
     #[inline(always)]
     fn advertise(&mut self) -> u32 {
@@ -176,12 +187,23 @@ impl Receiver {
         stamp: u32,
         out: &mut impl Output,
     ) {
-        let (end, ranges) = (seq + u64::from(len), self.ahead.ranges());
-        self.ahead.take(seq, end, self.rcv_nxt);
+        let ranges = self.ahead.ranges();
+        self.ahead.take(seq, seq + u64::from(len), self.rcv_nxt);
         self.plain = false;
-        let grew = self.grow_window(now, len, stamp, true, 0);
-        let clean = false;
-        match self.ack_wait(&DataArrived { now, end, len, stamp, clean, grew, ranges }) {
+        let grew = self.grow_window_beyond(now, len, stamp);
+        let taken = Taken {
+            now,
+            len: u64::from(len.min(self.config.mss)),
+            window: self.edge.saturating_sub(self.last_ack),
+            grew,
+            duplicate: false,
+            filled: false,
+            missing: true,
+            unacknowledged: self.rcv_nxt.saturating_sub(self.last_ack),
+        };
+        let when = self.linux_acks.as_mut().map(|acks| acks.on_data(&taken));
+        let held_back = when.filter(|when| *when == When::Compressible);
+        match held_back.and_then(|_| self.compress(now, stamp, ranges)) {
             Some(wait) => self.delay_ack(now, wait),
             None => self.ack_now(now, out),
         }

@@ -23,7 +23,7 @@ impl Connection {
         }
         let (future, net) = (self.future.as_mut()?, &mut *out.net);
         let (when, range) = ((net.now, net.triggered_at), (segment.seq, segment.end()));
-        future.record(&net.event, when, range, false, net.next_packet());
+        future.record_in_place(&net.event, when, range, false, net.next_packet());
         net.probes.data_received(net.now, self.to, segment);
         let data = (segment.seq, segment.len);
         self.with_receiver(out, |receiver, now, port| match is_next {
