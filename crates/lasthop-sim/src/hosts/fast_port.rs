@@ -33,7 +33,8 @@ impl<P: Probe> FastPort<'_, P> {
         if !self.receiver.expects(seq, len, ts_value) {
             return self.send_unexpected(&{ data });
         }
-        self.send_next::<false>(data);
+        let arrival = self.net.transmit_data(&self.fast.path, data, |_, _, _| false);
+        self.arrive(data, arrival);
         true
     }
 
@@ -53,22 +54,26 @@ impl<P: Probe> FastPort<'_, P> {
         true
     }
 
-    /// Sends a segment that the receiver expects. `CLEARS`: timers of the receiver that are due
-    /// before its arrival run on the fast path, too.
+    /// Sends a segment that the receiver expects; timers of the receiver that are due before its
+    /// arrival run first.
     #[inline(always)]
-    pub(super) fn send_next<const CLEARS: bool>(&mut self, data: PlainData) {
+    pub(super) fn send_next(&mut self, data: PlainData) {
+        let FastPort { net, receiver, future, fast, entry } = self;
+        let arrival = net.transmit_data(&fast.path, data, |net, l, arrival| {
+            let Some(future) = future.as_deref_mut() else { return false };
+            clear_timers(net, receiver, future, fast, entry, (l, arrival), data.connection)
+        });
+        self.arrive(data, arrival);
+    }
+
+    /// The receiver takes a segment that it expects, if it arrives and that is no event.
+    #[inline(always)]
+    fn arrive(&mut self, data: PlainData, arrival: Option<Arrival>) {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
         let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         let now = net.now;
-        let (future, entry) = (&mut self.future, &mut *self.entry);
-        let arrival = net.transmit_data(&fast.path, data, |net, l, arrival| {
-            let Some(future) = future.as_deref_mut().filter(|_| CLEARS) else { return false };
-            clear_timers(net, receiver, future, fast, entry, (l, arrival), connection)
-        });
         let Some((at, triggered_at)) = arrival else {
-            net.new_id();
-            net.probes.sent_undelivered(now, connection, (seq, len), size);
-            return;
+            return count_undelivered(net, &{ data });
         };
         let number = seq + u64::from(len);
         let Some(window) = receiver.take_plain(at, len, (ts_value, ts_echo)) else {
@@ -85,6 +90,14 @@ impl<P: Probe> FastPort<'_, P> {
         let offer = (window, receiver.echoed_stamp());
         answer(net, self.future.as_deref_mut(), fast, offer, (number, len), when, connection);
     }
+}
+
+/// A segment is sent as the next packet, and is lost or arrives by an event.
+#[inline(never)]
+fn count_undelivered<P: Probe>(net: &mut Net<P>, data: &PlainData) {
+    let &PlainData { seq, len, size, connection, .. } = data;
+    net.new_id();
+    net.probes.sent_undelivered(net.now, connection, (seq, len), size);
 }
 
 /// The ACK of a segment on the fast path is delayed.

@@ -135,7 +135,7 @@ impl<P: Probe> Port<'_, P> {
         }
         let Some(mut port) = self.fast_port() else { return false };
         if is_next {
-            port.send_next::<true>(data);
+            port.send_next(data);
         }
         is_next || port.send_beyond(&{ data })
     }

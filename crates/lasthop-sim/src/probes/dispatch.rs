@@ -216,7 +216,7 @@ impl<R: Observer> Probe for Probes<R> {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn sent_undelivered(&mut self, now: Time, connection: u32, (seq, len): (u64, u32), size: u32) {
         self.ledger.traffic_mut().offered += u64::from(size);
         let c = &mut self.connections[connection as usize];

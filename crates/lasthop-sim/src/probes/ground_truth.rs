@@ -347,14 +347,11 @@ impl GroundTruth {
     /// spurious.
     #[inline(always)]
     pub fn arrived(&mut self, now: Time, copy: CopyId) -> u32 {
-        if self.open { self.end_pending(now, copy) } else { 0 }
+        if self.open && !self.pending.is_empty() { self.end_pending(now, copy) } else { 0 }
     }
 
     #[inline(never)]
     fn end_pending(&mut self, now: Time, copy: CopyId) -> u32 {
-        if self.pending.is_empty() {
-            return 0;
-        }
         self.settle(now);
         let mut spurious = 0;
         while let Some((&later, &Pending { reason, .. })) = self.pending.range(later(copy)).next() {
