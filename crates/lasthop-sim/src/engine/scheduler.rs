@@ -50,6 +50,14 @@ struct Entry {
     source: Source,
 }
 
+/// How the event of a source is ordered among simultaneous ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Order {
+    triggered_at: u64,
+    /// The source that the event belongs to: itself, or one of those that it stands for.
+    source: Source,
+}
+
 /// The event queue. The most frequent sources (arrivals of a few links, or a cell) have lanes. The
 /// others are the leaves of a tournament: each node of a binary tree has the earlier event of its
 /// two children, so that a source that changes its time is compared once on each level.
@@ -60,8 +68,8 @@ pub struct Scheduler {
     /// The entries of the nodes. The root is node 1, the children of node n are nodes 2 n and
     /// 2 n + 1, and those of the last level are the sources.
     nodes: Vec<Entry>,
-    /// By source: the trigger time of its event in the tree.
-    triggered_at: Vec<u64>,
+    /// By source: how its event in the tree is ordered among those of the same time.
+    orders: Vec<Order>,
     /// By source: its lane.
     lanes: Vec<Lane>,
     /// No event is earlier, except those of the lane for which it was set.
@@ -85,7 +93,9 @@ impl Scheduler {
             let source = node.checked_sub(leaves).map(|source| source as Source);
             nodes[node].source = source.unwrap_or_else(|| nodes[2 * node].source);
         }
-        Scheduler { next, nodes, triggered_at: vec![0; sources], lanes, horizon: 0 }
+        let order = |source| Order { triggered_at: 0, source };
+        let orders = (0..sources as Source).map(order).collect();
+        Scheduler { next, nodes, orders, lanes, horizon: 0 }
     }
 
     /// The earliest event.
@@ -148,7 +158,14 @@ impl Scheduler {
             return self.set_lane(lane, time, triggered_at);
         }
         self.horizon = self.horizon.min(time);
-        self.triggered_at[source as usize] = triggered_at;
+        self.orders[source as usize].triggered_at = triggered_at;
+        self.replay(Entry { time, source });
+    }
+
+    /// The same of a source without a lane that stands for several: its event belongs to `of`.
+    pub fn set_for(&mut self, source: Source, of: Source, time: u64, triggered_at: u64) {
+        self.horizon = self.horizon.min(time);
+        self.orders[source as usize] = Order { triggered_at, source: of };
         self.replay(Entry { time, source });
     }
 
@@ -163,7 +180,7 @@ impl Scheduler {
     /// The entry of a source has changed: compares it again on the way to the root.
     #[inline]
     fn replay(&mut self, changed: Entry) {
-        let (nodes, triggered_at) = (self.nodes.as_mut_slice(), self.triggered_at.as_slice());
+        let (nodes, orders) = (self.nodes.as_mut_slice(), self.orders.as_slice());
         let mut node = nodes.len() / 2 + changed.source as usize;
         let mut first = changed;
         nodes[node] = first;
@@ -171,7 +188,7 @@ impl Scheduler {
         while node > 1 {
             let other = nodes[node ^ 1];
             node >>= 1;
-            if precedes(triggered_at, other, first) {
+            if precedes(orders, other, first) {
                 first = other;
                 break;
             }
@@ -191,30 +208,30 @@ impl Scheduler {
             // Selected instead of branched, since nothing predicts which one is earlier.
             let mut is_earlier = other.time < first.time;
             if other.time == first.time {
-                is_earlier = ties(triggered_at, other, first);
+                is_earlier = ties(orders, other, first);
             }
             first = std::hint::select_unpredictable(is_earlier, other, first);
         }
         let Entry { time, source } = first;
-        let triggered_at = self.triggered_at[source as usize];
+        let Order { triggered_at, source } = self.orders[source as usize];
         self.next[0] = Key { time, triggered_at, source, link: NO_LINK };
     }
 }
 
 /// True if the event `a` precedes the event `b`.
 #[inline(always)]
-fn precedes(triggered_at: &[u64], a: Entry, b: Entry) -> bool {
+fn precedes(orders: &[Order], a: Entry, b: Entry) -> bool {
     // Equal times are rare, so that this branch is predicted.
-    a.time <= b.time && (a.time < b.time || ties(triggered_at, a, b))
+    a.time <= b.time && (a.time < b.time || ties(orders, a, b))
 }
 
 /// The same of two events at the same time.
 #[cold]
 #[inline(never)]
-fn ties(triggered_at: &[u64], a: Entry, b: Entry) -> bool {
+fn ties(orders: &[Order], a: Entry, b: Entry) -> bool {
     // Leaves without a source come last.
-    let order =
-        |e: Entry| (triggered_at.get(e.source as usize).copied().unwrap_or(NEVER), e.source);
+    let last = |source| Order { triggered_at: NEVER, source };
+    let order = |e: Entry| orders.get(e.source as usize).copied().unwrap_or(last(e.source));
     order(a) < order(b)
 }
 

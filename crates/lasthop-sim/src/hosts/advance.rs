@@ -16,8 +16,8 @@ use lasthop::units::Time;
 
 use crate::engine::scheduler::{Key, Source};
 use crate::events::probe::EarlierCopies;
-use crate::network::ReceiverTimer;
 use crate::network::fast_path::{FastPath, PlainAck, ReceivedAck};
+use crate::network::receiver_timers::ReceiverTimer;
 
 /// The arrival of a segment that was computed in advance, or a timer of the receiver.
 #[derive(Clone, Copy, Debug, Default)]

@@ -13,10 +13,12 @@ use crate::events::probe::{Content, Probe};
 use crate::events::{Kind, SenderState};
 use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::agent::Agents;
+use crate::hosts::fast_answer::schedule_receiver_timer;
 use crate::hosts::fast_port::FastPort;
 use crate::hosts::outbox::{FarEnd, Outbox, Port};
+use crate::network::Net;
 use crate::network::fast_path::{PlainData, ReceivedAck};
-use crate::network::{Net, ReceiverTimer};
+use crate::network::receiver_timers::ReceiverTimer;
 
 /// A TCP connection.
 pub struct Connection {
@@ -41,7 +43,7 @@ pub struct Connection {
     /// Time of the scheduler entry of the sender's timer, at or before its deadline; `NEVER` if
     /// there is none.
     sender_entry: Time,
-    /// The same for the receiver's timer.
+    /// The same for the receiver's timer, if that is not computed in advance.
     receiver_entry: Time,
     /// Set if the receiver is computed in advance.
     future: Option<Box<FutureArrivals>>,
@@ -299,9 +301,9 @@ impl Connection {
         net.probes.ack_received_fast(connection, fast.ack_size, number, id);
         let now = net.now;
         let (len, size, flags) = (fast.len, fast.size, fast.flags);
-        let (receiver, entry) = (&mut self.receiver, &mut self.receiver_entry);
+        let receiver = &mut self.receiver;
         let future = self.future.as_deref_mut();
-        let mut port = FastPort { net: &mut *net, receiver, future, fast, entry };
+        let mut port = FastPort { net: &mut *net, receiver, future, fast };
         let (ts_value, ts_echo) = (0, 0);
         let take =
             |seq| port.send(PlainData { seq, len, size, connection, flags, ts_value, ts_echo });
@@ -387,8 +389,13 @@ impl Connection {
         self.future.as_mut()?.update_timer(self.receiver.deadline(), entry)
     }
 
-    /// Runs the receiver's timer in advance, with the clock set to its deadline. Its entry in the
-    /// event queue moves when it comes up.
+    /// The link behind which the receiver is, if that is computed in advance.
+    #[inline]
+    pub(crate) fn link_in_advance(&self) -> Option<u32> {
+        self.future.as_ref().map(|future| future.link())
+    }
+
+    /// Runs the receiver's timer in advance, with the clock set to its deadline.
     #[inline(never)]
     pub(crate) fn run_receiver_timer<P: Probe>(&mut self, out: &mut Outbox<'_, P>) {
         let (deadline, armed, _) = self.receiver_timer();
@@ -469,8 +476,8 @@ impl Connection {
         act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, P>),
     ) {
         let now = out.now();
-        let (future, entry) = (self.future.as_deref_mut(), &mut self.receiver_entry);
-        let far = FarEnd { receiver: &mut self.receiver, future, fast: self.fast.as_mut(), entry };
+        let (receiver, future) = (&mut self.receiver, self.future.as_deref_mut());
+        let far = FarEnd { receiver, future, fast: self.fast.as_mut() };
         let mut port = out.port(self.from, self.sender.flow(), Some(far));
         act(&mut self.sender, now, &mut port);
     }
@@ -503,13 +510,15 @@ impl Connection {
     ) -> T {
         let now = out.now();
         let result = act(&mut self.receiver, now, &mut out.port(self.to, self.sender.flow(), None));
-        let (deadline, armed) = self.receiver.deadline();
-        update_timer(out, self.timers + 1, deadline, armed, &mut self.receiver_entry);
-        if let Some(future) = &mut self.future
-            && future.is_due_earlier(deadline, armed)
-        {
-            let timer = (deadline, armed, future.receiver_timer(), self.sender.flow());
-            out.net.add_receiver_timer(future.link(), timer);
+        match &mut self.future {
+            Some(future) => {
+                let connection = self.sender.flow();
+                schedule_receiver_timer(out.net, &self.receiver, future, connection);
+            }
+            None => {
+                let (deadline, armed) = self.receiver.deadline();
+                update_timer(out, self.timers + 1, deadline, armed, &mut self.receiver_entry);
+            }
         }
         result
     }

@@ -2,7 +2,6 @@
 
 use lasthop::link::Passage;
 use lasthop::tcp::receiver::Receiver;
-use lasthop::units::Time;
 
 use crate::events::probe::Probe;
 use crate::hosts::advance::{FastConnection, FutureArrivals};
@@ -48,16 +47,11 @@ pub(super) fn schedule_receiver_timer<P: Probe>(
     net: &mut Net<P>,
     receiver: &Receiver,
     future: &mut FutureArrivals,
-    entry: &mut Time,
     connection: u32,
 ) {
     let (deadline, armed) = receiver.deadline();
     if future.is_due_earlier(deadline, armed) {
         let timer = (deadline, armed, future.receiver_timer(), connection);
         net.add_receiver_timer(future.link(), timer);
-    }
-    if deadline < *entry {
-        net.scheduler.set(future.receiver_timer(), deadline.0, armed.0);
-        *entry = deadline;
     }
 }

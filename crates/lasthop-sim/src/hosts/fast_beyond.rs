@@ -12,17 +12,16 @@ use crate::network::Net;
 use crate::network::fast_path::{Arrival, PlainData};
 
 /// Sends a segment that the receiver expects beyond a hole. If it is not lost, it is answered by a
-/// duplicate ACK. `entry`: time of the scheduler entry of the receiver's timer.
+/// duplicate ACK.
 #[inline(never)]
 pub(super) fn send_beyond<P: Probe>(
     net: &mut Net<P>,
     receiver: &mut Receiver,
     future: &mut FutureArrivals,
     fast: &FastConnection,
-    entry: &mut Time,
     data: &PlainData,
 ) {
-    BehindHole { net, receiver, future, fast, entry }.send(data);
+    BehindHole { net, receiver, future, fast }.send(data);
 }
 
 /// A segment reaches the receiver of `connection` at the end of a link, but not before a timer of a
@@ -35,13 +34,11 @@ pub(super) fn clear_timers<P: Probe>(
     receiver: &mut Receiver,
     future: &mut FutureArrivals,
     fast: &FastConnection,
-    entry: &mut Time,
     (l, arrival): (u32, Arrival),
     connection: u32,
 ) -> bool {
     if arrival.0 < net.until && arrival.0.0 > net.event.time {
-        BehindHole { net: &mut *net, receiver, future, fast, entry }
-            .run_timers(l, arrival, connection);
+        BehindHole { net: &mut *net, receiver, future, fast }.run_timers(l, arrival, connection);
     }
     !net.arrives_later(l, arrival)
 }
@@ -52,7 +49,6 @@ struct BehindHole<'a, P> {
     receiver: &'a mut Receiver,
     future: &'a mut FutureArrivals,
     fast: &'a FastConnection,
-    entry: &'a mut Time,
 }
 
 impl<P: Probe> BehindHole<'_, P> {
@@ -61,10 +57,10 @@ impl<P: Probe> BehindHole<'_, P> {
         let &PlainData { seq, len, size, connection, ts_echo, .. } = data;
         let path = &self.fast.path;
         let as_linux = self.receiver.reports_beyond();
-        let BehindHole { receiver, future, fast, entry, .. } = self;
+        let BehindHole { receiver, future, fast, .. } = self;
         let arrival = self.net.transmit_data(path, *data, |net, l, arrival| {
             let (receiver, future) = (&mut **receiver, &mut **future);
-            as_linux && clear_timers(net, receiver, future, fast, entry, (l, arrival), connection)
+            as_linux && clear_timers(net, receiver, future, fast, (l, arrival), connection)
         });
         self.net.probes.sent_undelivered(self.net.now, connection, (seq, len), size);
         self.net.new_id();
@@ -118,7 +114,7 @@ impl<P: Probe> BehindHole<'_, P> {
         let present = (net.now, net.triggered_at);
         (net.now, net.triggered_at) = (at, triggered_at);
         act(self.receiver, at, &mut AckPort { net, node: self.fast.path.receiver() });
-        schedule_receiver_timer(net, self.receiver, self.future, self.entry, connection);
+        schedule_receiver_timer(net, self.receiver, self.future, connection);
         (net.now, net.triggered_at) = present;
     }
 }

@@ -2,7 +2,6 @@
 //! arrival of this ACK are computed at once.
 
 use lasthop::tcp::receiver::Receiver;
-use lasthop::units::Time;
 
 use crate::events::probe::Probe;
 use crate::hosts::advance::{FastConnection, FutureArrivals};
@@ -18,8 +17,6 @@ pub(super) struct FastPort<'a, P> {
     pub receiver: &'a mut Receiver,
     pub future: Option<&'a mut FutureArrivals>,
     pub fast: &'a mut FastConnection,
-    /// Time of the scheduler entry of the receiver's timer.
-    pub entry: &'a mut Time,
 }
 
 impl<P: Probe> FastPort<'_, P> {
@@ -50,7 +47,7 @@ impl<P: Probe> FastPort<'_, P> {
     #[inline(always)]
     pub(super) fn send_beyond(&mut self, data: &PlainData) -> bool {
         let Some(future) = self.future.as_deref_mut() else { return false };
-        send_beyond(self.net, self.receiver, future, self.fast, self.entry, data);
+        send_beyond(self.net, self.receiver, future, self.fast, data);
         true
     }
 
@@ -58,10 +55,10 @@ impl<P: Probe> FastPort<'_, P> {
     /// arrival run first.
     #[inline(always)]
     pub(super) fn send_next(&mut self, data: PlainData) {
-        let FastPort { net, receiver, future, fast, entry } = self;
+        let FastPort { net, receiver, future, fast } = self;
         let arrival = net.transmit_data(&fast.path, data, |net, l, arrival| {
             let Some(future) = future.as_deref_mut() else { return false };
-            clear_timers(net, receiver, future, fast, entry, (l, arrival), data.connection)
+            clear_timers(net, receiver, future, fast, (l, arrival), data.connection)
         });
         self.arrive(data, arrival);
     }
@@ -80,7 +77,7 @@ impl<P: Probe> FastPort<'_, P> {
             net.new_id();
             net.probes.delivered_fast(now, at, connection, (seq, len), (size, 0));
             if let Some(future) = &mut self.future {
-                delay_ack(net, receiver, future, self.entry, (at, triggered_at), data);
+                delay_ack(net, receiver, future, (at, triggered_at), data);
             }
             return;
         };
@@ -106,11 +103,10 @@ fn delay_ack<P: Probe>(
     net: &mut Net<P>,
     receiver: &Receiver,
     future: &mut FutureArrivals,
-    entry: &mut Time,
     when: Arrival,
     data: PlainData,
 ) {
     let range = (data.seq, data.seq + u64::from(data.len));
     future.record(&net.event, when, range, false, net.next_packet());
-    schedule_receiver_timer(net, receiver, future, entry, data.connection);
+    schedule_receiver_timer(net, receiver, future, data.connection);
 }

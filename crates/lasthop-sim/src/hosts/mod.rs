@@ -28,7 +28,8 @@ use lasthop::units::Time;
 use crate::events::probe::{Probe, external_end};
 use crate::network::fast_path::ReceivedAck;
 use crate::network::paths::Watch;
-use crate::network::{Net, Pending, ReceiverTimer};
+use crate::network::receiver_timers::ReceiverTimer;
+use crate::network::{Net, Pending};
 use agent::Agents;
 use endpoint::{Connection, Input};
 use external::{Endpoint, ExternalHost};
@@ -115,11 +116,7 @@ impl Hosts {
     ) -> bool {
         let arrival = (next.0, next.1, net.arrival_source(l));
         loop {
-            let connections = &mut self.connections;
-            let first = net.first_receiver_timer(l, |entry| {
-                connections[entry.3 as usize].update_receiver_timer(entry)
-            });
-            net.receivers_due[l] = first.map_or(Time::NEVER, |timer| timer.0);
+            let first = self.first_receiver_timer(l, net);
             let before = |&(due, set, source, _): &ReceiverTimer| (due, set, source) < arrival;
             let Some((due, .., c)) = first.filter(before) else { return true };
             if due.0 <= net.event.time {
@@ -128,6 +125,41 @@ impl Hosts {
             let mut out = Outbox { net: &mut *net, agents: &mut self.agents };
             self.connections[c as usize].run_receiver_timer(&mut out);
         }
+    }
+
+    /// The timer that is due first of the receivers behind the link `l`.
+    #[inline(always)]
+    fn first_receiver_timer<P: Probe>(
+        &mut self,
+        l: usize,
+        net: &mut Net<P>,
+    ) -> Option<ReceiverTimer> {
+        let connections = &mut self.connections;
+        let first = net.first_receiver_timer(l, |entry| {
+            connections[entry.3 as usize].update_receiver_timer(entry)
+        });
+        net.receivers_due[l] = first.map_or(Time::NEVER, |timer| timer.0);
+        first
+    }
+
+    /// The event of a receiver's timer has come up. If the receiver is computed in advance, it is
+    /// that of all receivers behind its link: the first one's timer runs if it is due.
+    #[inline(never)]
+    fn receiver_timer<P: Probe>(&mut self, c: u32, triggered_at: u64, net: &mut Net<P>) {
+        let input = Input::ReceiverTimer(triggered_at);
+        let Some(l) = self.connections[c as usize].link_in_advance() else {
+            return self.call(c, input, net);
+        };
+        let l = l as usize;
+        let mut first = self.first_receiver_timer(l, net);
+        let event = (net.now, net.triggered_at, net.event.source);
+        if let Some((due, set, source, c)) = first
+            && (due, set, source) == event
+        {
+            self.call(c, input, net);
+            first = self.first_receiver_timer(l, net);
+        }
+        net.schedule_receiver_timers(l, first);
     }
 
     #[inline(always)]
@@ -247,7 +279,7 @@ impl Hosts {
     ) {
         match timer {
             Timer::Sender(c) => self.call(c, Input::SenderTimer(triggered_at), net),
-            Timer::Receiver(c) => self.call(c, Input::ReceiverTimer(triggered_at), net),
+            Timer::Receiver(c) => self.receiver_timer(c, triggered_at, net),
             Timer::Agent(a) => self.agents.handle(a as usize, agent::Input::Timer, net),
             Timer::Relay(r) => {
                 let relay = &self.relays[r as usize];

@@ -77,8 +77,6 @@ pub(super) struct FarEnd<'a> {
     pub future: Option<&'a mut FutureArrivals>,
     /// Set if its packets may take the fast path.
     pub fast: Option<&'a mut FastConnection>,
-    /// Time of the scheduler entry of the receiver's timer.
-    pub entry: &'a mut Time,
 }
 
 /// The port through which an end point's stack sends into the network.
@@ -142,9 +140,9 @@ impl<P: Probe> Port<'_, P> {
 
     #[inline(always)]
     fn fast_port(&mut self) -> Option<FastPort<'_, P>> {
-        let FarEnd { receiver, future, fast, entry } = self.far.as_mut()?;
+        let FarEnd { receiver, future, fast } = self.far.as_mut()?;
         let (future, fast) = (future.as_deref_mut(), fast.as_deref_mut()?);
-        Some(FastPort { net: &mut *self.net, receiver, future, fast, entry })
+        Some(FastPort { net: &mut *self.net, receiver, future, fast })
     }
 
     /// Assigns a packet number and reports the sending.

@@ -8,11 +8,10 @@ pub(crate) mod errors;
 pub(crate) mod fast_path;
 mod forward;
 pub mod paths;
+pub(crate) mod receiver_timers;
 mod schedule;
 
-use std::cmp::Reverse;
-use std::collections::binary_heap::PeekMut;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use lasthop::agent::LinkEvent;
 use lasthop::link::Link;
@@ -29,6 +28,7 @@ use cells::CellHost;
 use errors::Errors;
 use fast_path::FastPaths;
 use paths::{Notification, Paths};
+use receiver_timers::ReceiverTimers;
 
 /// Timers of the network, by link or cell.
 #[derive(Clone, Copy, Debug)]
@@ -55,10 +55,6 @@ pub(crate) enum Pending {
     /// Call an end of an external stack.
     Endpoint(u32),
 }
-
-/// The timer of a receiver that is computed in advance: when it is due, when it was set, its event
-/// source, and its connection.
-pub(crate) type ReceiverTimer = (Time, Time, Source, u32);
 
 /// Links, routes, the clock, and the probe of the run.
 #[allow(
@@ -103,9 +99,8 @@ pub struct Net<P> {
     in_advance: Vec<bool>,
     /// By link: no receiver behind it that is computed in advance has a timer that is due earlier.
     pub(crate) receivers_due: Vec<Time>,
-    /// By link: for each of these timers one entry at or before the time when it is due. An entry
-    /// whose timer was cancelled or postponed remains until it is the first one.
-    pub(crate) receiver_timers: Vec<BinaryHeap<Reverse<ReceiverTimer>>>,
+    /// By link: these timers.
+    receiver_timers: Vec<ReceiverTimers>,
     /// The links among them that frames have entered by the present event.
     pub(crate) entered: Vec<u32>,
     /// Receivers are computed in advance up to this time.
@@ -133,7 +128,7 @@ impl<P: Probe> Net<P> {
             scheduler: Scheduler::new(0, &[]),
             in_advance: vec![false; links.len()],
             receivers_due: vec![Time::NEVER; links.len()],
-            receiver_timers: vec![BinaryHeap::new(); links.len()],
+            receiver_timers: Vec::new(),
             entered: Vec::new(),
             until: Time::ZERO,
             fast: FastPaths::new(links.len()),
@@ -205,35 +200,6 @@ impl<P: Probe> Net<P> {
     /// The frames of a link arrive at receivers that are computed in advance.
     pub(crate) fn compute_in_advance(&mut self, link: usize) {
         self.in_advance[link] = true;
-    }
-
-    /// Adds an entry for the timer of a receiver behind the link `l`.
-    #[inline(never)]
-    pub(crate) fn add_receiver_timer(&mut self, l: u32, timer: ReceiverTimer) {
-        let due = &mut self.receivers_due[l as usize];
-        *due = timer.0.min(*due);
-        self.receiver_timers[l as usize].push(Reverse(timer));
-    }
-
-    /// The timer that is due first of the receivers behind the link `l`. `update` compares the
-    /// first entry with its timer and returns the entry to be kept, or `None` to remove it: entries
-    /// before that timer may be outdated.
-    pub(crate) fn first_receiver_timer(
-        &mut self,
-        l: usize,
-        mut update: impl FnMut(ReceiverTimer) -> Option<ReceiverTimer>,
-    ) -> Option<ReceiverTimer> {
-        while let Some(mut first) = self.receiver_timers[l].peek_mut() {
-            let Reverse(entry) = *first;
-            match update(entry) {
-                Some(timer) if timer == entry => return Some(entry),
-                Some(timer) => *first = Reverse(timer),
-                None => {
-                    PeekMut::pop(first);
-                }
-            }
-        }
-        None
     }
 
     /// The packet numbers, below `acks_from`, of the ACKs for a segment that are in transit.

@@ -5,6 +5,7 @@ use lasthop::units::Time;
 use crate::engine::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
 use crate::events::probe::Probe;
 use crate::network::Net;
+use crate::network::receiver_timers::ReceiverTimers;
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
@@ -54,7 +55,14 @@ impl<P: Probe> Net<P> {
         if lanes.len() + timers.len() <= LANES {
             lanes.extend(timers.iter().map(|&source| (source, NO_LINK)));
         }
-        self.scheduler = Scheduler::new(sources, &lanes);
+        let mut next = sources as Source;
+        let timers_of = |&in_advance: &bool| {
+            let timers = ReceiverTimers::new(next);
+            next += Source::from(in_advance);
+            timers
+        };
+        self.receiver_timers = self.in_advance.iter().map(timers_of).collect();
+        self.scheduler = Scheduler::new(next as usize, &lanes);
         self.schedule_cells();
     }
 
