@@ -121,6 +121,13 @@ impl Histogram {
         self.high[place] += upper;
     }
 
+    /// Takes the buckets of a histogram that is no longer used. This one has no record.
+    pub fn reuse_memory(&mut self, old: &mut Self) {
+        debug_assert!(self.counts.is_empty());
+        (self.counts, self.first) = (std::mem::take(&mut old.counts), old.first);
+        self.counts.fill(0);
+    }
+
     /// Memory of the buckets, bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.counts) + size_of_val(&*self.high)

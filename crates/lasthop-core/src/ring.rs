@@ -20,6 +20,12 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T: Copy + Default> Ring<T> {
+    /// Takes the slots of a ring that is no longer used. This one has no items.
+    pub fn reuse_memory(&mut self, old: &mut Self) {
+        debug_assert!(self.is_empty());
+        (self.slots, self.head, self.tail) = (std::mem::take(&mut old.slots), 0, 0);
+    }
+
     /// The slot of number `n`; of no meaning if there are no slots.
     #[inline]
     fn place(&self, n: usize) -> usize {

@@ -60,7 +60,7 @@ pub mod probes;
 pub mod simulation;
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::Network;
@@ -135,10 +135,10 @@ pub fn run_with_endpoints<R: Observer>(
     let network = &*network.for_seed(seed);
     if R::ACTIVE {
         let simulation = Simulation::new(network, seed, AnyObserver::new(&mut reader), options)?;
-        finish_with(simulation, network, seed, endpoints, cancel, true)
+        finish_with(simulation, network, seed, endpoints, cancel)
     } else {
         let simulation = Simulation::new(network, seed, (), options)?;
-        finish_with(simulation, network, seed, endpoints, cancel, true)
+        finish_with(simulation, network, seed, endpoints, cancel)
     }
 }
 
@@ -169,7 +169,7 @@ fn finish<R: Observer>(
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, RunError> {
-    Ok(finish_with(simulation, network, seed, &mut [], cancel, true)?.0)
+    Ok(finish_with(simulation, network, seed, &mut [], cancel)?.0)
 }
 
 fn finish_with<R: Observer>(
@@ -178,8 +178,17 @@ fn finish_with<R: Observer>(
     seed: u64,
     endpoints: &mut [&mut dyn Endpoint],
     cancel: &AtomicBool,
-    texts: bool,
 ) -> Result<(RunResult, Vec<Vec<DatagramRecord>>), RunError> {
+    run_to_end(&mut simulation, endpoints, cancel)?;
+    let datagrams = simulation.take_datagrams();
+    Ok((simulation.into_result(network, seed, true), datagrams))
+}
+
+fn run_to_end<R: Observer>(
+    simulation: &mut Simulation<R>,
+    endpoints: &mut [&mut dyn Endpoint],
+    cancel: &AtomicBool,
+) -> Result<(), RunError> {
     let (given, wanted) = (endpoints.len(), simulation.endpoints());
     if given != wanted {
         let message = format!("{wanted} ends of external stacks are needed, {given} are given");
@@ -188,27 +197,33 @@ fn finish_with<R: Observer>(
     if !simulation.run_with(endpoints, cancel) {
         return Err(RunError::Cancelled);
     }
-    if let Some(why) = simulation.endpoint_failure() {
-        return Err(RunError::Scenario(why.to_string()));
+    match simulation.endpoint_failure() {
+        Some(why) => Err(RunError::Scenario(why.to_string())),
+        None => Ok(()),
     }
-    let datagrams = simulation.take_datagrams();
-    Ok((simulation.into_result(network, seed, texts), datagrams))
 }
 
-/// A network that is simulated with many seeds. What does not depend on the seed is computed once.
-#[derive(Debug)]
+/// A network that is simulated with many seeds. What does not depend on the seed is computed once,
+/// and the memory of a run is used again.
 pub struct Repeated<'a> {
     network: &'a Network,
     /// The same, with the time that receivers take to answer.
     timed: Cow<'a, Network>,
     /// How it is computed.
     choice: OnceCell<Choice>,
+    /// The last run, for its memory.
+    last: Cell<Option<Simulation<()>>>,
 }
+
+/// The memory of a run with more connections is freed: it would be there while the next run and the
+/// result are made.
+const MOST_KEPT: usize = 100;
 
 impl<'a> Repeated<'a> {
     /// Runs of this network.
     pub fn new(network: &'a Network) -> Repeated<'a> {
-        Repeated { network, timed: network.with_processing_times(), choice: OnceCell::new() }
+        let (timed, choice) = (network.with_processing_times(), OnceCell::new());
+        Repeated { network, timed, choice, last: Cell::new(None) }
     }
 
     /// As [`run`], without an observer and without the texts of the result that are the same for
@@ -220,11 +235,20 @@ impl<'a> Repeated<'a> {
     pub fn run(&self, seed: u64, cancel: &AtomicBool) -> Result<RunResult, RunError> {
         let network = self.network.for_seed(seed);
         let options = Options::default();
-        let simulation = match &network {
+        let mut simulation = match &network {
             Cow::Borrowed(_) => Simulation::of_timed(&self.timed, seed, (), options, &self.choice)?,
             Cow::Owned(network) => Simulation::new(network, seed, (), options)?,
         };
-        Ok(finish_with(simulation, &network, seed, &mut [], cancel, false)?.0)
+        if let Some(last) = self.last.take() {
+            simulation.reuse_memory(last);
+        }
+        run_to_end(&mut simulation, &mut [], cancel)?;
+        if simulation.connections().len() > MOST_KEPT {
+            return Ok(simulation.into_result(&network, seed, false));
+        }
+        let result = simulation.result_without_texts(&network, seed);
+        self.last.set(Some(simulation));
+        Ok(result)
     }
 }
 

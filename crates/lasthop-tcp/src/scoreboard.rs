@@ -104,6 +104,11 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Takes the memory of a scoreboard that is no longer used. No segment is in flight.
+    pub fn reuse_memory(&mut self, old: &mut Self) {
+        self.segments.reuse_memory(&mut old.segments);
+    }
+
     /// Adds a segment after all others.
     #[inline]
     pub fn push(&mut self, sent: Sent) {

@@ -244,6 +244,14 @@ impl Link {
         })
     }
 
+    /// Takes the memory of a link that is no longer used. This one has carried no frame.
+    pub fn reuse_memory(&mut self, old: &mut Link) {
+        self.stats.queue_delay.reuse_memory(&mut old.stats.queue_delay);
+        self.waiting.reuse_memory(&mut old.waiting);
+        self.pipe.reuse_memory(&mut old.pipe);
+        self.losses.reuse_memory(&mut old.losses);
+    }
+
     /// Offers a frame of `size` bytes at `now`, by an event whose trigger time is `triggered_at`.
     /// The returned value says which call has to follow.
     #[inline(always)]

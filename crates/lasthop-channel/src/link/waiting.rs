@@ -44,6 +44,11 @@ impl Default for WaitingFrames {
 }
 
 impl WaitingFrames {
+    /// Takes the memory of frames that are no longer used. No frame waits here.
+    pub(super) fn reuse_memory(&mut self, old: &mut Self) {
+        self.behind.reuse_memory(&mut old.behind);
+    }
+
     /// Number of frames.
     #[inline(always)]
     pub(super) fn frames(&self) -> u64 {

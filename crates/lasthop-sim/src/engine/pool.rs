@@ -42,6 +42,15 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Takes the memory of a pool that is no longer used. This one stores nothing.
+    pub fn reuse_memory(&mut self, old: &mut Self) {
+        *self = std::mem::take(old);
+        self.slots.clear();
+        self.options.clear();
+        self.bytes.clear();
+        self.free.clear();
+    }
+
     /// Stores a segment and returns its handle.
     #[inline(always)]
     pub fn put(&mut self, segment: Segment) -> Handle {

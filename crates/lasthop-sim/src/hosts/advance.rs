@@ -134,6 +134,12 @@ impl FutureArrivals {
         }
     }
 
+    /// Takes the memory of arrivals that are no longer used. None is here yet.
+    pub(crate) fn reuse_memory(&mut self, old: &mut Self) {
+        self.advancing.reuse_memory(&mut old.advancing);
+        self.others.reuse_memory(&mut old.others);
+    }
+
     /// An arrival, or the receiver's timer, is not later than `event`.
     #[inline]
     fn has_happened(&self, arrival: &Arrival, event: &Key) -> bool {

@@ -129,6 +129,14 @@ impl Connection {
         self.fast = fast;
     }
 
+    /// Takes the memory of a connection that is no longer used. This one is not open.
+    pub(crate) fn reuse_memory(&mut self, old: &mut Self) {
+        self.sender.reuse_memory(&mut old.sender);
+        if let (Some(future), Some(old)) = (&mut self.future, &mut old.future) {
+            future.reuse_memory(old);
+        }
+    }
+
     /// Data sender.
     pub fn sender(&self) -> &Sender<AnyWindow> {
         &self.sender

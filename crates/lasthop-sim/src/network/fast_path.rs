@@ -153,6 +153,13 @@ impl FastPaths {
         FastPaths { ring_of_link: vec![u32::MAX; links], ..FastPaths::default() }
     }
 
+    /// Takes the memory of fast paths that are no longer used. These carry no ACK yet.
+    pub(super) fn reuse_memory(&mut self, old: &mut Self) {
+        for (acks, old) in self.acks.iter_mut().zip(&mut old.acks) {
+            acks.reuse_memory(old);
+        }
+    }
+
     /// A frame on the slow path has entered the last link of a path.
     #[inline]
     pub(super) fn enter(&mut self) {

@@ -149,6 +149,15 @@ impl<P: Probe> Net<P> {
         }
     }
 
+    /// Takes the memory of links, pool and fast paths of a network that is no longer used.
+    pub(crate) fn reuse_memory(&mut self, old: &mut Self) {
+        for (link, old) in self.links.iter_mut().zip(&mut old.links) {
+            link.reuse_memory(old);
+        }
+        self.pool.reuse_memory(&mut old.pool);
+        self.fast.reuse_memory(&mut old.fast);
+    }
+
     /// Frees the segments in transit and the event queue, at the end of a run.
     pub(crate) fn free_transit(&mut self) {
         self.pool = Pool::default();

@@ -82,6 +82,15 @@ impl<R> Probes<R> {
         }
     }
 
+    /// Takes the memory of measurements that are no longer used. Nothing is measured here yet.
+    pub(crate) fn reuse_memory(&mut self, old: &mut Self) {
+        for (flow, old) in self.flows.iter_mut().zip(&mut old.flows) {
+            flow.stats.rtt.reuse_memory(&mut old.stats.rtt);
+            flow.stats.delay.reuse_memory(&mut old.stats.delay);
+            flow.write_times.reuse_memory(&mut old.write_times);
+        }
+    }
+
     /// Adds the next flow.
     pub(crate) fn add_flow(&mut self, limits: FlowLimits, user: UserStats) {
         let (stats, write_times) = (FlowStats::default(), WriteTimes::default());

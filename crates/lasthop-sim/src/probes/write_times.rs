@@ -12,6 +12,11 @@ pub struct WriteTimes {
 }
 
 impl WriteTimes {
+    /// Takes the memory of write times that are no longer used. Nothing is written here.
+    pub fn reuse_memory(&mut self, old: &mut Self) {
+        self.log.reuse_memory(&mut old.log);
+    }
+
     /// The bytes up to `end` were written at `t`.
     #[inline]
     pub fn push(&mut self, end: u64, t: Time) {

@@ -75,6 +75,15 @@ impl<R: Observer> Simulation<R> {
         Ok(Simulation { net, hosts, sources, plan, measure_from, end, before_measuring })
     }
 
+    /// Takes the memory of a simulation that is no longer used, mostly of the same network with
+    /// another seed. This one is at time zero.
+    pub(crate) fn reuse_memory(&mut self, mut old: Self) {
+        self.net.reuse_memory(&mut old.net);
+        self.net.probes.reuse_memory(&mut old.net.probes);
+        let connections = self.hosts.connections.iter_mut();
+        connections.zip(&mut old.hosts.connections).for_each(|(new, old)| new.reuse_memory(old));
+    }
+
     /// How each link is computed, and what measures the run; empty unless the options ask for it.
     pub fn plan(&self) -> &Plan {
         &self.plan

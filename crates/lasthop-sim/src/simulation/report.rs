@@ -42,9 +42,14 @@ impl<R: Observer> Simulation<R> {
         self.report(network, seed, &self.ends(), true)
     }
 
+    /// The same without the texts that depend on the network alone: warnings, and the descriptions
+    /// of schemes and bounds are empty.
+    pub(crate) fn result_without_texts(&self, network: &Network, seed: u64) -> RunResult {
+        self.report(network, seed, &self.ends(), false)
+    }
+
     /// Ends the simulation. Connections and what is in transit are freed before the result is made,
-    /// which with many flows takes as much memory as these. Without `texts`, warnings and the
-    /// descriptions of schemes and bounds, which depend on the network alone, are empty.
+    /// which with many flows takes as much memory as these. `texts`: see `result_without_texts`.
     pub(crate) fn into_result(mut self, network: &Network, seed: u64, texts: bool) -> RunResult {
         let ends = self.ends();
         self.hosts.connections = Vec::new();

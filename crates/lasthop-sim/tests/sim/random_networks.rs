@@ -10,9 +10,9 @@ use lasthop::scenario::network::Network;
 use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::State;
-use lasthop_sim::Options;
 use lasthop_sim::events::Kind;
 use lasthop_sim::verifier::Verifier;
+use lasthop_sim::{Options, Repeated, RunError, RunResult};
 use proptest::prelude::*;
 
 /// All events of a run and its JSON. Fails if the verifier finds a violation.
@@ -64,6 +64,29 @@ proptest! {
         prop_assert!(difference.is_none(), "{}", difference.unwrap_or_default());
         prop_assert_eq!(&result, &json(&network, seed), "chained");
         prop_assert_eq!(json(&network, seed), json(&network, seed), "repeated");
+    }
+
+    /// A run that uses the memory of the run before gives what a run alone gives.
+    #[test]
+    fn runs_do_not_depend_on_the_run_before(
+        Case(network) in any_network(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
+        let (repeated, cancel) = (Repeated::new(&network), AtomicBool::new(false));
+        for seed in seed..seed + 3 {
+            let done = |run: Result<RunResult, RunError>| {
+                run.map_err(|error| TestCaseError::fail(error.to_string()))
+            };
+            let found = done(repeated.run(seed, &cancel))?;
+            let mut alone = done(lasthop_sim::run(&network, seed, &mut (), &cancel))?;
+            // Texts that depend on the network alone are left out.
+            alone.warnings.clear();
+            for flow in &mut alone.flows {
+                flow.slots.clear();
+                flow.bounds.clear();
+            }
+            prop_assert_eq!(to_json(&found), to_json(&alone));
+        }
     }
 
     /// The segments in the pool are those in transit on links. The bytes in flight of a sender

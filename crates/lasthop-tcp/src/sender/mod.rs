@@ -568,6 +568,11 @@ impl<W: WindowRule> Sender<W> {
         self.recovery.sack().map_or(0, |s| s.reordering())
     }
 
+    /// Takes the memory of a sender that is no longer used. This one has sent nothing.
+    pub fn reuse_memory(&mut self, old: &mut Self) {
+        self.stream.reuse_memory(&mut old.stream);
+    }
+
     /// Segments in flight, for memory reports and tests.
     pub fn in_flight(&self) -> usize {
         self.stream.segments_in_flight()

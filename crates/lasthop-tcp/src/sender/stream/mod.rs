@@ -4,6 +4,7 @@
 
 pub mod frames;
 mod growth_rules;
+mod memory;
 pub mod plain;
 mod rule;
 mod socket;
