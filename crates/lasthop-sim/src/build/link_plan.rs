@@ -2,6 +2,7 @@
 //! --explain`.
 
 use std::fmt;
+use std::sync::Arc;
 
 use lasthop::segment::NodeId;
 use serde::Serialize;
@@ -63,12 +64,14 @@ pub struct ReceiverPlan {
 /// How a network is computed, which does not depend on the seed.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    /// Of all packets that may occur.
-    pub routes: Vec<Route>,
     /// By link, with the reason.
     pub modes: Vec<(Mode, String)>,
     /// By connection.
     pub receivers: Vec<ReceiverPlan>,
+    /// The links from each node towards each node, up to the next event of a frame.
+    pub routes: Arc<[Box<[u32]>]>,
+    /// The links at whose far end frames arrive as events.
+    pub arrivals: Vec<usize>,
 }
 
 /// Source and destination of packets.

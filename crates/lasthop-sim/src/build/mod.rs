@@ -132,11 +132,9 @@ impl<'a, R: Observer> Builder<'a, R> {
                 link.set_rate(cell.rate_of_pair(place.from as usize, place.to as usize));
             }
         }
-        let routes =
-            network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
         let sources = links::sources(links.len() as u32, cells.len() as u32);
         let probes = Probes::new(reader, measure_from, end);
-        let mut net = Net::new(links, cells, routes, network.nodes.len(), probes);
+        let mut net = Net::new(links, cells, network.nodes.len(), probes);
         let stations = network.cells.iter().flat_map(|cell| &cell.stations).map(|s| &s.queue);
         let mut queues = network.links.iter().map(|l| &l.queue).chain(stations);
         net.paths.set_has_sources(queues.any(QueueConfig::reads_source));

@@ -3,6 +3,7 @@
 //! that an observer receives the events of each frame in order of time.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use lasthop::agent::Subscriptions;
 use lasthop::link::Link;
@@ -28,8 +29,9 @@ impl<R: Observer> Builder<'_, R> {
             self.precompute_retransmissions();
         }
         let chosen = same.get_or_init(|| self.choose(&evented, options, obstacle));
-        let mut busy = self.set_routes(&chosen.routes, &chosen.modes);
+        self.net.set_routes(Arc::clone(&chosen.routes));
         self.set_up_receivers(&chosen.receivers);
+        let mut busy = chosen.arrivals.clone();
         busy.retain(|&l| !self.net.is_computed_in_advance(l));
         let connections = self.hosts.connections.iter();
         let paced: Vec<_> =
@@ -55,11 +57,12 @@ impl<R: Observer> Builder<'_, R> {
     fn choose(&self, evented: &[bool], options: Options, obstacle: Option<&'static str>) -> Choice {
         let routes = self.routes();
         let feeders = feeders(self.network, &routes);
-        let modes = (0..evented.len())
+        let modes: Vec<_> = (0..evented.len())
             .map(|l| self.mode(l, &feeders[l], evented[l], options, obstacle))
             .collect();
         let receivers = self.plan_receivers(options, obstacle);
-        Choice { routes, modes, receivers }
+        let (routes, arrivals) = chained(self.network, &routes, &modes);
+        Choice { modes, receivers, routes, arrivals }
     }
 
     /// Why nothing may be computed earlier than its time; `None` if it may.
@@ -206,25 +209,32 @@ impl<R: Observer> Builder<'_, R> {
     fn name(&self, node: NodeId) -> &str {
         &self.network.nodes[usize::from(node)].name
     }
-
-    /// Sets the routes: a frame passes the chained links of a route without an event. Returns the
-    /// links at whose far end frames arrive as events.
-    fn set_routes(&mut self, routes: &[Route], modes: &[(Mode, String)]) -> Vec<usize> {
-        let mut arrives = vec![false; modes.len()];
-        for &(from, to) in routes {
-            let links = path(self.network, from, to);
-            for route in links.chunk_by(|_, &next| modes[next].0 == Mode::Chained) {
-                let first = self.network.links[route[0]].from;
-                self.net.set_route(first, to, route.iter().map(|&l| l as u32).collect());
-                arrives[route[route.len() - 1]] = true;
-            }
-        }
-        (0..arrives.len()).filter(|&l| arrives[l]).collect()
-    }
 }
 
 /// Events of single attempts.
 const ATTEMPTS: Subscriptions = Subscriptions::STEPS.with(Subscriptions::RETRIED);
+
+/// The routes from each node towards each node, and the links at whose far end frames arrive as
+/// events: a frame passes the chained links of a route without an event.
+fn chained(
+    network: &Network,
+    routes: &[Route],
+    modes: &[(Mode, String)],
+) -> (Arc<[Box<[u32]>]>, Vec<usize>) {
+    let hops = network.next_hop.iter().flatten();
+    let mut found: Vec<Box<[u32]>> = hops.map(|l| l.iter().copied().collect()).collect();
+    let mut arrives = vec![false; modes.len()];
+    for &(from, to) in routes {
+        let links = path(network, from, to);
+        for route in links.chunk_by(|_, &next| modes[next].0 == Mode::Chained) {
+            let first = usize::from(network.links[route[0]].from);
+            let place = first * network.nodes.len() + usize::from(to);
+            found[place] = route.iter().map(|&l| l as u32).collect();
+            arrives[route[route.len() - 1]] = true;
+        }
+    }
+    (found.into(), (0..arrives.len()).filter(|&l| arrives[l]).collect())
+}
 
 /// By link: the links from which packets on these routes come.
 fn feeders(network: &Network, routes: &[Route]) -> Feeders {

@@ -61,7 +61,7 @@ struct Order {
 /// The event queue. The most frequent sources (arrivals of a few links, or a cell) have lanes. The
 /// others are the leaves of a tournament: each node of a binary tree has the earlier event of its
 /// two children, so that a source that changes its time is compared once on each level.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Scheduler {
     /// The next event of the tree, then that of each lane.
     next: Vec<Key>,

@@ -12,6 +12,7 @@ pub(crate) mod receiver_timers;
 mod schedule;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use lasthop::agent::LinkEvent;
 use lasthop::link::Link;
@@ -93,7 +94,7 @@ pub struct Net<P> {
     pub(crate) pending: VecDeque<Pending>,
     /// The route from a node towards a destination: a link, and the links chained to it, which a
     /// frame crosses without an event at the nodes between.
-    routes: Vec<Box<[u32]>>,
+    routes: Arc<[Box<[u32]>]>,
     nodes: usize,
     /// By link: its frames arrive at receivers that are computed in advance.
     in_advance: Vec<bool>,
@@ -113,19 +114,13 @@ pub struct Net<P> {
 
 impl<P: Probe> Net<P> {
     /// A network at time zero.
-    pub(crate) fn new(
-        links: Vec<Link>,
-        cells: Vec<CellHost>,
-        routes: Vec<Box<[u32]>>,
-        nodes: usize,
-        probes: P,
-    ) -> Self {
+    pub(crate) fn new(links: Vec<Link>, cells: Vec<CellHost>, nodes: usize, probes: P) -> Self {
         let bit_errors = links.iter().any(Link::may_corrupt);
         Net {
             now: Time::ZERO,
             triggered_at: Time::ZERO,
             event: NO_EVENT,
-            scheduler: Scheduler::new(0, &[]),
+            scheduler: Scheduler::default(),
             in_advance: vec![false; links.len()],
             receivers_due: vec![Time::NEVER; links.len()],
             receiver_timers: Vec::new(),
@@ -142,7 +137,7 @@ impl<P: Probe> Net<P> {
             probes,
             pool: Pool::default(),
             pending: VecDeque::new(),
-            routes,
+            routes: Arc::default(),
             nodes,
             next_id: 1,
             outcomes: Vec::new(),
@@ -161,7 +156,7 @@ impl<P: Probe> Net<P> {
     /// Frees the segments in transit and the event queue, at the end of a run.
     pub(crate) fn free_transit(&mut self) {
         self.pool = Pool::default();
-        self.scheduler = Scheduler::new(0, &[]);
+        self.scheduler = Scheduler::default();
         self.receiver_timers = Vec::new();
         self.fast = FastPaths::new(self.links.len());
     }
@@ -177,9 +172,9 @@ impl<P: Probe> Net<P> {
         self.bit_errors
     }
 
-    /// Sets the route from a node towards a destination.
-    pub(crate) fn set_route(&mut self, node: NodeId, to: NodeId, route: Box<[u32]>) {
-        self.routes[usize::from(node) * self.nodes + usize::from(to)] = route;
+    /// Sets the routes.
+    pub(crate) fn set_routes(&mut self, routes: Arc<[Box<[u32]>]>) {
+        self.routes = routes;
     }
 
     /// Returns the number of a new packet.
