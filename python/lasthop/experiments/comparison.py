@@ -22,7 +22,6 @@ from lasthop.experiments.observing import Finished, Observe
 from lasthop.experiments.plan import Case, Job, Plan
 from lasthop.experiments.pool import Cancel, Outcome
 from lasthop.experiments.store import (
-    Place,
     Row,
     Store,
     matrix,
@@ -89,7 +88,7 @@ class Comparison:
         }
         for row in self.rows:
             if not row.error:
-                by_case[row.place[:2]].append(row)
+                by_case[row.case.point, row.case.label].append(row)
         for rows in by_case.values():
             rows.sort(key=attrgetter("seed"))
         width = len(self.metrics)
@@ -406,7 +405,7 @@ def compare(
     if out is not None:
         check_folder(out, plan)
     store = Store(out, plan, names) if out is not None else None
-    rows: dict[Place, Row] = dict(store.rows) if store else {}
+    rows: list[Row] = list(store.rows.values()) if store else []
     workers = workers or pool.cores()
     has = store.has if store is not None and store.rows else None
     todo = list(blocks.blocks(plan, has, workers, 1 if observe else blocks.MAX_RUNS))
@@ -423,7 +422,7 @@ def compare(
 
         def done(block: Block, outcome: Outcome[Finished]) -> None:
             new = _rows(block, outcome, len(names), report)
-            rows.update({row.place: row for row in new})
+            rows.extend(new)
             if store is not None:
                 store.add(new)
             progress.step(len(new))
@@ -443,11 +442,11 @@ def compare(
                 store.close()
             raise
     place = {(c.point, c.label): i for i, c in enumerate(plan.cases)}
-    ordered = sorted(rows.values(), key=attrgetter("seed"))
-    ordered.sort(key=lambda row: place[row.place[:2]])
+    rows.sort(key=attrgetter("seed"))
+    rows.sort(key=lambda row: place[row.case.point, row.case.label])
     if store is not None:
-        store.finish(ordered)
-    return Comparison(plan, ordered, version, names, interrupted=not complete)
+        store.finish(rows)
+    return Comparison(plan, rows, version, names, interrupted=not complete)
 
 
 def _rows(
@@ -461,9 +460,9 @@ def _rows(
         unknown = np.full((len(block.seeds), metrics), math.nan)
         found = Finished(unknown, [outcome.error] * len(block.seeds))
     rows = []
-    for seed, values, error in zip(block.seeds, found.values, found.errors, strict=False):
+    for index, (seed, error) in enumerate(zip(block.seeds, found.errors, strict=False)):
         text = "" if error is None else _failed(block.case, seed, error, report)
-        rows.append(Row(block.case, seed, values, text))
+        rows.append(Row(block.case, seed, found.values, index, text))
     return rows
 
 

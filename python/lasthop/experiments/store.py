@@ -38,21 +38,36 @@ DAMAGED = "were altered or damaged after they were written and are not reused"
 class Row:
     """One finished run: its metrics, or the error that ended it.
 
-    `values` has one value per metric of the comparison; NaN if unknown. `place` is the point, the
-    label of the scheme, and the seed. There are many rows: a frozen dataclass takes three times as
-    long to make.
+    The metrics are row `index` of a block of runs, one column per metric of the comparison; NaN if
+    unknown. `line` is the row in `runs.csv`, once it is made. There are many rows: a frozen
+    dataclass takes three times as long to make.
     """
 
-    __slots__ = ("case", "error", "place", "seed", "values")
+    __slots__ = ("block", "case", "error", "index", "line", "seed")
 
-    def __init__(self, case: Case, seed: int, values: NDArray[np.float64], error: str = "") -> None:
-        self.case, self.seed, self.values, self.error = case, seed, values, error
-        self.place: Place = (case.point, case.label, seed)
+    def __init__(
+        self, case: Case, seed: int, block: NDArray[np.float64], index: int = 0, error: str = ""
+    ) -> None:
+        self.case, self.seed, self.error, self.line = case, seed, error, ""
+        self.block, self.index = block, index
+
+    @property
+    def place(self) -> Place:
+        """The point, the label of the scheme, and the seed."""
+        return (self.case.point, self.case.label, self.seed)
 
 
 def matrix(rows: Sequence[Row]) -> NDArray[np.float64]:
     """The metrics of rows, of which there is at least one."""
-    return np.concatenate([row.values for row in rows]).reshape(len(rows), -1)
+    found = []
+    block, first, end = rows[0].block, rows[0].index, rows[0].index
+    # Runs that follow each other in a block are copied together.
+    for row in rows:
+        if row.block is not block or row.index != end:
+            found.append(block[first:end])
+            block, first, end = row.block, row.index, row.index
+        end += 1
+    return np.concatenate([*found, block[first:end]])
 
 
 @contextmanager
@@ -137,7 +152,7 @@ def checksum(fields: str) -> str:
     """Checksum of a row, its fields joined by zero bytes, to detect changes after it was
     written.
     """
-    return hashlib.sha256(fields.encode()).hexdigest()[:8]
+    return hashlib.sha256(fields.encode()).digest()[:4].hex()
 
 
 @contextmanager
@@ -185,9 +200,8 @@ class Store:
             "key",
             CHECKSUM,
         ]
+        #: The runs that the file had.
         self.rows: dict[Place, Row] = {}
-        # The lines of the file; formatting their numbers again takes time.
-        self._lines: dict[Place, str] = {}
         self._starts: dict[tuple[int, str], tuple[str, str]] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -266,11 +280,10 @@ class Store:
             left_out[OTHER_INPUT] += 1
         elif not error:  # failed runs are repeated
             values = np.array([float(x) if x else math.nan for x in numbers], dtype=float)
-            row = Row(case, int(seed), values)
-            place = row.place
-            self.rows[place] = row
+            row = Row(case, int(seed), values[np.newaxis])
+            self.rows[row.place] = row
             if "\0".join(fields[:at_seed]) == self._start(case)[0]:
-                self._lines[place] = line
+                row.line = line
 
     def _start(self, case: Case) -> tuple[str, str]:
         """The first fields of the rows of a case (point, varied values, scheme): joined by zero
@@ -284,7 +297,7 @@ class Store:
 
     def _make_lines(self, rows: Sequence[Row]) -> None:
         """Make the lines of rows that have none."""
-        missing = [row for row in rows if row.place not in self._lines]
+        missing = [row for row in rows if not row.line]
         if not missing:
             return
         for row, numbers in zip(missing, row_texts(matrix(missing)), strict=True):
@@ -293,26 +306,23 @@ class Store:
             zeros = numbers.replace(",", "\0")
             check = checksum(f"{start}\0{row.seed}\0{zeros}\0{error}\0{row.case.key}")
             error_text = table([error, ""], []).rstrip("\n") if error else ","
-            self._lines[row.place] = (
-                f"{start_text},{row.seed},{numbers},{error_text}{row.case.key},{check}\n"
-            )
+            row.line = f"{start_text},{row.seed},{numbers},{error_text}{row.case.key},{check}\n"
 
     def _text(self, rows: Sequence[Row]) -> str:
         """The file with these rows."""
         self._make_lines(rows)
-        return table(self.header, []) + "".join([self._lines[row.place] for row in rows])
+        return table(self.header, []) + "".join([row.line for row in rows])
 
     def has(self, case: Case, seed: int) -> bool:
-        """True if the run is finished."""
+        """True if the file had the run."""
         return (case.point, case.label, seed) in self.rows
 
     def add(self, rows: Sequence[Row]) -> None:
         """Append finished runs and flush the file."""
         self._make_lines(rows)
         with writing(self.path):
-            self._file.write("".join([self._lines[row.place] for row in rows]))
+            self._file.write("".join([row.line for row in rows]))
             self._file.flush()
-        self.rows |= {row.place: row for row in rows}
 
     def finish(self, rows: Sequence[Row]) -> None:
         """Rewrite `runs.csv` in the order of the plan, independent of the order in which runs

@@ -188,7 +188,7 @@ def reproduce_figure(
             agree = sum(a == b for a, b in zip(given, expected[case.label], strict=True)) / len(
                 given
             )
-            rows.append(Row(case, 1, np.array([agree])))
+            rows.append(Row(case, 1, np.array([[agree]])))
         comparison = Comparison(the_plan, rows, version, ["agreement"])
     else:
         comparison = compare(
