@@ -26,6 +26,7 @@ mod scenario;
 mod tcp_probe;
 
 use lasthop::units::AnyQuantity;
+use lasthop_sim::metrics::binomial;
 use lasthop_sim::metrics::row_text::row_text;
 use lasthop_sim::metrics::sums;
 use numpy::{PyArray1, PyReadonlyArray2};
@@ -82,6 +83,13 @@ fn column_sums<'py>(
     PyArray1::from_vec(py, found)
 }
 
+/// The probability that a binomially distributed number, of `n` trials with the probability `p`, is
+/// at least `least`.
+#[pyfunction]
+fn binomial_at_least(least: u32, n: u32, p: f64) -> f64 {
+    binomial::at_least(least, n, p)
+}
+
 /// Parses a quantity such as "170 ms" or "1 GiB": number, unit, base unit of its dimension, value
 /// in that base unit. None if the text is not a quantity.
 #[pyfunction]
@@ -99,6 +107,7 @@ fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quantity, m)?)?;
     m.add_function(wrap_pyfunction!(row_texts, m)?)?;
     m.add_function(wrap_pyfunction!(column_sums, m)?)?;
+    m.add_function(wrap_pyfunction!(binomial_at_least, m)?)?;
     m.add_function(wrap_pyfunction!(run::metric_texts, m)?)?;
     m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;

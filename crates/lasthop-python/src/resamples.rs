@@ -1,7 +1,7 @@
 //! Resamples of a bootstrap.
 
 use lasthop_sim::metrics::resamples::{self, Pcg64};
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 /// Draws resamples of `runs` runs, one after the other.
@@ -26,7 +26,12 @@ impl Resamples {
         resamples: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let runs = self.runs as usize;
-        let found = py.detach(|| resamples::counts(&mut self.generator, resamples, runs));
-        PyArray1::from_vec(py, found).reshape([resamples, runs])
+        // From numpy, which asks for huge pages: to map small ones takes as long as the draws.
+        let found = PyArray2::zeros(py, [resamples, runs], false);
+        let mut view = found.readwrite();
+        let rows = view.as_slice_mut()?;
+        py.detach(|| resamples::counts(&mut self.generator, runs, rows));
+        drop(view);
+        Ok(found)
     }
 }

@@ -215,7 +215,7 @@ def bootstrap_ranks(runs: int, share: float) -> tuple[int, int] | None:
         low, high = 1, runs
         while low < high:
             middle = (low + high) // 2
-            if _binomial_at_least(rank, runs, middle / runs) >= probability:
+            if _native.binomial_at_least(rank, runs, middle / runs) >= probability:
                 high = middle
             else:
                 low = middle + 1
@@ -224,29 +224,14 @@ def bootstrap_ranks(runs: int, share: float) -> tuple[int, int] | None:
     return reaches(outside), reaches(1 - outside)
 
 
-def _binomial_at_least(least: int, n: int, p: float) -> float:
-    """P(X >= least) of a binomial distribution."""
-    if p >= 1.0:
-        return 1.0
-    logs = (math.log(p), math.log1p(-p), math.lgamma(n + 1))
-    # Terms that are at least 12 standard deviations from the mean add less than 1e-16.
-    far = 12 * math.sqrt(n * p * (1 - p)) + 144
-    first, last = max(least, math.floor(n * p - far)), min(n, math.ceil(n * p + far))
-    return math.fsum(
-        math.exp(
-            logs[2] - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * logs[0] + (n - k) * logs[1]
-        )
-        for k in range(first, last + 1)
-    )
-
-
 def resample_counts(content: Matrix, seeds: Sequence[int]) -> Iterator[Matrix]:
     """How often each of the runs is drawn in each of `RESAMPLES` resamples: blocks of resamples,
     one row each, of at most `BLOCK` numbers.
 
     The random numbers depend on the runs alone: repeated calls give the same intervals.
     """
-    digest = hashlib.sha256(np.ascontiguousarray(content).tobytes() + repr(list(seeds)).encode())
+    digest = hashlib.sha256(np.ascontiguousarray(content).data)
+    digest.update(repr(list(seeds)).encode())
     start: Any = np.random.PCG64(int.from_bytes(digest.digest()[:16], "big")).state["state"]
     n = len(content)
     draws = _native.Resamples(start["state"], start["inc"], n)
@@ -273,15 +258,31 @@ def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Mat
         clear = clear[[x is None for x in known]]
         if not len(clear):
             return low, high
-    a, b = a[:, clear], b[:, clear]
-    blocks = [(below := block @ b, below if same else block @ a) for block in counts]
-    below, above = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    below, above = _resampled(b[:, clear], a[:, clear], same, counts)
     ratios = above / np.where(below == 0, math.nan, below)
     unclear = np.isnan(ratios).any(axis=0)
     ends = [quantile_rank(RESAMPLES, share) - 1 for share in (0.025, 0.975)]
     ratios = np.partition(ratios, ends, axis=0)
     low[clear], high[clear] = (np.where(unclear, math.nan, ratios[end]) for end in ends)
     return low, high
+
+
+def _resampled(
+    below: Matrix, above: Matrix, same: bool, counts: Iterable[Matrix]
+) -> tuple[Matrix, Matrix]:
+    """The sums of two matrices in all resamples; `same`: the matrices are one."""
+    width = below.shape[1]
+    if same:
+        sums = np.concatenate([block @ below for block in counts])
+        return sums, sums
+    if width == 1:
+        # One column is multiplied by another routine of BLAS, which rounds otherwise.
+        pairs = [(block @ below, block @ above) for block in counts]
+        return np.concatenate([b for b, _ in pairs]), np.concatenate([a for _, a in pairs])
+    # Together, since it takes longest to read the counts.
+    both = np.hstack([below, above])
+    sums = np.concatenate([block @ both for block in counts])
+    return sums[:, :width], sums[:, width:]
 
 
 def _ratio_to_itself(values: Matrix) -> float | None:

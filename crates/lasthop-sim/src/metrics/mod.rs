@@ -14,6 +14,7 @@
 //!
 //! A KEY of a nested table has a dot: `timeouts.spurious`.
 
+pub mod binomial;
 pub mod flows;
 mod parts;
 mod ratios;

@@ -78,17 +78,17 @@ impl Pcg64 {
     }
 }
 
-/// How often each of `runs` runs is drawn in each of the next resamples, one row each.
-pub fn counts(generator: &mut Pcg64, resamples: usize, runs: usize) -> Vec<f64> {
-    let mut found = Vec::with_capacity(resamples * runs);
+/// Writes how often each of `runs` runs is drawn in each of the next resamples, one row each.
+pub fn counts(generator: &mut Pcg64, runs: usize, found: &mut [f64]) {
     let mut counts = vec![0; runs];
-    for _ in 0..resamples {
+    for row in found.chunks_exact_mut(runs.max(1)) {
         // Of one run, numpy draws nothing.
         match counts.as_mut_slice() {
             [one] => *one = 1,
             counts => generator.count(counts),
         }
-        found.extend(counts.iter_mut().map(|count| f64::from(std::mem::take(count))));
+        for (found, count) in row.iter_mut().zip(&mut counts) {
+            *found = f64::from(std::mem::take(count));
+        }
     }
-    found
 }
