@@ -228,8 +228,7 @@ impl Hosts {
         }
     }
 
-    /// Delivers a segment that its receiver, which is computed in advance, expects. False if it
-    /// does not, or may need more.
+    /// Delivers a segment that its receiver expects. False if it does not, or may need more.
     #[inline(always)]
     fn deliver_plain<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) -> bool {
         let Some(connection) = self.connections.get_mut(segment.flow as usize) else {
@@ -322,6 +321,9 @@ impl Hosts {
     }
 
     fn deliver_data<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) {
+        if self.deliver_plain(segment, net) {
+            return;
+        }
         let c = segment.flow;
         let connection = &mut self.connections[c as usize];
         let mut out = Outbox { net, agents: &mut self.agents };

@@ -232,7 +232,7 @@ impl Receiver {
             self.acknowledge(now, Flags::NONE, out);
             return (before, next - before);
         }
-        if self.expects_segment(segment) {
+        if self.reports_beyond() && self.expects_segment(segment) {
             self.take_plain_segment(now, segment, out);
             return (before, next - before);
         }

@@ -3,7 +3,7 @@
 
 use super::Receiver;
 use super::linux_acks::{Taken, When};
-use crate::sender::config::Output;
+use crate::sender::config::{Output, SendReason};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
 
@@ -20,36 +20,63 @@ impl Receiver {
             && self.paws.is_recent(stamp)
     }
 
-    /// True if a segment is one that it expects, and ACKs are those of Linux:
-    /// [`Self::take_plain_segment`] may take it.
+    /// True if a segment is one that it expects: [`Self::take_plain_segment`] may take it.
     #[inline(always)]
     pub fn expects_segment(&self, segment: &Segment) -> bool {
-        self.reports_plainly(segment) && self.expects(segment.seq, segment.len, segment.ts_value)
+        self.is_usual(segment) && self.expects(segment.seq, segment.len, segment.ts_value)
     }
 
-    /// The same for one that arrives beyond a hole, which [`Self::take_beyond_as_linux`] may take.
+    /// The same for one that arrives beyond a hole, which [`Self::take_segment_beyond`] may take.
     #[inline(always)]
     pub fn expects_segment_beyond(&self, segment: &Segment) -> bool {
-        self.reports_plainly(segment)
-            && self.expects_beyond(segment.seq, segment.len, segment.ts_value)
+        self.is_usual(segment) && self.expects_beyond(segment.seq, segment.len, segment.ts_value)
     }
 
-    /// ACKs are those of Linux, and the segment has data, no marks and no options but timestamps.
+    /// The segment has data, no marks and no options but timestamps.
     #[inline(always)]
-    fn reports_plainly(&self, segment: &Segment) -> bool {
+    fn is_usual(&self, segment: &Segment) -> bool {
         let stamped = Flags::ACK.with(Flags::TIMESTAMPS);
-        self.linux_acks.is_some()
-            && segment.flags == if self.timestamps { stamped } else { Flags::ACK }
-            && segment.len > 0
+        let usual = if self.timestamps { stamped } else { Flags::ACK };
+        segment.flags == usual && segment.len > 0
     }
 
-    /// Takes such a segment, and sends its ACK unless that is delayed.
+    /// Takes a segment that it expects, and sends its ACK unless that is delayed.
     #[inline(always)]
     pub fn take_plain_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         let stamps = (segment.ts_value, segment.ts_echo);
-        if self.take_plain(now, segment.len, stamps).is_some() {
-            self.send_ack(now, Flags::NONE, out);
+        match self.take_plain(now, segment.len, stamps) {
+            Some(_) if self.linux_acks.is_some() => self.send_ack(now, Flags::NONE, out),
+            Some(window) => self.send_plain_ack(window, out),
+            None => {}
         }
+    }
+
+    /// Takes a segment that it expects beyond a hole, and sends its ACK unless that is held back.
+    #[inline(always)]
+    pub fn take_segment_beyond(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        let data = (segment.seq, segment.len);
+        if self.reports_beyond() {
+            return self.take_beyond_as_linux(now, data, segment.ts_echo, out);
+        }
+        let (_, window) = self.take_beyond(data.0, data.1);
+        self.send_plain_ack(window, out);
+    }
+
+    /// Sends an ACK without options that advertises this window.
+    #[inline(always)]
+    fn send_plain_ack(&self, window: u32, out: &mut impl Output) {
+        let ack = Segment {
+            ack: self.rcv_nxt,
+            flow: self.config.flow,
+            size: self.plain_ack_size(),
+            window,
+            ts_echo: self.echoed_stamp(),
+            to: self.config.to,
+            flags: Flags::ACK,
+            attempt: 1,
+            ..Segment::default()
+        };
+        out.send(ack, SendReason::Control);
     }
 
     /// The next segment may need more than the fast path.

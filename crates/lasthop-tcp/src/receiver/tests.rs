@@ -351,15 +351,16 @@ fn quick_acks_last_for_22_segments_on_linux() {
 }
 
 proptest! {
-    /// A receiver that takes segments by `take_plain`, `take_beyond` and `take_beyond_as_linux`
-    /// where it expects them answers as one that takes all of them as segments: with and without
-    /// delayed ACKs, with those of Linux, with segments in any order, and with the timer.
+    /// Receivers that take segments by `take_plain`, `take_beyond` and `take_beyond_as_linux`, or by
+    /// `take_plain_segment` and `take_segment_beyond`, where they expect them, answer as one that
+    /// takes all of them as segments: with and without delayed ACKs, with those of Linux, with
+    /// segments in any order, and with the timer.
     #[test]
     fn expected_segments_are_answered_as_others(
         (delayed, sack, linux, stamped) in any::<(bool, bool, bool, bool)>(),
         steps in prop::collection::vec((0u64..12, 0u64..150), 1..60),
     ) {
-        let (mut usual, mut fast) = (Log::default(), Log::default());
+        let (mut usual, mut fast, mut stored) = (Log::default(), Log::default(), Log::default());
         let buffer = if linux { 200_000 } else { 20_000 };
         let config =
             ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer, manual_read: false };
@@ -368,16 +369,18 @@ proptest! {
         let delayed_ack = DelayedAck::Switch(delayed);
         let profile = Profile { sack, timestamps, delayed_ack, ..Profile::named(name) };
         let stamps = |flags: Flags| if timestamps { flags.with(Flags::TIMESTAMPS) } else { flags };
-        let [mut a, mut b] = [0; 2].map(|_| Receiver::new(config.clone(), &profile, None));
+        let [mut a, mut b, mut c] = [0; 3].map(|_| Receiver::new(config.clone(), &profile, None));
         let syn = Segment { flags: Flags::SYN, forward: true, ..Segment::default() };
         a.on_segment(Time::ZERO, &syn, &mut usual);
         b.on_segment(Time::ZERO, &syn, &mut fast);
+        c.on_segment(Time::ZERO, &syn, &mut stored);
         let mut now = Time::ZERO;
         for (ahead, wait) in steps {
             now += Duration::millis(wait);
             if a.deadline().0 <= now {
                 a.on_timer(now, &mut usual);
                 b.on_timer(now, &mut fast);
+                c.on_timer(now, &mut stored);
             }
             // Mostly the next segment, sometimes one before it or beyond the window.
             let place = (a.rcv_nxt() / 1000 + ahead.saturating_sub(6)).saturating_sub(ahead / 11);
@@ -408,9 +411,18 @@ proptest! {
                     Segment { ack, window, flow, to, flags, size, attempt, ..Segment::default() };
                 fast.send(Segment { ts_value, ts_echo, ..segment }, SendReason::Control);
             }
-            prop_assert_eq!(&usual.0, &fast.0);
-            prop_assert_eq!(a.deadline().0, b.deadline().0);
-            prop_assert_eq!((a.rcv_nxt(), a.duplicates()), (b.rcv_nxt(), b.duplicates()));
+            if c.expects_segment(&data) {
+                c.take_plain_segment(now, &data, &mut stored);
+            } else if c.expects_segment_beyond(&data) {
+                c.take_segment_beyond(now, &data, &mut stored);
+            } else {
+                c.on_segment(now, &data, &mut stored);
+            }
+            for (answers, other) in [(&fast, &b), (&stored, &c)] {
+                prop_assert_eq!(&usual.0, &answers.0);
+                prop_assert_eq!(a.deadline().0, other.deadline().0);
+                prop_assert_eq!((a.rcv_nxt(), a.duplicates()), (other.rcv_nxt(), other.duplicates()));
+            }
         }
     }
 }

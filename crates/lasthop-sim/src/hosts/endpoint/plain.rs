@@ -1,5 +1,5 @@
-//! Segments that reach a receiver in advance in the usual course of things: the next one, or one
-//! beyond a hole and beyond all that has arrived.
+//! Segments that reach a receiver in the usual course of things: the next one, or one beyond a hole
+//! and beyond all that has arrived.
 
 use lasthop::segment::Segment;
 
@@ -9,8 +9,8 @@ use crate::hosts::outbox::Outbox;
 
 #[allow(clippy::multiple_inherent_impl, reason = "what is usual has a file")]
 impl Connection {
-    /// As `handle` with this segment, if the receiver is computed in advance and expects it, and
-    /// ACKs are those of Linux. `None` otherwise: nothing has changed then.
+    /// As `handle` with this segment, if the receiver expects it. `None` otherwise: nothing has
+    /// changed then.
     #[inline(always)]
     pub(crate) fn receive_plain<P: Probe>(
         &mut self,
@@ -21,14 +21,15 @@ impl Connection {
         if !is_next && !self.receiver.expects_segment_beyond(segment) {
             return None;
         }
-        let (future, net) = (self.future.as_mut()?, &mut *out.net);
-        let (when, range) = ((net.now, net.triggered_at), (segment.seq, segment.end()));
-        future.record_in_place(&net.event, when, range, false, net.next_packet());
+        let net = &mut *out.net;
+        if let Some(future) = &mut self.future {
+            let (when, range) = ((net.now, net.triggered_at), (segment.seq, segment.end()));
+            future.record_in_place(&net.event, when, range, false, net.next_packet());
+        }
         net.probes.data_received(net.now, self.to, segment);
-        let data = (segment.seq, segment.len);
         self.with_receiver(out, |receiver, now, port| match is_next {
             true => receiver.take_plain_segment(now, segment, port),
-            false => receiver.take_beyond_as_linux(now, data, segment.ts_echo, port),
+            false => receiver.take_segment_beyond(now, segment, port),
         });
         out.net.probes.data_processed(segment, Content::New);
         Some((segment.seq, if is_next { u64::from(segment.len) } else { 0 }))
