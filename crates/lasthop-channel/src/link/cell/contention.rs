@@ -19,9 +19,14 @@ use lasthop_core::units::{Duration, Time};
 struct Contender {
     /// It has a frame to send.
     ready: bool,
-    /// Time at which it would send.
+    /// It has no pending back-off, or another wait than the other stations, before this exchange or
+    /// after it. Otherwise its back-off ends with slot number `due` (`Contention::slots`), and
+    /// nothing has to be subtracted.
+    apart: bool,
+    due: u64,
+    /// Time at which it would send, if `apart`.
     at: Time,
-    /// Slots left; `None` if no back-off is pending.
+    /// Slots that were left when they were last counted; `None` if no back-off is pending.
     backoff: Option<u32>,
     cw: u32,
     /// End of the pause after its last frame, and how often its frame has found the medium busy
@@ -116,13 +121,6 @@ impl Start {
         self.passed_since(since, slot)
     }
 
-    /// The same, not compiled in place.
-    #[cold]
-    #[inline(never)]
-    fn passed_apart(&self, c: &Contender, slot: Duration) -> u32 {
-        self.passed(c, slot)
-    }
-
     /// The same for the stations whose slots count from `since`.
     #[inline]
     fn passed_since(&self, since: Time, slot: Duration) -> u32 {
@@ -154,6 +152,8 @@ pub(super) struct Contention {
     exchange: u64,
     /// Stations that have a frame or a pending back-off, in any order; most have neither.
     engaged: Vec<usize>,
+    /// Slots that have passed for all stations but those apart.
+    slots: u64,
     /// True while a station sends.
     taken: bool,
     /// Time of the next start, a station that starts then, and whether others do as well.
@@ -170,6 +170,8 @@ impl Contention {
         let wait = Wait { busy_until: Time::ZERO, since: Time::ZERO + mac.difs };
         let contender = |name: &String| Contender {
             ready: false,
+            apart: true,
+            due: 0,
             at: Time::NEVER,
             backoff: None,
             cw: mac.cw_min,
@@ -195,6 +197,7 @@ impl Contention {
             wait,
             exchange: 0,
             engaged: Vec::with_capacity(names.len()),
+            slots: 0,
             taken: false,
             next: Time::NEVER,
             first: 0,
@@ -240,7 +243,13 @@ impl Contention {
     #[inline]
     fn starts(&self, i: usize) -> bool {
         let c = &self.contenders[i];
-        c.ready && c.at == self.next
+        c.ready && self.start_of(c) == self.next
+    }
+
+    /// Time at which a station that has a frame would send.
+    #[inline]
+    fn start_of(&self, c: &Contender) -> Time {
+        if c.apart { c.at } else { self.wait.since + self.slot * (c.due - self.slots) }
     }
 
     /// Station `i` would start at `at`. True if no other station starts before.
@@ -265,7 +274,15 @@ impl Contention {
     pub(super) fn set_wait(&mut self, i: usize, wait: Wait) {
         self.count(i);
         let c = &mut self.contenders[i];
-        (c.wait, c.exchange) = (wait, self.exchange);
+        (c.wait, c.exchange, c.apart) = (wait, self.exchange, true);
+    }
+
+    /// The back-off of station `i` has changed, or the wait of all stations holds for it again.
+    #[inline]
+    fn set_due(&mut self, i: usize) {
+        let c = &mut self.contenders[i];
+        c.apart = c.exchange == self.exchange || c.backoff.is_none();
+        c.due = self.slots + u64::from(c.backoff.unwrap_or(0));
     }
 
     /// Subtracts the slots before the last start from the back-off of station `i`, if that has not
@@ -275,6 +292,12 @@ impl Contention {
         let c = &mut self.contenders[i];
         if c.counted != self.start.number {
             c.counted = self.start.number;
+            if !c.apart {
+                let left = c.due.saturating_sub(self.slots);
+                c.apart = left == 0 && !c.ready;
+                c.backoff = if c.apart { None } else { Some(left as u32) };
+                return;
+            }
             let passed = self.start.passed(c, self.slot);
             c.overtaken(passed, self.access != Access::Ns3, self.includes_cw);
         }
@@ -328,11 +351,14 @@ impl Contention {
                 (Access::CsmaCa, true) => false,
                 (_, false) => true,
             };
-            self.set_wait(i, Wait { busy_until, since });
+            if idle {
+                self.set_wait(i, Wait { busy_until, since });
+            }
             if draws {
                 self.contenders[i].draw(self.includes_cw);
             }
         }
+        self.set_due(i);
         if self.taken {
             return false;
         }
@@ -352,21 +378,24 @@ impl Contention {
             self.collect_starters(senders);
             return self.release_idle();
         }
-        let (number, at, since) = (self.start.number + 1, self.next, self.wait_of(first).since);
+        if several {
+            self.collect_starters(senders);
+            let number = self.start.number + 1;
+            senders.iter().for_each(|&i| self.contenders[i].counted = number);
+        } else {
+            senders.push(first);
+        }
+        let Contention { slot, wait, exchange, next: at, slots: passed, .. } = *self;
+        let Start { edca, number, .. } = self.start;
+        let number = number + 1;
         let c = &mut self.contenders[first];
         c.counted = number;
-        let Start { edca, .. } = self.start;
-        let slots = if self.slot > Duration::ZERO { c.backoff.unwrap_or(0) } else { 0 };
+        let backoff = if c.apart { u64::from(c.backoff.unwrap_or(0)) } else { c.due - passed };
+        let since = if c.exchange == exchange { c.wait.since } else { wait.since };
+        let slots = if slot > Duration::ZERO { backoff as u32 } else { 0 };
         let slots = slots + u32::from(edca);
-        let (wait, exchange) = (self.wait, self.exchange);
         self.start = Start { number, at, wait, exchange, since, slots, edca };
-        if !several {
-            return senders.push(first);
-        }
-        self.collect_starters(senders);
-        for &i in &*senders {
-            self.contenders[i].counted = number;
-        }
+        self.slots += u64::from(self.start.passed_since(wait.since, slot));
     }
 
     /// Adds the stations that start then, in order.
@@ -395,6 +424,7 @@ impl Contention {
         // No station has waited since `NEVER`: the slots of each are counted.
         let Start { edca, .. } = self.start;
         self.start = Start { number, at: now, wait, exchange, since: Time::NEVER, slots: 0, edca };
+        self.slots += u64::from(self.start.passed_since(wait.since, self.slot));
     }
 
     /// Station `i` has a frame and senses the medium, now or after its pause. True if it will be
@@ -455,6 +485,7 @@ impl Contention {
         c.ready = more;
         c.cw = if retry { (2 * c.cw + 1).min(self.cw_max) } else { self.cw_min };
         c.draw(self.includes_cw);
+        self.set_due(i);
     }
 
     /// A fragment of station `i` is acknowledged and the next one follows: the window is reset to
@@ -470,42 +501,60 @@ impl Contention {
         if self.access == Access::CsmaCa {
             return self.defer_all();
         }
-        // `count`, `wait_of` and `compete` written out: calling them takes 2 % more instructions
-        // per packet.
-        let (slot, since, exchange) = (self.slot, self.wait.since, self.exchange);
-        let (draws, includes_cw) = (self.access != Access::Ns3, self.includes_cw);
-        let (number, before) = (self.start.number, self.start.exchange);
-        // For all stations but those with another wait.
-        let usual = self.start.passed_since(self.start.wait.since, slot);
-        let Contention { engaged, contenders, start, .. } = self;
-        let (mut next, mut first, mut several) = (Time::NEVER, 0, false);
+        let (mut due, mut first, mut several) = (u64::MAX, 0, false);
         let mut k = 0;
-        while let Some(&i) = engaged.get(k) {
-            let c = &mut contenders[i];
-            if c.counted != number {
-                c.counted = number;
-                let mut passed = usual;
-                if c.exchange == before {
-                    passed = start.passed_apart(c, slot);
+        loop {
+            let (number, slots) = (self.start.number, self.slots);
+            let Contention { engaged, contenders, .. } = &mut *self;
+            while let Some(&i) = engaged.get(k) {
+                let c = &contenders[i];
+                if c.apart {
+                    break;
+                } else if c.ready {
+                    several |= c.due == due;
+                    if c.due < due {
+                        (due, first, several) = (c.due, i, false);
+                    }
+                } else if c.due <= slots && c.counted != number {
+                    break;
                 }
-                c.overtaken(passed, draws, includes_cw);
+                k += 1;
             }
-            if c.ready {
-                let own = if c.exchange == exchange { c.wait.since } else { since };
-                let at = c.start(slot, own);
-                c.at = at;
-                several |= at == next;
-                if at < next {
-                    (next, first, several) = (at, i, false);
-                }
-            } else if c.backoff.is_none() {
-                c.engaged = false;
-                engaged.swap_remove(k);
-                continue;
+            let Some(&i) = engaged.get(k) else { break };
+            if contenders[i].apart && self.release_apart(i) {
+                k += 1;
+            } else {
+                self.disengage(k);
             }
-            k += 1;
         }
-        (self.next, self.first, self.several) = (next, first, several);
+        if due < u64::MAX {
+            let at = self.wait.since + self.slot * (due - self.slots);
+            let is_next = self.compete(first, at);
+            self.several |= is_next && several;
+        }
+    }
+
+    /// The same for a station apart. False if it has neither a frame nor a pending back-off.
+    #[inline(never)]
+    fn release_apart(&mut self, i: usize) -> bool {
+        self.count(i);
+        self.set_due(i);
+        let since = self.wait_of(i).since;
+        let c = &mut self.contenders[i];
+        if c.ready {
+            c.at = c.start(self.slot, since);
+            let at = c.at;
+            self.compete(i, at);
+            return true;
+        }
+        c.backoff.is_some()
+    }
+
+    /// The station at this place in the list takes no part any more.
+    #[inline]
+    fn disengage(&mut self, place: usize) {
+        let c = &mut self.contenders[self.engaged.swap_remove(place)];
+        (c.engaged, c.apart, c.backoff, c.counted) = (false, true, None, self.start.number);
     }
 
     #[inline(never)]
