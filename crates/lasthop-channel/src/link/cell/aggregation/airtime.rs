@@ -34,6 +34,13 @@ impl Pending {
         }
     }
 
+    /// A frame is finished.
+    #[inline]
+    pub(super) fn remove(&mut self, frame: &Frame) {
+        self.packets -= 1;
+        self.bytes -= u64::from(frame.bytes);
+    }
+
     /// Estimated air time, with the share of a packet in the overhead of an aggregate of typical
     /// length.
     pub(super) fn air_time(self, phy: &Phy) -> Duration {

@@ -180,6 +180,30 @@ impl Session {
         (self.rts_failures, self.must_request) = (0, false);
     }
 
+    /// The frames that follow a new one in an aggregate are delivered, as all of them are.
+    /// `delivery` is that of the first one, with the air time of all. Returns their number.
+    #[inline(never)]
+    pub(super) fn end_further(
+        &mut self,
+        delivery: &mut Delivery,
+        reports: &mut Vec<Report>,
+    ) -> u32 {
+        let Delivery { attempt, crashed, air_time } = *delivery;
+        let further = self.further.iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();
+        let total = u64::from(attempt.frame.bytes) + further;
+        let mut shares = Shares { time: air_time.0, total, bytes: 0, end: 0 };
+        delivery.air_time = shares.next(attempt.frame.bytes);
+        for &frame in &self.further {
+            let attempt = Attempt { frame, bytes: frame.bytes, ..attempt };
+            let air_time = shares.next(frame.bytes);
+            reports.push(Report::Delivered(Delivery { attempt, crashed, air_time }));
+            self.pending.remove(&frame);
+        }
+        let mpdus = self.further.len() as u32;
+        self.further.clear();
+        mpdus
+    }
+
     /// The usual end of the MPDU at place `k`: it is in order, and acknowledged.
     #[inline(always)]
     fn end_delivered(

@@ -22,7 +22,7 @@ impl AggregatingCell {
         reports: &mut Vec<Report>,
     ) -> Option<Delivery> {
         let &[i] = self.senders.as_slice() else { return None };
-        if let Some(delivery) = self.end_alone(now, i) {
+        if let Some(delivery) = self.end_new(now, i, reports) {
             return Some(delivery);
         }
         let exchange = &self.stations[i].exchange;
@@ -66,9 +66,10 @@ impl AggregatingCell {
         delivery
     }
 
-    /// Ends the exchange of station `i`, if it has a single frame that cannot be lost.
+    /// Ends the exchange of station `i`, if its frames are new and cannot be lost. Returns the
+    /// delivery of the first one.
     #[inline]
-    fn end_alone(&mut self, now: Time, i: usize) -> Option<Delivery> {
+    fn end_new(&mut self, now: Time, i: usize, reports: &mut Vec<Report>) -> Option<Delivery> {
         let Station { sessions, exchange, .. } = &mut self.stations[i];
         let session = &mut sessions[exchange.session];
         let to = session.alone.as_ref().map(|_| session.to)?;
@@ -83,11 +84,16 @@ impl AggregatingCell {
         let frame = session.take_alone()?;
         let air_time = self.air_time.exchange(i, self.begun, free);
         session.charge(air_time);
-        session.rate.sent(now, session.mcs, 1, Some(1));
-        session.rts_failures = 0;
         let attempt = Attempt::of_packet(i, to, frame, 1, self.start);
+        let mut delivery = Delivery { attempt, crashed: false, air_time };
+        let mut mpdus = 1;
+        if !session.further.is_empty() {
+            mpdus += session.end_further(&mut delivery, reports);
+        }
+        session.rate.sent(now, session.mcs, mpdus, Some(mpdus));
+        session.rts_failures = 0;
         self.after_data(now, (i, to), free, (true, true));
-        Some(Delivery { attempt, crashed: false, air_time })
+        Some(delivery)
     }
 
     /// Ends what the only sender has sent, with any result: `free` is the end of the answer.

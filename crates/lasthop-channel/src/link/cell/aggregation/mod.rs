@@ -45,7 +45,7 @@ use airtime::AirtimeLimit;
 use durations::{ByMcs, Durations};
 use occupation::{Occupation, Occupations};
 use stations::Station;
-use transmission::Passing;
+use transmission::{Content, Passing};
 
 /// What is being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,7 +352,7 @@ impl AggregatingCell {
         let longest = match *self.senders.as_slice() {
             [i] => {
                 let s = self.stations[i].next_session();
-                if !self.select_alone(i, s) {
+                if !self.select_new(now, i, s, outcomes) {
                     self.select(now, i, s, None, outcomes);
                 }
                 self.begin_of(i, true, reports)
@@ -387,7 +387,8 @@ impl AggregatingCell {
         let station = &mut self.stations[i];
         let (reserves, first) = (station.exchange.rts.is_some(), station.exchange.first());
         // What is not simply sent and received needs its MPDUs.
-        if reserves || !is_only || self.watched || self.announces < u32::MAX {
+        let passes = self.ns3 && station.exchange.content == Content::Aggregate;
+        if reserves || !is_only || passes || self.watched || self.announces < u32::MAX {
             station.enter_window();
         }
         if reserves && is_only {

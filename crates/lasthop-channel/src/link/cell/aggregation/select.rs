@@ -37,22 +37,67 @@ impl Room {
 }
 
 impl AggregatingCell {
-    /// Chooses the only frame of session `s`, which fits into any first exchange. Returns false if
-    /// there is more to choose from.
+    /// Chooses the frames of session `s` for a first exchange, if they are all new. Returns false
+    /// if it has others, or if they may become an A-MSDU.
     #[inline(always)]
-    pub(super) fn select_alone(&mut self, i: usize, s: usize) -> bool {
+    pub(super) fn select_new(
+        &mut self,
+        now: Time,
+        i: usize,
+        s: usize,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
         let Station { sessions, exchange, stale, .. } = &mut self.stations[i];
         let session = &mut sessions[s];
         let Some(mcs) = session.rate.fixed().filter(|_| self.amsdu == 0) else { return false };
-        let Some(frame) = session.take_only_frame() else { return false };
+        let Some(first) = session.take_new(now, outcomes) else { return false };
         *stale = true;
-        (session.mcs, session.alone) = (mcs, Some(frame));
+        session.mcs = mcs;
         exchange.places.clear();
         (exchange.session, exchange.protect) = (s, false);
-        if exchange.single != Some((mcs, frame.bytes)) {
-            exchange.single = Some((mcs, frame.bytes));
-            self.select_single(i, mcs, frame.bytes);
+        if session.staged.is_some() && self.select_more(now, (i, s), first, outcomes) {
+            return true;
         }
+        let exchange = &mut self.stations[i].exchange;
+        if exchange.single != Some((mcs, first)) {
+            exchange.single = Some((mcs, first));
+            self.select_single(i, mcs, first);
+        }
+        true
+    }
+
+    /// Adds further frames to the first one, which has `first` bytes. Returns false if none fits.
+    #[inline(never)]
+    fn select_more(
+        &mut self,
+        now: Time,
+        (i, s): (usize, usize),
+        first: u32,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        let Station { sessions, exchange, .. } = &mut self.stations[i];
+        let session = &mut sessions[s];
+        let times = self.durations.of(session.mcs);
+        let most_bytes = if self.window > 1 { times.first_most.1.min(self.ampdu) } else { 0 };
+        let mut room = Room { count: 0, most: self.window, bytes: 0, most_bytes };
+        let mut fits = room.add(first);
+        while fits
+            && room.count < room.most
+            && let Some(next) = &session.staged
+        {
+            fits = room.add(next.bytes);
+            if fits {
+                let next = session.take_frame(now, outcomes);
+                session.further.extend(next);
+            }
+        }
+        if session.further.is_empty() {
+            return false;
+        }
+        (exchange.content, exchange.answer) = (Content::Aggregate, times.block_ack);
+        (exchange.psdu, exchange.data) = (room.bytes, times.format.ppdu(room.bytes));
+        exchange.rts = (room.bytes > self.rts_threshold).then_some(times.rts);
+        exchange.single = None;
         true
     }
 

@@ -95,8 +95,10 @@ pub(super) struct Session {
     /// not finished; with an airtime queue limit only.
     pub device: VecDeque<Frame>,
     pub pending: Pending,
-    /// The only frame of an exchange in progress; see [`Session::enter_window`].
+    /// The frames of an exchange in progress, if all of them are new: the first one and those that
+    /// follow it in an aggregate; see [`Session::enter_window`].
     pub alone: Option<Frame>,
+    pub further: Vec<Frame>,
     /// MPDUs that have a sequence number, in order.
     pub window: VecDeque<Mpdu>,
     /// Place in the window of the first MPDU that the originator has not finished.
@@ -136,6 +138,7 @@ impl Session {
             pending: Pending::default(),
             alone: None,
             window: VecDeque::new(),
+            further: Vec::new(),
             start: 0,
             head: 0,
             expires: Time::NEVER,
@@ -204,13 +207,15 @@ impl Session {
         frame
     }
 
-    /// Takes the frame that will be sent next, if the session has nothing else to send and no other
-    /// frame leaves the queue then.
+    /// Takes the frame that will be sent next as the first one of an exchange, if the session has
+    /// nothing older to send. Returns its bytes.
     #[inline]
-    pub(super) fn take_only_frame(&mut self) -> Option<Frame> {
-        let is_idle = matches!(&self.queue, AnyQueue::DropTail(q) if q.load().packets == 0);
-        let is_only = is_idle && self.device.is_empty() && self.window.is_empty();
-        if is_only && !self.must_request { self.staged.take() } else { None }
+    pub(super) fn take_new(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<u32> {
+        if self.must_request || !self.window.is_empty() {
+            return None;
+        }
+        self.alone = self.take_frame(now, outcomes);
+        self.alone.as_ref().map(|frame| frame.bytes)
     }
 
     /// Charges air time to it.
@@ -258,8 +263,7 @@ impl Session {
     pub(super) fn finish(&mut self, k: usize) {
         self.window[k].finished = true;
         for frame in self.window[k].frames() {
-            self.pending.packets -= 1;
-            self.pending.bytes -= u64::from(frame.bytes);
+            self.pending.remove(&frame);
         }
         while self.window.get(self.start).is_some_and(|m| m.finished) {
             self.start += 1;
@@ -276,27 +280,23 @@ impl Session {
     #[inline]
     pub(super) fn finish_all(&mut self) {
         for mpdu in &self.window {
-            self.pending.packets -= 1;
-            self.pending.bytes -= u64::from(mpdu.first.bytes);
-            for frame in &mpdu.others {
-                self.pending.packets -= 1;
-                self.pending.bytes -= u64::from(frame.bytes);
-            }
+            self.pending.remove(&mpdu.first);
+            mpdu.others.iter().for_each(|frame| self.pending.remove(frame));
         }
         (self.start, self.head) = (self.window.len(), self.window.len());
     }
 
-    /// The first attempt of the frame of `alone` may fail: it becomes an MPDU of the window, which
-    /// is empty. A frame that is delivered at once does not need one. Returns whether there was
-    /// such a frame.
+    /// The first attempts of new frames may fail: they become MPDUs of the window, which is empty.
+    /// A frame that is delivered at once does not need one. Returns the number of MPDUs.
     #[inline(never)]
-    pub(super) fn enter_window(&mut self) -> bool {
-        let Some(frame) = self.alone.take() else { return false };
-        self.window.push_back(Mpdu { attempts: 1, ..Mpdu::new(frame) });
-        true
+    pub(super) fn enter_window(&mut self) -> usize {
+        let frames = self.alone.take().into_iter().chain(self.further.drain(..));
+        let before = self.window.len();
+        self.window.extend(frames.map(|frame| Mpdu { attempts: 1, ..Mpdu::new(frame) }));
+        self.window.len() - before
     }
 
-    /// The frame of `alone`, if there is one, is delivered.
+    /// The first one of the new frames, if there are any, is delivered.
     #[inline]
     pub(super) fn take_alone(&mut self) -> Option<Frame> {
         let frame = self.alone.take()?;

@@ -321,11 +321,10 @@ impl Station {
         }
     }
 
-    /// The only frame of the exchange becomes an MPDU of the window, if it is not one yet.
+    /// The new frames of the exchange become MPDUs of the window, if they are not yet.
     pub(super) fn enter_window(&mut self) {
-        if self.sessions[self.exchange.session].enter_window() {
-            self.exchange.places.push(0);
-        }
+        let mpdus = self.sessions[self.exchange.session].enter_window();
+        self.exchange.places.extend(0..mpdus);
     }
 
     /// Charges air time to the session of the last exchange.
