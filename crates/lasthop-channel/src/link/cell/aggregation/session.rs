@@ -115,9 +115,10 @@ pub(super) struct Session {
     pub rts_failures: u32,
     /// Air time that it may still use in its turn, nanoseconds.
     pub deficit: i64,
-    /// Its load and the arrival of its oldest frame, as its station has last noted them.
+    /// Its load and the arrival of its oldest frame (`NEVER`: none), as its station has last noted
+    /// them.
     pub counted: (u64, u64),
-    pub turn: Option<Time>,
+    pub turn: Time,
 }
 
 impl Session {
@@ -137,8 +138,8 @@ impl Session {
             device: VecDeque::new(),
             pending: Pending::default(),
             alone: None,
-            window: VecDeque::new(),
             further: Vec::new(),
+            window: VecDeque::new(),
             start: 0,
             head: 0,
             expires: Time::NEVER,
@@ -147,7 +148,7 @@ impl Session {
             rts_failures: 0,
             deficit: 0,
             counted: (0, 0),
-            turn: None,
+            turn: Time::NEVER,
         }
     }
 
@@ -239,17 +240,20 @@ impl Session {
         (self.start..self.window.len()).filter(|&k| !self.window[k].finished)
     }
 
-    /// Arrival time of the frame that has waited longest and can be sent; `None` if there is
+    /// Arrival time of the frame that has waited longest and can be sent; `NEVER` if there is
     /// nothing to send.
-    pub(super) fn oldest(&self, places: usize) -> Option<Time> {
+    #[inline]
+    pub(super) fn oldest(&self, places: usize) -> Time {
         if self.must_request {
-            return Some(Time::ZERO);
+            return Time::ZERO;
         }
         if let Some(frame) = &self.alone {
-            return Some(frame.at);
+            return frame.at;
         }
-        let retry = self.window.get(self.start).map(|m| m.first.at);
-        retry.or_else(|| self.next_frame(places).map(|f| f.at))
+        match self.window.get(self.start) {
+            Some(retry) => retry.first.at,
+            None => self.next_frame(places).map_or(Time::NEVER, |frame| frame.at),
+        }
     }
 
     /// True if there is something to send.
@@ -300,8 +304,7 @@ impl Session {
     #[inline]
     pub(super) fn take_alone(&mut self) -> Option<Frame> {
         let frame = self.alone.take()?;
-        self.pending.packets -= 1;
-        self.pending.bytes -= u64::from(frame.bytes);
+        self.pending.remove(&frame);
         Some(frame)
     }
 

@@ -155,12 +155,14 @@ impl Station {
     #[inline]
     pub(super) fn note(&mut self, s: usize) {
         if self.sessions.len() > 1 {
-            self.note_session(s);
+            self.note_load(s);
+            self.note_turn(s);
         }
     }
 
+    /// The same of what waits in its queue.
     #[inline(always)]
-    fn note_session(&mut self, s: usize) {
+    fn note_load(&mut self, s: usize) {
         let Some(session) = self.sessions.get_mut(s) else { return };
         let load = session.load();
         if load != session.counted {
@@ -168,12 +170,19 @@ impl Station {
             let sum = (self.waiting.0 + load.0, self.waiting.1 + load.1);
             self.waiting = (sum.0 - before.0, sum.1 - before.1);
         }
-        let Some(window) = self.fifo_window else { return };
+    }
+
+    /// The same of the frame that has waited longest.
+    #[inline(always)]
+    fn note_turn(&mut self, s: usize) {
+        let (Some(window), Some(session)) = (self.fifo_window, self.sessions.get_mut(s)) else {
+            return;
+        };
         let turn = session.oldest(window);
         if session.turn != turn {
             session.turn = turn;
-            if let Some(at) = turn {
-                self.queue_turn((at, s as u32));
+            if turn != Time::NEVER {
+                self.queue_turn((turn, s as u32));
             }
         }
     }
@@ -246,7 +255,12 @@ impl Station {
             }
         }
         let is_next = self.sessions[s].offer(now, frame, headers, outcomes);
-        self.note(s);
+        if self.sessions.len() > 1 {
+            match is_next {
+                true => self.note_turn(s),
+                false => self.note_load(s),
+            }
+        }
         is_next
     }
 
@@ -285,7 +299,7 @@ impl Station {
     /// The session whose frame has waited longest, if one has something to send.
     fn first_turn(&mut self) -> Option<usize> {
         while let Some(&(at, s)) = self.turns.front() {
-            if self.sessions[s as usize].turn == Some(at) {
+            if self.sessions[s as usize].turn == at {
                 return Some(s as usize);
             }
             self.turns.pop_front();
@@ -296,7 +310,7 @@ impl Station {
     /// The same, without what `note` keeps.
     fn oldest_session(&self, window: usize) -> Option<usize> {
         let times = self.sessions.iter().map(|s| s.oldest(window));
-        times.enumerate().filter_map(|(s, at)| Some((at?, s))).min().map(|(_, s)| s)
+        times.zip(0..).filter(|&(at, _)| at != Time::NEVER).min().map(|(_, s)| s)
     }
 
     /// Deficit round-robin: the session of the last turn goes on as long as it has air time left.
