@@ -33,6 +33,9 @@ pub mod drop_reason {
     pub const CONTENTION: &str = "contention";
 }
 
+/// No cell; the others have the numbers from 0 on.
+pub(super) const NO_CELL: u32 = u32::MAX;
+
 /// A cell and its event sources.
 #[allow(
     clippy::field_scoped_visibility_modifiers,

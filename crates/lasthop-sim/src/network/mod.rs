@@ -80,6 +80,8 @@ pub struct Net<P> {
     /// By handle: the link on which a segment entered its cell.
     hops: Vec<u32>,
     reports: Vec<Report>,
+    /// The cell whose events are handled; `NO_CELL` if there is none.
+    firing: u32,
     /// The paths of the connections.
     pub(crate) paths: Paths,
     /// By connection: its bit errors. Empty if no connection has any.
@@ -131,6 +133,7 @@ impl<P: Probe> Net<P> {
             cells,
             hops: Vec::new(),
             reports: Vec::new(),
+            firing: cells::NO_CELL,
             paths: Paths::new(nodes),
             errors: Vec::new(),
             bit_errors,

@@ -39,8 +39,8 @@ pub struct Simulation<R> {
 /// The event loop checks for cancellation once per this number of events.
 const CANCEL_EVERY: u64 = 4096;
 
-/// ACKs on the fast path that are handled in one go, at most.
-const MOST_ACKS: u64 = 1024;
+/// ACKs on the fast path, or events of a cell, that are handled in one go, at most.
+const MOST_EVENTS: u64 = 1024;
 
 impl<R: Observer> Simulation<R> {
     /// A simulation at time zero.
@@ -179,7 +179,7 @@ impl<R: Observer> Simulation<R> {
             }
             match key.link {
                 NO_LINK => self.event(key),
-                l if l & OF_CELL != 0 => self.cell_event((l & !OF_CELL) as usize),
+                l if l & OF_CELL != 0 => events += self.cell_events((l & !OF_CELL) as usize),
                 l if self.net.has_plain_ack(l as usize) => events += self.plain_acks(l as usize),
                 l => self.arrival(l as usize),
             }
@@ -222,7 +222,9 @@ impl<R: Observer> Simulation<R> {
             EventSource::Network(Timer::Arrival(l)) => self.arrival(l as usize),
             EventSource::Network(Timer::Departure(l)) => self.net.depart(l as usize),
             EventSource::Network(Timer::Loss(l)) => self.net.loss(l as usize),
-            EventSource::Network(Timer::Cell(c)) => self.cell_event(c as usize),
+            EventSource::Network(Timer::Cell(c)) => {
+                self.cell_events(c as usize);
+            }
             EventSource::Network(Timer::CellArrival(c)) => {
                 if let Some((l, handle)) = self.net.cell_arrival(c as usize) {
                     self.cell_frame(l, handle);
@@ -253,7 +255,7 @@ impl<R: Observer> Simulation<R> {
         while let Some(ack) = self.net.take_plain_ack(l, ring) {
             self.hosts.receive_plain_ack(ack, &mut self.net);
             events += 1;
-            if events == MOST_ACKS || !self.net.continue_plain_acks(l) {
+            if events == MOST_EVENTS || !self.net.continue_plain_acks(l) {
                 break;
             }
         }
@@ -269,8 +271,25 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// Handles the events of a cell that are due.
+    /// Events of a cell: the one that is due, and those behind it for which no other event comes
+    /// between. Returns their number.
     #[inline(never)]
+    fn cell_events(&mut self, c: usize) -> u64 {
+        let mut events = 0;
+        self.net.begin_cell_events(c);
+        loop {
+            self.cell_event(c);
+            events += 1;
+            if events == MOST_EVENTS || !self.net.continue_cell_events(c) {
+                break;
+            }
+        }
+        self.net.end_cell_events(c);
+        events
+    }
+
+    /// Handles the event of a cell that is due.
+    #[inline(always)]
     fn cell_event(&mut self, c: usize) {
         if let Some(delivery) = self.net.fire_cell(c)
             && let Some((l, handle)) = self.net.cell_delivery(c, &delivery)

@@ -2,7 +2,7 @@
 
 use super::aggregation::{AggregatingCell, AirTime};
 use super::config::CellConfig;
-use super::{Cell, Delivery, Freight, Report};
+use super::{Cell, Clock, Delivery, Freight, Report};
 use crate::queue::{Frame, Outcome};
 use lasthop_core::units::{Rate, Time};
 
@@ -87,23 +87,27 @@ impl AnyCell {
     pub fn offer(
         &mut self,
         now: Time,
-        station: usize,
+        stations: (usize, usize),
         frame: Frame,
         freight: &impl Freight,
         outcomes: &mut Vec<Outcome>,
     ) -> bool {
-        either!(self, cell => cell.offer(now, station, frame, freight, outcomes))
+        either!(self, cell => cell.offer(now, stations, frame, freight, outcomes))
     }
 
-    /// See [`Cell::fire`].
+    /// Processes the event that is due, and those behind it before `clock.until`, up to the first
+    /// one of which the host has to know; the clock is set to that. Otherwise as [`Cell::fire`].
     #[inline]
-    pub fn fire(
+    pub fn act(
         &mut self,
-        now: Time,
+        clock: &mut Clock,
         freight: &impl Freight,
         reports: &mut Vec<Report>,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<Delivery> {
-        either!(self, cell => cell.fire(now, freight, reports, outcomes))
+        match self {
+            AnyCell::Plain(cell) => cell.fire(clock.now, freight, reports, outcomes),
+            AnyCell::Aggregating(cell) => cell.act(clock, freight, reports, outcomes),
+        }
     }
 }

@@ -44,7 +44,7 @@ use mac::{AfterCollision, Timing};
 use report::Exchanged;
 
 pub use medium_use::{MediumUse, UseKind};
-pub use report::{Attempt, Delivery, End, Freight, Report};
+pub use report::{Attempt, Clock, Delivery, End, Freight, Report};
 
 struct Station {
     queue: AnyQueue,
@@ -168,12 +168,12 @@ impl Cell {
         Rate((f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
     }
 
-    /// Enqueues a frame at a station. True if the next event changes.
+    /// Enqueues a frame at a station, for another one. True if the next event changes.
     #[inline]
     pub fn offer(
         &mut self,
         now: Time,
-        station: usize,
+        (station, to): (usize, usize),
         frame: Frame,
         freight: &impl Freight,
         outcomes: &mut Vec<Outcome>,
@@ -191,7 +191,7 @@ impl Cell {
             return starts;
         }
         if s.queue.pass(now, frame, outcomes) {
-            self.serve(station, frame, freight);
+            self.serve((station, to), frame, freight);
             if self.contention.ready(station, now) {
                 self.settle(now);
                 return true;
@@ -200,8 +200,14 @@ impl Cell {
         starts
     }
 
+    /// Takes the next frame in the queue of a station into service.
+    fn serve_next(&mut self, station: usize, frame: Frame, freight: &impl Freight) {
+        let to = freight.receiver(station, frame.handle);
+        self.serve((station, to), frame, freight);
+    }
+
     /// Takes a frame into service.
-    fn serve(&mut self, station: usize, frame: Frame, freight: &impl Freight) {
+    fn serve(&mut self, (station, to): (usize, usize), frame: Frame, freight: &impl Freight) {
         let (progress, overhead) = match freight.framing(frame.handle) {
             Some(framing) => {
                 let segment = freight.segment(frame.handle);
@@ -209,7 +215,6 @@ impl Cell {
             }
             None => (Progress::new(Cut::whole(frame.bytes), self.attempts), 0),
         };
-        let to = freight.receiver(station, frame.handle);
         let mut head = Head::new(frame, to, progress, overhead);
         head.set_times(self.times(station, head.bytes()));
         self.stations[station].head = Some(head);
@@ -322,7 +327,7 @@ impl Cell {
             if self.stations[i].head.is_none()
                 && let Some(frame) = self.stations[i].queue.dequeue(now, outcomes)
             {
-                self.serve(i, frame, freight);
+                self.serve_next(i, frame, freight);
             }
             let head = &self.stations[i].head;
             self.contention.concluded(
@@ -365,7 +370,7 @@ impl Cell {
         };
         reports.push(Report::Ended(head.attempt(i, now), end));
         if let Some(frame) = self.stations[i].queue.dequeue(now, outcomes) {
-            self.serve(i, frame, freight);
+            self.serve_next(i, frame, freight);
             self.contention.ready(i, Time::ZERO);
         }
     }

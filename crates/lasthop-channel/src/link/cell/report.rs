@@ -55,7 +55,7 @@ use lasthop_core::units::{Duration, Time};
 /// let host = OneSegment(Segment { len: 1000, size: 1040, ..Segment::default() });
 /// let (mut reports, mut outcomes) = (vec![], vec![]);
 /// let frame = Frame::new(7, &host.0, 34, Time::ZERO);
-/// cell.offer(Time::ZERO, 0, frame, &host, &mut outcomes);
+/// cell.offer(Time::ZERO, (0, 1), frame, &host, &mut outcomes);
 /// let end = cell.next_event().0;
 /// let delivery = cell.fire(end, &host, &mut reports, &mut outcomes).unwrap();
 /// assert_eq!((delivery.attempt.frame.handle, delivery.attempt.to), (7, 1));
@@ -68,6 +68,17 @@ pub trait Freight: Headers {
     fn framing(&self, _handle: Handle) -> Option<&AnyFraming> {
         None
     }
+}
+
+/// The instant at which a cell acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Time and trigger time of the event that is due.
+    pub now: Time,
+    /// See `now`.
+    pub triggered_at: Time,
+    /// Nothing but the cell acts before this time.
+    pub until: Time,
 }
 
 /// A report of a cell to its host.

@@ -75,7 +75,8 @@ impl Bench {
     /// A frame of `size` bytes, headers of the MAC not counted.
     fn offer(&mut self, at: Time, station: usize, size: u32) {
         let frame = Frame { bytes: size + 34, at, ..Frame::default() };
-        self.cell.offer(at, station, frame, &self.freight, &mut self.outcomes);
+        let stations = (station, usize::from(station == 0));
+        self.cell.offer(at, stations, frame, &self.freight, &mut self.outcomes);
     }
 
     /// Processes the next event; returns its time and reports.

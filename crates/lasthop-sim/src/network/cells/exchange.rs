@@ -7,16 +7,16 @@ use crate::network::Net;
 use lasthop::agent::{LinkEvent, Subscriptions};
 use lasthop::framing::Step;
 use lasthop::link::cell::config::Place;
-use lasthop::link::cell::{Attempt, Delivery, End, Report};
+use lasthop::link::cell::{Attempt, Clock, Delivery, End, Report};
 use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::{Duration, Time};
 
-use super::{CellFrames, drop_reason};
+use super::{CellFrames, NO_CELL, drop_reason};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// Queues a frame at a station; it crosses the link `l`.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn enter_cell(&mut self, l: usize, place: Place, handle: Handle) {
         let segment = self.pool.get(handle);
         let from = self.paths.source(segment);
@@ -29,7 +29,9 @@ impl<P: Probe> Net<P> {
         let c = place.cell as usize;
         let Net { cells, pool, links, hops, paths, outcomes, now, .. } = self;
         let frames = &CellFrames { pool, links, hops, paths };
-        if cells[c].cell.offer(*now, place.from as usize, frame, frames, outcomes) {
+        let stations = (place.from as usize, place.to as usize);
+        let changes = cells[c].cell.offer(*now, stations, frame, frames, outcomes);
+        if changes && self.firing != place.cell {
             self.schedule_cell(c);
         }
         if !self.outcomes.is_empty() {
@@ -156,15 +158,54 @@ impl<P: Probe> Net<P> {
         }
     }
 
-    /// Lets a cell act at the present instant. Returns the delivery of a frame, if there is one,
-    /// for [`Self::cell_delivery`]; further reports of its stations are in
-    /// [`Self::take_reports`].
+    /// The events of a cell are handled, from the one that is due on, until
+    /// [`Self::end_cell_events`].
+    #[inline]
+    pub(crate) fn begin_cell_events(&mut self, c: usize) {
+        self.firing = c as u32;
+        self.scheduler.set_horizon(self.cells[c].lane, self.until.0);
+        if !self.pending.is_empty() {
+            self.scheduler.end_horizon();
+        }
+    }
+
+    /// True if the next event is one of the same cell, whose horizon the scheduler has; the clock
+    /// is set to it.
+    #[inline(always)]
+    pub(crate) fn continue_cell_events(&mut self, c: usize) -> bool {
+        let next = self.cells[c].cell.next_event();
+        let follows = next.0.0 < self.scheduler.horizon();
+        if follows {
+            self.set_clock(next);
+        }
+        follows
+    }
+
+    /// An event of a cell at this time, with this trigger time, is handled.
+    #[inline(always)]
+    fn set_clock(&mut self, (now, triggered_at): (Time, Time)) {
+        (self.event.time, self.event.triggered_at) = (now.0, triggered_at.0);
+        (self.now, self.triggered_at) = (now, triggered_at);
+    }
+
+    /// Schedules the next event of the cell after those that have been handled.
+    #[inline]
+    pub(crate) fn end_cell_events(&mut self, c: usize) {
+        self.firing = NO_CELL;
+        self.schedule_cell(c);
+    }
+
+    /// Lets a cell act from the present instant on, up to the first event of which the network has
+    /// to know; the clock is set to that. Returns the delivery of a frame, if there is one, for
+    /// [`Self::cell_delivery`]; further reports of its stations are in [`Self::take_reports`].
     #[inline]
     pub(crate) fn fire_cell(&mut self, c: usize) -> Option<Delivery> {
-        let Net { cells, pool, links, hops, paths, outcomes, reports, now, .. } = self;
+        let (now, triggered_at) = (self.now, self.triggered_at);
+        let mut clock = Clock { now, triggered_at, until: Time(self.scheduler.horizon()) };
+        let Net { cells, pool, links, hops, paths, outcomes, reports, .. } = self;
         let frames = &CellFrames { pool, links, hops, paths };
-        let delivery = cells[c].cell.fire(*now, frames, reports, outcomes);
-        self.schedule_cell(c);
+        let delivery = cells[c].cell.act(&mut clock, frames, reports, outcomes);
+        self.set_clock((clock.now, clock.triggered_at));
         if !self.outcomes.is_empty() {
             self.conclude_outcomes();
         }

@@ -36,7 +36,7 @@ use super::config::CellConfig;
 use super::contention::{Contention, Wait};
 use super::mac::{Access, Mac};
 use super::medium_use::{MediumUse, UseKind};
-use super::report::{Attempt, Delivery, Freight, Report};
+use super::report::{Attempt, Clock, Delivery, Freight, Report};
 use crate::queue::{Frame, Outcome};
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Rate, Time};
@@ -273,17 +273,16 @@ impl AggregatingCell {
         Rate((packets as f64 * f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
     }
 
-    /// Enqueues a frame at a station. True if the next event changes.
+    /// Enqueues a frame at a station, for another one. True if the next event changes.
     #[inline]
     pub fn offer(
         &mut self,
         now: Time,
-        station: usize,
+        (station, to): (usize, usize),
         frame: Frame,
         freight: &impl Freight,
         outcomes: &mut Vec<Outcome>,
     ) -> bool {
-        let to = freight.receiver(station, frame.handle);
         let Some(s) = self.stations.get_mut(station) else { return false };
         let is_next = s.offer(now, to, frame, freight, outcomes);
         if !is_next && self.airtime_limit.is_some() {
@@ -309,8 +308,31 @@ impl AggregatingCell {
         self.occupations.after(self.air_time.until);
     }
 
+    /// Processes the event that is due, and those behind it before `clock.until`, up to the first
+    /// one of which the host has to know; the clock is set to that. Otherwise as `fire`.
+    pub fn act(
+        &mut self,
+        clock: &mut Clock,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Option<Delivery> {
+        loop {
+            let delivery = self.fire(clock.now, freight, reports, outcomes);
+            if delivery.is_some() || !reports.is_empty() || !outcomes.is_empty() {
+                return delivery;
+            }
+            let next = self.next_event();
+            if next.0 >= clock.until {
+                return None;
+            }
+            (clock.now, clock.triggered_at) = next;
+        }
+    }
+
     /// Processes the event of `next_event`; `reports` and `outcomes` must be empty. Returns the
     /// delivery of a packet, if the event has one that comes before all reports.
+    #[inline(always)]
     pub fn fire(
         &mut self,
         now: Time,

@@ -101,7 +101,8 @@ impl Bench {
         let (handle, bytes) = (self.next, self.bytes);
         self.next += 1;
         let frame = Frame { handle, bytes, flow: 0, flags: Flags::NONE, to: 0, from: 0, at };
-        self.cell.offer(at, station, frame, &self.freight, &mut self.outcomes);
+        let stations = (station, usize::from(station == 0));
+        self.cell.offer(at, stations, frame, &self.freight, &mut self.outcomes);
     }
 
     /// Processes the next event; returns its time.
