@@ -351,9 +351,9 @@ fn quick_acks_last_for_22_segments_on_linux() {
 }
 
 proptest! {
-    /// Receivers that take segments by `take_plain`, `take_beyond` and `take_beyond_as_linux`, or by
-    /// `take_plain_segment` and `take_segment_beyond`, where they expect them, answer as one that
-    /// takes all of them as segments: with and without delayed ACKs, with those of Linux, with
+    /// Receivers that take segments by `take_plain`, `take_beyond` and `take_beyond_as_linux`, or
+    /// by `take_plain_segment` and `take_segment_beyond`, where they expect them, answer as one
+    /// that takes all of them as segments: with and without delayed ACKs, with those of Linux, with
     /// segments in any order, and with the timer.
     #[test]
     fn expected_segments_are_answered_as_others(
@@ -421,7 +421,8 @@ proptest! {
             for (answers, other) in [(&fast, &b), (&stored, &c)] {
                 prop_assert_eq!(&usual.0, &answers.0);
                 prop_assert_eq!(a.deadline().0, other.deadline().0);
-                prop_assert_eq!((a.rcv_nxt(), a.duplicates()), (other.rcv_nxt(), other.duplicates()));
+                prop_assert_eq!(a.rcv_nxt(), other.rcv_nxt());
+                prop_assert_eq!(a.duplicates(), other.duplicates());
             }
         }
     }

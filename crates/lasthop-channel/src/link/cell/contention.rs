@@ -298,8 +298,10 @@ impl Contention {
                 c.backoff = if c.apart { None } else { Some(left as u32) };
                 return;
             }
-            let passed = self.start.passed(c, self.slot);
-            c.overtaken(passed, self.access != Access::Ns3, self.includes_cw);
+            if c.ready || c.backoff.is_some() {
+                let passed = self.start.passed(c, self.slot);
+                c.overtaken(passed, self.access != Access::Ns3, self.includes_cw);
+            }
         }
     }
 
@@ -323,40 +325,14 @@ impl Contention {
         if self.access == Access::CsmaCa {
             return self.look(i, now);
         }
-        let Wait { busy_until, mut since } = self.wait_of(i);
-        let idle = !self.taken && now >= busy_until;
         self.count(i);
         self.engage(i);
-        let c = &mut self.contenders[i];
-        c.ready = true;
-        if idle && c.start(self.slot, since) <= now {
-            c.backoff = None;
-        }
-        if c.backoff.is_none() {
-            let draws = match (self.access, idle) {
-                (Access::Idle | Access::Ns3, true) if self.start.edca => {
-                    // At the next slot boundary.
-                    let slots = (now - since).0.div_ceil(self.slot.0.max(1));
-                    since += self.slot * slots;
-                    false
-                }
-                (Access::Idle, true) => {
-                    since = since.max(now);
-                    false
-                }
-                (access @ (Access::Ns3 | Access::Ns2), true) => {
-                    since = since.max(now + self.difs);
-                    access == Access::Ns2
-                }
-                (Access::CsmaCa, true) => false,
-                (_, false) => true,
-            };
-            if idle {
-                self.set_wait(i, Wait { busy_until, since });
-            }
-            if draws {
-                self.contenders[i].draw(self.includes_cw);
-            }
+        self.contenders[i].ready = true;
+        let Wait { busy_until, mut since } = self.wait_of(i);
+        if !self.taken && now >= busy_until {
+            since = self.sense_idle(i, now);
+        } else if self.contenders[i].backoff.is_none() {
+            self.contenders[i].draw(self.includes_cw);
         }
         self.set_due(i);
         if self.taken {
@@ -368,9 +344,39 @@ impl Contention {
         self.compete(i, at)
     }
 
+    /// Station `i`, which has a frame, senses an idle medium. Returns the time from which its slots
+    /// count.
+    #[inline(never)]
+    fn sense_idle(&mut self, i: usize, now: Time) -> Time {
+        let Wait { busy_until, mut since } = self.wait_of(i);
+        let c = &mut self.contenders[i];
+        if c.start(self.slot, since) <= now {
+            c.backoff = None;
+        }
+        if c.backoff.is_some() {
+            return since;
+        }
+        match self.access {
+            Access::Idle | Access::Ns3 if self.start.edca => {
+                // At the next slot boundary.
+                let slots = (now - since).0.div_ceil(self.slot.0.max(1));
+                since += self.slot * slots;
+            }
+            Access::Idle => since = since.max(now),
+            Access::Ns3 | Access::Ns2 => since = since.max(now + self.difs),
+            Access::CsmaCa => {}
+        }
+        self.set_wait(i, Wait { busy_until, since });
+        if self.access == Access::Ns2 {
+            self.contenders[i].draw(self.includes_cw);
+        }
+        since
+    }
+
     /// Starts the exchange at `next()`; the stations that start then are added to `senders`. The
     /// others subtract the slots that have passed at the end of the exchange, or when their state
     /// is needed ([`Contention::count`]).
+    #[inline(always)]
     pub(super) fn begin(&mut self, senders: &mut Vec<usize>) {
         let Some((first, several)) = self.first() else { return };
         self.taken = true;
@@ -474,6 +480,7 @@ impl Contention {
 
     /// Ends the attempt of station `i`. `retry`: the same frame has to be retransmitted with the
     /// doubled window. `more`: there is a frame to send, the same one or the next.
+    #[inline(always)]
     pub(super) fn concluded(&mut self, i: usize, retry: bool, more: bool) {
         if self.access == Access::CsmaCa {
             self.pause(i, self.wait_of(i).since);
@@ -495,6 +502,7 @@ impl Contention {
     }
 
     /// The medium becomes free; the waits of all stations are set.
+    #[inline(always)]
     pub(super) fn release(&mut self) {
         self.taken = false;
         (self.next, self.several) = (Time::NEVER, false);
