@@ -33,6 +33,9 @@ pub struct RateProcess {
     previous_end: Time,
     /// The last serialisation time computed; consecutive frames usually have the same size.
     known: (Rate, u32, Duration),
+    /// Bytes of the last frame and the time that it took, if the rate is constant and there are
+    /// neither outages nor a token bucket; otherwise bytes of no frame.
+    repeated: (u64, Duration),
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +73,7 @@ impl RateProcess {
             outages: Spans::new(held.map(|o| (o.from, o.length))),
             previous_end: Time::ZERO,
             known: (Rate(0), 0, Duration::MAX),
+            repeated: (u64::MAX, Duration::MAX),
         }
     }
 
@@ -100,12 +104,34 @@ impl RateProcess {
     /// assert_eq!(link.serialize(Time(0), 1000), (Time(0), Time(8_000_000)));
     /// assert_eq!(link.serialize(Time(1_000_000), 1000), (Time(8_000_000), Time(16_000_000)));
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn serialize(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
+        if u64::from(bytes) == self.repeated.0 {
+            let start = arrival.max(self.previous_end);
+            self.previous_end = start + self.repeated.1;
+            return (start, self.previous_end);
+        }
+        match &mut self.kind {
+            Kind::Trace(cursor) if self.bucket.is_none() => {
+                let served = cursor.serialize(arrival, self.previous_end, bytes, &self.outages);
+                self.previous_end = served.1;
+                served
+            }
+            _ => self.serialize_other(arrival, bytes),
+        }
+    }
+
+    /// The same where neither a trace nor the size says when the frame is sent.
+    #[inline(never)]
+    fn serialize_other(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
         if self.bucket.is_some() {
             return self.serialize_shaped(arrival, bytes);
         }
-        self.serialize_unshaped(arrival, bytes)
+        let served = self.serialize_unshaped(arrival, bytes);
+        if self.constant().is_some_and(|rate| rate.0 > 0) {
+            self.repeated = (u64::from(bytes), self.known.2);
+        }
+        served
     }
 
     #[inline(never)]
@@ -120,7 +146,6 @@ impl RateProcess {
         served
     }
 
-    #[inline(always)]
     fn serialize_unshaped(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
         let ready = arrival.max(self.previous_end);
         let served = match &mut self.kind {
@@ -185,7 +210,6 @@ impl RateProcess {
         self.bucket.as_ref().map_or(line, |bucket| line.min(bits(bucket.rate(), from, to)))
     }
 
-    #[inline]
     fn send(&mut self, start: Time, rate: Rate, bytes: u32) -> (Time, Time) {
         if (self.known.0, self.known.1) != (rate, bytes) {
             self.known = (rate, bytes, rate.time_for(u64::from(bytes)));

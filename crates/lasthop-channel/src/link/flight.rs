@@ -9,6 +9,25 @@ pub const HELD_BY_HOST: Handle = Handle::MAX;
 /// The start of a frame's serialisation, which is the trigger time of its arrival, and the arrival.
 pub type Passage = (Time, Time);
 
+/// What becomes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is sent, and arrives.
+    Sent,
+    /// It is lost on the air.
+    Lost,
+    /// The queue refuses it.
+    Refused,
+}
+
+impl Fate {
+    /// That of a frame that is sent.
+    #[inline(always)]
+    pub(super) fn of_sent(lost: bool) -> Fate {
+        if lost { Fate::Lost } else { Fate::Sent }
+    }
+}
+
 /// What becomes of a stored frame on a link that computes this from few facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {

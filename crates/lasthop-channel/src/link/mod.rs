@@ -40,7 +40,7 @@ use cell::config::Place;
 use config::LinkConfig;
 use damaged::DamagedFrame;
 use evented::Evented;
-pub use flight::{HELD_BY_HOST, Passage, Passed};
+pub use flight::{Fate, HELD_BY_HOST, Passage, Passed};
 use flight::{HeldByHost, InFlight, is_later};
 use idle::IdleFastPath;
 use impairment::Processes;
@@ -261,18 +261,8 @@ impl Link {
         if self.evented.is_some() {
             return Offered::Evented;
         }
-        let departure = (self.last_end, self.last_start);
-        if is_later(departure, (now, triggered_at))
-            && let Some(limit) = self.limit
-        {
-            self.waiting.settle(now, triggered_at);
-            if self.refuses(limit, bytes) {
-                return self.refuse(now);
-            }
-            self.waiting.push(departure.0, departure.1, bytes);
-            if self.measured.holds(now) {
-                self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.frames());
-            }
+        if !self.enter_queue((now, triggered_at), bytes) {
+            return Offered::Refused;
         }
         if self.service.is_some() {
             return Offered::Served;
@@ -280,14 +270,34 @@ impl Link {
         Offered::Admitted
     }
 
+    /// A frame enters the queue of a computed link, if it has to wait. False if the queue refuses
+    /// it.
+    #[inline(always)]
+    fn enter_queue(&mut self, (now, triggered_at): (Time, Time), bytes: u32) -> bool {
+        let (end, begun) = (self.last_end, self.last_start);
+        if is_later((end, begun), (now, triggered_at))
+            && let Some(limit) = self.limit
+        {
+            self.waiting.settle(now, triggered_at);
+            if self.refuses(limit, bytes) {
+                self.refuse(now);
+                return false;
+            }
+            self.waiting.push_irregular(end, begun, bytes);
+            if self.measured.holds(now) {
+                self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.frames());
+            }
+        }
+        true
+    }
+
     #[cold]
-    fn refuse(&mut self, now: Time) -> Offered {
+    fn refuse(&mut self, now: Time) {
         if self.measured.holds(now) {
             self.stats.dropped += 1;
             // The queue may have filled up before the measured time began.
             self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.frames());
         }
-        Offered::Refused
     }
 
     /// Plans the next frame to be sent, which was enqueued at `enqueued`.

@@ -78,28 +78,43 @@ impl WaitingFrames {
         }
     }
 
-    #[inline(never)]
-    fn push_other(&mut self, at: Time, triggered_at: Time, bytes: u32) {
-        let is_behind = !self.is_one_run;
-        let run = self.behind.back_mut().unwrap_or(&mut self.run);
-        if run.bytes == bytes && run.last == triggered_at && run.frames > 0 {
-            let step = at - triggered_at;
-            if step == run.step || run.frames == 1 {
-                run.frames += 1;
-                (run.last, run.step) = (at, step);
-                self.count_behind(is_behind, bytes);
-                return;
-            }
+    /// The same where departures usually are not equally far apart.
+    #[inline(always)]
+    pub(super) fn push_irregular(&mut self, at: Time, triggered_at: Time, bytes: u32) {
+        if self.is_one_run {
+            return self.push(at, triggered_at, bytes);
         }
-        let step = at - triggered_at;
-        self.behind.push(Run { frames: 1, bytes, first: at, triggered_at, last: at, step });
-        self.is_one_run = false;
-        self.count_behind(true, bytes);
+        self.push_behind(at, triggered_at, bytes);
     }
 
-    fn count_behind(&mut self, is_behind: bool, bytes: u32) {
-        self.frames_behind += u64::from(is_behind);
-        self.bytes_behind += if is_behind { u64::from(bytes) } else { 0 };
+    #[inline(never)]
+    fn push_other(&mut self, at: Time, triggered_at: Time, bytes: u32) {
+        let run = &mut self.run;
+        let follows = run.bytes == bytes && run.last == triggered_at;
+        if follows && self.is_one_run && run.frames == 1 {
+            (run.frames, run.last, run.step) = (2, at, at - triggered_at);
+            return;
+        }
+        self.is_one_run = false;
+        self.push_behind(at, triggered_at, bytes);
+    }
+
+    /// Adds a frame behind the first run.
+    #[inline(always)]
+    fn push_behind(&mut self, at: Time, triggered_at: Time, bytes: u32) {
+        self.frames_behind += 1;
+        self.bytes_behind += u64::from(bytes);
+        let step = at - triggered_at;
+        if let Some(run) = self.behind.back_mut()
+            && run.last == triggered_at
+            && run.bytes == bytes
+            && (run.step == step || run.frames == 1)
+        {
+            run.frames += 1;
+            (run.last, run.step) = (at, step);
+            return;
+        }
+        self.behind.push(Run { frames: 1, bytes, first: at, triggered_at, last: at, step });
     }
 
     /// Removes the frames that have left by `now`, by events up to the trigger time `triggered_at`.

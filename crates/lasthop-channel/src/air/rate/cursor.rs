@@ -56,6 +56,19 @@ impl Cursor {
             first = Some(previous_end);
         }
         self.seek(arrival.max(previous_end));
+        if need <= Trace::OPPORTUNITY && outages.is_empty() {
+            self.left = Trace::OPPORTUNITY - need;
+            let at = self.next;
+            self.skip_one();
+            return (first.unwrap_or(at), at);
+        }
+        self.serialize_long(need, first, outages)
+    }
+
+    /// The rest of `serialize` where `need` bytes may take several opportunities, or an outage may
+    /// be between: `first` is the opportunity that has drained the first bytes.
+    #[inline(never)]
+    fn serialize_long(&mut self, need: u32, first: Option<Time>, outages: &Spans) -> (Time, Time) {
         let count = need.div_ceil(Trace::OPPORTUNITY);
         self.left = (u64::from(count) * u64::from(Trace::OPPORTUNITY) - u64::from(need)) as u32;
         let (start, end) =
@@ -64,14 +77,13 @@ impl Cursor {
     }
 
     /// Takes the next `count` (at least one) opportunities: the times of the first and the last.
-    #[inline]
     fn take(&mut self, count: u32) -> (Time, Time) {
         let first = self.next;
         if count > 1 {
             self.skip(count as usize - 1);
         }
         let last = self.next;
-        self.skip(1);
+        self.skip_one();
         (first, last)
     }
 
@@ -98,7 +110,15 @@ impl Cursor {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn skip_one(&mut self) {
+        self.index += 1;
+        if self.index >= self.trace.len() {
+            return self.skip(0);
+        }
+        self.next = self.time();
+    }
+
     fn skip(&mut self, count: usize) {
         self.index += count;
         let len = self.trace.len();

@@ -2,8 +2,8 @@
 //! when it enters the queue.
 
 use crate::air::loss::{Frame as AirFrame, LossProcess};
-use crate::link::flight::{HELD_BY_HOST, HeldByHost, InFlight, Passage, Passed, is_later};
-use crate::link::{Link, Offered};
+use crate::link::Link;
+use crate::link::flight::{HELD_BY_HOST, HeldByHost, InFlight, Passage, is_later};
 use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::{Duration, Time};
 
@@ -185,103 +185,6 @@ impl Link {
         });
         self.safe_until = self.air.loss.safe_until(self.ordinal);
         lost
-    }
-
-    /// Carries a frame of `size` bytes over any link that passes frames in order. Also returns
-    /// whether it is lost; `None` if the queue refuses it. Its arrival is not counted.
-    #[inline(always)]
-    pub fn pass_in_order(
-        &mut self,
-        now: Time,
-        triggered_at: Time,
-        size: u32,
-        segment: impl FnOnce() -> Segment,
-    ) -> Option<(Passage, bool)> {
-        if self.by_time && !self.reports_damaged {
-            return self.pass_by_time(now, triggered_at, size);
-        }
-        if self.plain.is_some_and(|p| p.rate.0 > 0 && !p.loses) && now != Time::NEVER {
-            let arrival = self.pass_last(now, triggered_at, size)?;
-            return Some(((self.last_start, arrival), false));
-        }
-        self.pass_or_lose(now, triggered_at, &segment())
-    }
-
-    /// The same where the frame's fate depends on nothing but time, ordinal and size.
-    #[inline(never)]
-    fn pass_by_time(
-        &mut self,
-        now: Time,
-        triggered_at: Time,
-        size: u32,
-    ) -> Option<(Passage, bool)> {
-        let Offered::Admitted = self.offer(now, triggered_at, size) else { return None };
-        let (bytes, ordinal) = (size + self.overhead, self.ordinal);
-        self.ordinal += 1;
-        let (start, end) = self.air.rate.serialize(now, bytes);
-        let arrival = self.air.delay.drawn_arrival(ordinal, (start, end));
-        (self.last_start, self.last_end) = (start, end);
-        let lost = match &mut self.air.loss {
-            LossProcess::Uniform(loss) => loss.lost_at(start, ordinal, bytes),
-            _ => false,
-        };
-        if self.measured.holds(start) {
-            self.stats.busy = self.stats.busy + (end - start);
-            self.stats.queue_delay.record(start - now, 1);
-            self.stats.bytes += u64::from(bytes);
-        }
-        Some(((start, arrival), lost))
-    }
-
-    /// The same on other links.
-    #[inline(never)]
-    fn pass_or_lose(
-        &mut self,
-        now: Time,
-        triggered_at: Time,
-        segment: &Segment,
-    ) -> Option<(Passage, bool)> {
-        if self.plain.is_none_or(|p| p.rate.0 == 0) || now == Time::NEVER {
-            let Offered::Admitted = self.offer(now, triggered_at, segment.size) else {
-                return None;
-            };
-            let plan = self.plan(now, now, segment);
-            if plan.lost {
-                self.queue_damaged_frame(&plan, segment);
-            }
-            return Some(((plan.start, plan.arrival), plan.lost));
-        }
-        let arrival = self.pass_last(now, triggered_at, segment.size)?;
-        let passage = (self.last_start, arrival);
-        Some((passage, self.loses_plain(segment.size, || *segment)))
-    }
-
-    /// Carries a stored frame over a link that computes its fate from time, ordinal and size, or
-    /// from a draw of its losses. [`Passed::Otherwise`] on other links, and where an agent receives
-    /// damaged frames: nothing has changed then. The arrival is not counted.
-    #[inline(always)]
-    pub fn pass_stored(&mut self, now: Time, triggered_at: Time, segment: &Segment) -> Passed {
-        if self.evented.is_some() || self.service.is_some() || self.reports_damaged {
-            return Passed::Otherwise;
-        }
-        let size = segment.size;
-        if self.plain.is_some_and(|p| p.rate.0 > 0) {
-            let Some(arrival) = self.pass_busy(now, triggered_at, size) else {
-                return Passed::Refused;
-            };
-            return Passed::Sent {
-                start: self.last_start,
-                arrival,
-                lost: self.loses_plain(size, || *segment),
-            };
-        }
-        if self.by_time && now != Time::NEVER {
-            return match self.pass_by_time(now, triggered_at, size) {
-                Some(((start, arrival), lost)) => Passed::Sent { start, arrival, lost },
-                None => Passed::Refused,
-            };
-        }
-        Passed::Otherwise
     }
 
     /// Puts the frame in flight that was passed last, and lost; its serialisation began at `start`.

@@ -2,7 +2,7 @@
 
 use crate::events::probe::Probe;
 use crate::network::Net;
-use lasthop::link::Passage;
+use lasthop::link::Fate;
 use lasthop::queue::drop_reason;
 use lasthop::ring::Ring;
 use lasthop::segment::{NodeId, Segment};
@@ -131,23 +131,26 @@ impl<P: Probe> Net<P> {
     ) -> Arrival {
         const NONE: Arrival = (Time::NEVER, Time::ZERO);
         let id = self.next_packet();
-        let segment = || data.segment(id, path.to);
+        let segment = || segment_of(data, id, path.to);
         for &l in &*path.lossy {
             let link = &mut self.links[l as usize];
-            let Some((passage, lost)) = link.pass_in_order(at, triggered_at, data.size, segment)
-            else {
-                self.refused(l, at, &segment());
-                return NONE;
-            };
-            if lost {
-                self.lose(l, passage.0, &segment());
-                return NONE;
+            let (arrival, fate) = link.pass_in_order(at, triggered_at, data.size, segment);
+            let start = link.last_start();
+            match fate {
+                Fate::Sent => {}
+                Fate::Refused => {
+                    self.refused(l, at, &segment());
+                    return NONE;
+                }
+                Fate::Lost => {
+                    self.lose(l, start, &segment());
+                    return NONE;
+                }
             }
-            (triggered_at, at) = passage;
+            (at, triggered_at) = (arrival, start);
             if l == path.last {
-                let arrival = (at, triggered_at);
-                if self.arrives_later(l, arrival) && !clear(self, l, arrival) {
-                    self.data_arrive_by_event(l, passage, data, path.to);
+                if self.arrives_later(l, (arrival, start)) && !clear(self, l, (arrival, start)) {
+                    self.data_arrive_by_event(l, (start, arrival), data, path.to);
                     return NONE;
                 }
                 self.links[l as usize].passed(at);
@@ -240,41 +243,58 @@ impl<P: Probe> Net<P> {
     ) -> bool {
         let (mut at, mut triggered_at) = (ack.sent_at, ack.triggered_at);
         for &l in &*path.acks {
-            let link = &mut self.links[l as usize];
-            let passed = link.pass_in_order(at, triggered_at, size, || ack.segment(size));
-            let Some((passage, false)) = passed else {
-                return self.end_ack(passed, l, at, size, ack);
+            let Some(arrival) = self.pass_ack(l, (at, triggered_at), size, ack) else {
+                return false;
             };
-            link.passed(passage.1);
-            (triggered_at, at) = passage;
+            (at, triggered_at) = arrival;
+            self.links[l as usize].passed(at);
         }
         let l = path.last_of_acks;
-        let link = &mut self.links[l as usize];
-        let passed = link.pass_in_order(at, triggered_at, size, || ack.segment(size));
-        let Some((passage, false)) = passed else {
-            return self.end_ack(passed, l, at, size, ack);
+        let Some((at, start)) = self.pass_ack(l, (at, triggered_at), size, ack) else {
+            return false;
         };
-        self.fast.acks[path.ring as usize].push(PlainAck { passage, ..*ack });
+        let (passage, link) = ((start, at), &mut self.links[l as usize]);
         let lane = link.tag;
         if link.put_held_in_flight(passage) {
-            self.schedule_arrival(l as usize, lane, (passage.1, passage.0));
+            self.schedule_arrival(l as usize, lane, (at, start));
         }
+        self.fast.acks[path.ring as usize].push(PlainAck { passage, ..*ack });
         true
+    }
+
+    /// An ACK enters a link at `at`. Returns its arrival; `None` if it is refused, or lost.
+    #[inline(always)]
+    fn pass_ack(
+        &mut self,
+        l: u32,
+        (at, triggered_at): Arrival,
+        size: u32,
+        ack: &PlainAck,
+    ) -> Option<Arrival> {
+        let link = &mut self.links[l as usize];
+        let (arrival, fate) = link.pass_in_order(at, triggered_at, size, || ack.segment(size));
+        let start = link.last_start();
+        if fate == Fate::Sent {
+            return Some((arrival, start));
+        }
+        self.end_ack(fate, (l, at, start), size, ack);
+        None
     }
 
     /// An ACK that would enter a link at `at` is refused, or lost there.
     #[inline(never)]
     fn end_ack(
         &mut self,
-        passed: Option<(Passage, bool)>,
-        l: u32,
-        at: Time,
+        fate: Fate,
+        (l, at, start): (u32, Time, Time),
         size: u32,
         ack: &PlainAck,
-    ) -> bool {
-        let Some(((start, _), _)) = passed else { return self.refuse_ack(l, at, size, ack) };
-        self.lose(l, start, &ack.segment(size));
-        false
+    ) {
+        if fate == Fate::Refused {
+            self.refuse_ack(l, at, size, ack);
+        } else {
+            self.lose(l, start, &ack.segment(size));
+        }
     }
 
     /// The queue of a link refuses an ACK that would enter it at `at`.
@@ -334,4 +354,11 @@ impl<P: Probe> Net<P> {
         let (lane, next) = (link.tag, link.next_arrival());
         self.schedule_arrival(l, lane, next);
     }
+}
+
+/// The segment of new data. Apart, since it is seldom asked for: otherwise its fields are loaded in
+/// any case.
+#[inline(never)]
+fn segment_of(data: &PlainData, id: u64, to: NodeId) -> Segment {
+    data.segment(id, to)
 }

@@ -53,8 +53,11 @@ impl<W: WindowRule> Stream<W> {
         if most < 2 * mss {
             return mss as u32;
         }
-        let most = u64::from(self.largest_frame(largest)).min(most);
-        (most / mss * mss).max(mss) as u32
+        let frame = u64::from(self.largest_frame(largest));
+        if frame == 2 * mss {
+            return frame as u32;
+        }
+        (frame.min(most) / mss * mss).max(mss) as u32
     }
 
     /// New data wait, although `room` bytes fit into the window, for the next ACK to make room for
@@ -96,28 +99,37 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// A frame has `MIN_SEGMENTS` at most; false also if only a division would tell.
-    #[inline]
+    #[inline(always)]
     fn is_frame_surely_smallest(&self, min_rtt: Option<Duration>) -> bool {
         let more = rate_of_more(u64::from(self.config.mss.max(1)), MIN_SEGMENTS, min_rtt);
         more.zip(self.timers.rto().srtt()).is_some_and(|(rate, srtt)| {
-            self.congestion.burst().is_none()
-                && self.congestion.surely_sends_below(rate, srtt, self.flight())
+            self.congestion.surely_sends_below(rate, srtt, self.flight())
+                && self.congestion.burst().is_none()
         })
     }
 
     /// Payload bytes of a frame at most.
-    #[inline]
+    #[inline(always)]
     pub(super) fn largest_frame(&self, largest: &mut LargestFrame<'_>) -> u32 {
-        let rack = largest.rack;
-        *largest.bytes.get_or_insert_with(|| {
-            let min_rtt = rack.and_then(Rack::min_rtt);
-            if !self.congestion.is_paced() && self.is_frame_surely_smallest(min_rtt) {
-                return MIN_SEGMENTS * self.config.mss.max(1);
-            }
-            self.congestion.burst().unwrap_or_else(|| {
-                let rate = self.congestion.sending_rate(self.timers.rto().srtt(), self.flight());
-                autosize(rate, min_rtt, f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32
-            })
+        if let Some(bytes) = largest.bytes {
+            return bytes;
+        }
+        let min_rtt = largest.rack.and_then(Rack::min_rtt);
+        let bytes = if self.is_frame_surely_smallest(min_rtt) {
+            MIN_SEGMENTS * self.config.mss.max(1)
+        } else {
+            self.exact_frame(min_rtt)
+        };
+        largest.bytes = Some(bytes);
+        bytes
+    }
+
+    /// The same with a division.
+    #[inline(never)]
+    fn exact_frame(&self, min_rtt: Option<Duration>) -> u32 {
+        self.congestion.burst().unwrap_or_else(|| {
+            let rate = self.congestion.sending_rate(self.timers.rto().srtt(), self.flight());
+            autosize(rate, min_rtt, f64::from(self.config.mss.max(1)), MIN_SEGMENTS) as u32
         })
     }
 
