@@ -317,16 +317,19 @@ impl Context<'_> {
     }
 
     /// Sets or resets timer `id` to expire at `at`.
+    #[inline]
     pub fn wake(&mut self, id: u32, at: Time) {
         self.actions.push(Action::Wake(id, at));
     }
 
     /// Cancels timer `id`.
+    #[inline]
     pub fn cancel(&mut self, id: u32) {
         self.actions.push(Action::Cancel(id));
     }
 
     /// Retains the payload of a segment beyond this call.
+    #[inline]
     pub fn retain(&mut self, payload: Payload) {
         if payload != Payload::NONE {
             self.actions.push(Action::Retain(payload));
@@ -334,6 +337,7 @@ impl Context<'_> {
     }
 
     /// Releases a retained payload.
+    #[inline]
     pub fn release(&mut self, payload: Payload) {
         if payload != Payload::NONE {
             self.actions.push(Action::Release(payload));

@@ -55,17 +55,20 @@ impl Room {
     }
 
     /// True if `size` more bytes fit.
+    #[inline]
     pub fn fits(&self, size: u32) -> bool {
         self.held + u64::from(size) <= self.limit
     }
 
     /// Retains a segment.
+    #[inline]
     pub fn retain(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
         self.held += u64::from(segment.size);
         ctx.retain(segment.payload);
     }
 
     /// Releases a segment.
+    #[inline]
     pub fn release(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
         self.held -= u64::from(segment.size);
         ctx.release(segment.payload);

@@ -235,11 +235,12 @@ impl FlowState {
         ack: u64,
         all_passed: &mut bool,
     ) -> Answer {
-        let Some(head) = self.cache.head().copied().filter(|h| h.segment.seq <= ack) else {
+        let Some(head) = self.cache.head().filter(|h| h.segment.seq <= ack) else {
             return Answer::Pass;
         };
-        let exhausted = head.local >= config.max_retransmissions;
-        if (head.sender_retx || exhausted) && !config.ns2_suppress_expected {
+        let (local, sender_retx) = (head.local, head.sender_retx);
+        let exhausted = local >= config.max_retransmissions;
+        if (sender_retx || exhausted) && !config.ns2_suppress_expected {
             return Answer::Pass;
         }
         // A lost local retransmission is left to the timer, unless more duplicate ACKs arrived than
@@ -257,7 +258,7 @@ impl FlowState {
                     return Answer::Pass;
                 }
                 *passed = false;
-                if head.sender_retx {
+                if sender_retx {
                     return Answer::Pass;
                 }
                 self.count(config);
@@ -265,7 +266,7 @@ impl FlowState {
             -1 => repairs = 2,
             _ => return Answer::Pass,
         }
-        if head.local < repairs && !exhausted {
+        if local < repairs && !exhausted {
             self.repair(config, ctx, ahead);
             return Answer::Repaired;
         }

@@ -118,7 +118,22 @@ impl<R: Observer> Builder<'_, R> {
                 let connection = &mut self.hosts.connections[c];
                 connection.compute_receiver_in_advance((last as u32, source), fast);
                 self.net.compute_in_advance(last);
+                self.add_agent_path(c);
             }
+        }
+    }
+
+    /// Adds the path of a connection's data by way of the only agent that sees them, if there is
+    /// one between its ends.
+    fn add_agent_path(&mut self, c: usize) {
+        let path = &self.net.paths.all()[c];
+        let ends = (path.from, path.to);
+        let mut watches = path.agents.iter().filter(|w| w.sees);
+        if let (Some(&watch), None) = (watches.next(), watches.next())
+            && watch.node != ends.0
+            && watch.node != ends.1
+        {
+            self.net.add_agent_path(c as u32, ends, watch);
         }
     }
 

@@ -116,12 +116,18 @@ impl Pool {
         self.options.get(handle as usize).copied().unwrap_or(Options::NONE)
     }
 
-    /// The options of a segment: none if its flags say that it has none. Those of most segments
-    /// need not be copied; `copy` is where the others are.
+    /// The options of a segment: none if its flags say that it has none.
+    #[inline]
+    pub fn options_of(&self, handle: Handle) -> &Options {
+        let has = self.get(handle).flags.any(Flags::OPTIONS);
+        self.options.get(handle as usize).filter(|_| has).unwrap_or(&Options::NONE)
+    }
+
+    /// The same. Those of most segments need not be copied; `copy` is where the others are.
     #[inline]
     pub fn valid_options<'a>(&self, handle: Handle, copy: &'a mut Option<Options>) -> &'a Options {
         if self.get(handle).flags.any(Flags::OPTIONS) {
-            copy.insert(self.options(handle))
+            copy.insert(*self.options_of(handle))
         } else {
             &Options::NONE
         }

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use lasthop::agent::{
-    Action, Agent, Context, Destination, LinkChange, NodeView, QueueState, Subscriptions, Verdict,
+    Action, Agent, Context, Destination, LinkChange, NodeView, QueueState, Rewrite, Subscriptions,
+    Verdict,
 };
 use lasthop::link::Link;
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice};
@@ -171,13 +172,13 @@ impl Agents {
                         segment,
                     });
                 }
-                self.call(a, watch.links, &Options::NONE, net, |agent, ctx| {
+                self.call(a, watch.links, None, net, |agent, ctx| {
                     agent.on_link_event(ctx, direction, *event, segment)
                 });
                 self.carry_out(a, net);
             }
             Input::Notice(notice, links) => {
-                self.call(a, links, &Options::NONE, net, |agent, ctx| agent.on_notice(ctx, notice));
+                self.call(a, links, None, net, |agent, ctx| agent.on_notice(ctx, notice));
                 self.carry_out(a, net);
             }
             Input::Timer => self.timer(a, net),
@@ -197,7 +198,7 @@ impl Agents {
     /// Shows a segment to its agent and applies the verdict. Returns false if the segment does not
     /// go on; otherwise it has to be sent before the agent's actions are carried out, unless it is
     /// addressed to the agent's own node.
-    #[inline]
+    #[inline(always)]
     pub(super) fn passes<P: Probe>(
         &mut self,
         watch: &Watch,
@@ -210,9 +211,30 @@ impl Agents {
             self.report_node_view(a, watch.links, net);
         }
         net.emit_frame(Kind::AgentIn, node, None, handle, "");
-        let mut copy = None;
-        let options = net.pool.valid_options(handle, &mut copy);
-        let verdict = self.call(a, watch.links, options, net, |agent, ctx| {
+        let verdict = self.show(watch, segment, Some(handle), net);
+        if let Verdict::Rewrite(edit) = &verdict {
+            rewrite(net.pool.get_mut(handle), edit);
+        }
+        let passes = apply(&verdict, node, segment, net);
+        if passes {
+            net.emit_frame(Kind::AgentForwarded, node, None, handle, "");
+        } else {
+            net.pool.free(handle);
+        }
+        passes
+    }
+
+    /// Shows a segment to its agent, with the options of the segment `of`. Returns the verdict.
+    #[inline(always)]
+    pub(super) fn show<P: Probe>(
+        &mut self,
+        watch: &Watch,
+        segment: &Segment,
+        of: Option<Handle>,
+        net: &mut Net<P>,
+    ) -> Verdict {
+        let a = watch.agent as usize;
+        let verdict = self.call(a, watch.links, of, net, |agent, ctx| {
             agent.on_segment(ctx, watch.direction(segment), segment)
         });
         if self.hosts[a].has_cache {
@@ -220,13 +242,7 @@ impl Agents {
             let flow = net.paths.all()[segment.flow as usize].flow;
             net.probes.cache_binds(net.now, flow, binds);
         }
-        let passes = apply(&verdict, node, handle, net);
-        if passes {
-            net.emit_frame(Kind::AgentForwarded, node, None, handle, "");
-        } else {
-            net.pool.free(handle);
-        }
-        passes
+        verdict
     }
 
     /// Reports the view of its node that an agent is about to get.
@@ -244,26 +260,30 @@ impl Agents {
         probes.node_view(&view, self.hosts[a].subscriptions);
     }
 
-    /// Calls an agent with its context; its actions are collected in `self.actions`.
+    /// Calls an agent with its context, and with the options of the segment `of`; its actions are
+    /// collected in `self.actions`.
+    #[inline(always)]
     fn call<P: Probe, T>(
         &mut self,
         a: usize,
         node_links: NodeLinks,
-        options: &Options,
+        of: Option<Handle>,
         net: &mut Net<P>,
         call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T,
     ) -> T {
+        let Net { links, cells, paths, pool, now, triggered_at, .. } = net;
         let node_view = SimNodeView {
-            links: RefCell::new(&mut net.links),
-            cells: &net.cells,
-            paths: &net.paths,
+            links: RefCell::new(links),
+            cells,
+            paths,
             agent: a as u32,
             node_links,
-            now: net.now,
-            triggered_at: net.triggered_at,
+            now: *now,
+            triggered_at: *triggered_at,
         };
+        let options = of.map_or(&Options::NONE, |handle| pool.options_of(handle));
         let actions = &mut self.actions;
-        let mut ctx = Context { now: net.now, options, node_view: &node_view, actions };
+        let mut ctx = Context { now: *now, options, node_view: &node_view, actions };
         call(&mut self.hosts[a].agent, &mut ctx)
     }
 
@@ -326,7 +346,7 @@ impl Agents {
         if let Some((id, ..)) = host.first_timer().filter(is_due) {
             host.timers.retain(|t| t.0 != id);
             let links = host.links;
-            self.call(a, links, &Options::NONE, net, |agent, ctx| agent.on_timer(ctx, id));
+            self.call(a, links, None, net, |agent, ctx| agent.on_timer(ctx, id));
             self.carry_out(a, net);
         }
         self.schedule(a, net);
@@ -377,7 +397,7 @@ impl Agents {
                 let follows =
                     |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
                 if let Some(&watch) = net.paths.all()[c].agents.iter().find(follows) {
-                    self.call(agent as usize, watch.links, &Options::NONE, net, |agent, ctx| {
+                    self.call(agent as usize, watch.links, None, net, |agent, ctx| {
                         agent.on_link_change(ctx, c as u32, direction, change)
                     });
                     self.carry_out(agent as usize, net);
@@ -413,30 +433,35 @@ impl Agents {
     }
 }
 
-/// Applies the verdict on a frame. Returns true if the frame goes on.
-fn apply<P: Probe>(verdict: &Verdict, node: NodeId, handle: Handle, net: &mut Net<P>) -> bool {
+/// Applies the verdict on a segment, except for what it changes. Returns true if the segment goes
+/// on.
+#[inline(always)]
+pub(super) fn apply<P: Probe>(
+    verdict: &Verdict,
+    node: NodeId,
+    segment: &Segment,
+    net: &mut Net<P>,
+) -> bool {
     match verdict {
-        Verdict::Forward => true,
-        Verdict::Rewrite(edit) => {
-            let segment = net.pool.get_mut(handle);
-            segment.ack = edit.ack.unwrap_or(segment.ack);
-            segment.window = edit.window.unwrap_or(segment.window);
-            if edit.eln {
-                segment.flags = segment.flags.with(Flags::ELN);
-            }
-            true
-        }
+        Verdict::Forward | Verdict::Rewrite(_) => true,
         Verdict::Keep => {
-            let segment = *net.pool.get(handle);
-            net.probes.held_by_agent(&segment);
+            net.probes.held_by_agent(segment);
             false
         }
         Verdict::Drop(reason) => {
-            let segment = *net.pool.get(handle);
-            net.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
-            net.probes.lost(net.now, net.now, &segment, Fate::DroppedByAgent);
+            net.emit(Kind::AgentDropped, node, None, segment, reason, 0.0);
+            net.probes.lost(net.now, net.now, segment, Fate::DroppedByAgent);
             false
         }
+    }
+}
+
+/// Changes a segment as a verdict says.
+pub(super) fn rewrite(segment: &mut Segment, edit: &Rewrite) {
+    segment.ack = edit.ack.unwrap_or(segment.ack);
+    segment.window = edit.window.unwrap_or(segment.window);
+    if edit.eln {
+        segment.flags = segment.flags.with(Flags::ELN);
     }
 }
 

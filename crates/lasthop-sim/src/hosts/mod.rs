@@ -6,6 +6,7 @@
 
 pub(crate) mod advance;
 pub mod agent;
+mod by_agent;
 pub mod endpoint;
 pub mod external;
 mod fast_answer;
@@ -20,14 +21,13 @@ pub mod relay;
 pub mod sessions;
 
 use lasthop::leg::{LegEvent, Side};
-use lasthop::segment::{Flags, Handle, NodeId, Notice, Payload, Segment};
+use lasthop::segment::{Flags, Handle, NodeId, Notice, Options, Payload, Segment};
 use lasthop::tcp::sender::State;
 use lasthop::traffic::Do;
 use lasthop::units::Time;
 
 use crate::events::probe::{Probe, external_end};
 use crate::network::fast_path::ReceivedAck;
-use crate::network::paths::Watch;
 use crate::network::receiver_timers::ReceiverTimer;
 use crate::network::{Net, Pending};
 use agent::Agents;
@@ -182,42 +182,6 @@ impl Hosts {
         self.handovers.iter_mut().any(|h| h.holds(node, handle))
     }
 
-    #[inline(never)]
-    fn receive_at_agent<P: Probe>(
-        &mut self,
-        watch: &Watch,
-        segment: &Segment,
-        handle: Handle,
-        net: &mut Net<P>,
-    ) {
-        let passes = self.agents.passes(watch, segment, handle, net);
-        let is_here = segment.to == watch.node;
-        if passes && !is_here {
-            self.send_on(watch.node, handle, net);
-        }
-        self.agents.carry_out(watch.agent as usize, net);
-        if passes && is_here {
-            self.deliver_frame(handle, net);
-        }
-    }
-
-    /// Sends a segment that an agent has let pass. If it reaches a receiver that is computed in
-    /// advance, its arrival is handled at once, with the clock set to its time.
-    #[inline(always)]
-    fn send_on<P: Probe>(&mut self, node: NodeId, handle: Handle, net: &mut Net<P>) {
-        let Some((l, arrival)) = net.forward_to_receiver(node, handle) else { return };
-        let present = (net.now, net.triggered_at);
-        let timers = arrival.0 >= net.receivers_due[l as usize];
-        if timers && !self.run_receiver_timers(l as usize, arrival, net) {
-            net.put_in_flight(l, arrival, handle);
-        } else {
-            (net.now, net.triggered_at) = arrival;
-            net.links[l as usize].passed(arrival.0);
-            self.receive_in_advance(handle, net);
-        }
-        (net.now, net.triggered_at) = present;
-    }
-
     /// A segment arrives at its receiver, which is computed in advance.
     #[inline]
     pub(crate) fn receive_in_advance<P: Probe>(&mut self, handle: Handle, net: &mut Net<P>) {
@@ -316,7 +280,9 @@ impl Hosts {
         } else if segment.forward {
             self.deliver_data(segment, net);
         } else {
-            self.deliver_ack(segment, handle, net);
+            let mut copy = None;
+            let options = net.pool.valid_options(handle, &mut copy);
+            self.deliver_ack(segment, options, net);
         }
     }
 
@@ -373,10 +339,8 @@ impl Hosts {
         }
     }
 
-    fn deliver_ack<P: Probe>(&mut self, segment: &Segment, handle: Handle, net: &mut Net<P>) {
+    fn deliver_ack<P: Probe>(&mut self, segment: &Segment, options: &Options, net: &mut Net<P>) {
         let c = segment.flow;
-        let mut copy = None;
-        let options = net.pool.valid_options(handle, &mut copy);
         self.call(c, Input::Ack(segment, options), net);
         if self.flow_of(c).relay().is_some() {
             if segment.flags.has(Flags::RST) {

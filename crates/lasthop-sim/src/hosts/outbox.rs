@@ -101,6 +101,11 @@ impl<P: Probe> Output for Port<'_, P> {
             if self.is_open() && self.send_fast(data) {
                 return;
             }
+            if self.sends_to_agent() {
+                return self.send_to_agent(segment, SendReason::New);
+            }
+        } else if self.far.is_none() && self.answers_by_agent(&segment) {
+            return self.send_to_agent(segment, reason);
         }
         let segment = self.number(segment, reason);
         transmit(self.net, self.agents, self.node, segment);
@@ -121,6 +126,30 @@ impl<P: Probe> Port<'_, P> {
     #[inline(always)]
     fn is_open(&self) -> bool {
         matches!(self.far, Some(FarEnd { fast: Some(_), .. })) && self.net.is_fast_path_open()
+    }
+
+    /// New data reach their receiver by way of an agent, and need not be stored.
+    #[inline(always)]
+    fn sends_to_agent(&self) -> bool {
+        matches!(self.far, Some(FarEnd { future: Some(_), fast: None, .. }))
+            && self.net.agent_paths.has(self.connection)
+    }
+
+    /// The same of an ACK.
+    #[inline(always)]
+    fn answers_by_agent(&self, segment: &Segment) -> bool {
+        segment.flags.without(Flags::TIMESTAMPS) == Flags::ACK
+            && !segment.forward
+            && self.net.agent_paths.has(self.connection)
+    }
+
+    /// Sends new data, or an ACK, to that agent.
+    #[inline(never)]
+    fn send_to_agent(&mut self, mut segment: Segment, reason: SendReason) {
+        let net = &mut *self.net;
+        segment.id = net.new_id();
+        net.probes.sent(net.now, self.node, &segment, reason, EarlierCopies::Unknown);
+        net.transmit_to_agent(&segment);
     }
 
     /// Sends it on the fast path, if it may take it.

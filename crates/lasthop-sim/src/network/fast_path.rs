@@ -172,6 +172,11 @@ impl FastPaths {
         self.waiting -= frames;
     }
 
+    /// True if ACKs on the fast path may arrive at the end of a link.
+    pub(super) fn has_acks(&self, l: u32) -> bool {
+        self.ring_of_link[l as usize] != u32::MAX
+    }
+
     /// All ACKs on the fast path.
     pub(crate) fn acks(&self) -> impl Iterator<Item = &PlainAck> {
         self.acks.iter().flat_map(Ring::iter)

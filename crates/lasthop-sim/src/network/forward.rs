@@ -136,7 +136,7 @@ impl<P: Probe> Net<P> {
     /// The arrival of a frame at the end of the link `l` is computed in advance, and no frame
     /// before it waits for that.
     #[inline(always)]
-    fn arrives_at_once(&self, l: u32, (at, _): Arrival) -> bool {
+    pub(crate) fn arrives_at_once(&self, l: u32, (at, _): Arrival) -> bool {
         self.in_advance[l as usize]
             && self.is_fast_path_open()
             && at.0 > self.event.time

@@ -3,6 +3,7 @@
 //! A host hands a segment to `Net::forward`; `Net::arrive` returns it at the next node. What
 //! agents subscribe to is queued until the present event has been handled (`Pending`).
 
+pub(crate) mod by_agent;
 pub mod cells;
 pub(crate) mod errors;
 pub(crate) mod fast_path;
@@ -25,6 +26,7 @@ use crate::engine::pool::Pool;
 use crate::engine::scheduler::{Key, NO_EVENT, Scheduler, Source};
 use crate::events::Kind;
 use crate::events::probe::{Fate, Probe, Seen};
+use by_agent::AgentPaths;
 use cells::CellHost;
 use errors::Errors;
 use fast_path::FastPaths;
@@ -110,6 +112,8 @@ pub struct Net<P> {
     pub(crate) until: Time,
     /// The fast paths.
     pub(crate) fast: FastPaths,
+    /// The ways by way of an agent.
+    pub(crate) agent_paths: AgentPaths,
     next_id: u64,
     outcomes: Vec<Outcome>,
 }
@@ -129,6 +133,7 @@ impl<P: Probe> Net<P> {
             entered: Vec::new(),
             until: Time::ZERO,
             fast: FastPaths::new(links.len()),
+            agent_paths: AgentPaths::default(),
             links,
             cells,
             hops: Vec::new(),
@@ -162,6 +167,7 @@ impl<P: Probe> Net<P> {
         self.scheduler = Scheduler::default();
         self.receiver_timers = Vec::new();
         self.fast = FastPaths::new(self.links.len());
+        self.agent_paths = AgentPaths::default();
     }
 
     /// Sets the bit errors of the connections.
@@ -218,14 +224,16 @@ impl<P: Probe> Net<P> {
             let syn = s.flags.has(Flags::SYN) && !s.flags.has(Flags::ACK);
             !s.forward && s.flow == connection && s.ack >= end && !syn && !s.flags.any(other)
         };
-        let stored = self.pool.segments().filter(covers).map(|s| s.id);
+        let stored = self.pool.segments().chain(self.agent_paths.segments());
+        let stored = stored.filter(covers).map(|s| s.id);
         let plain = self.fast.acks().filter(|a| a.connection == connection && a.number >= end);
         stored.chain(plain.map(|a| a.id)).filter(|id| *id < acks_from).collect()
     }
 
     /// Number of segments in transit.
     pub fn in_transit(&self) -> usize {
-        self.pool.len() + self.fast.acks().count()
+        let segments = self.agent_paths.segments().count();
+        self.pool.len() + self.fast.acks().count() + segments
     }
 
     /// Sets or removes the entry of a source in the event queue.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lasthop::link::Link;
 use lasthop::link::cell::Report;
 use lasthop::scenario::network::Network;
-use lasthop::segment::{Handle, NodeId};
+use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::tcp::sender::SenderCounters;
 use lasthop::units::{Duration, Time};
 
@@ -122,7 +122,9 @@ impl<R: Observer> Simulation<R> {
     /// Bytes in transit, headers included.
     fn bytes_in_transit(&self) -> u64 {
         let size = |a: &PlainAck| self.hosts.connections[a.connection as usize].plain_ack_size();
-        self.net.pool.bytes() + self.net.fast.acks().map(|a| u64::from(size(a))).sum::<u64>()
+        let acks = self.net.fast.acks().map(|a| u64::from(size(a))).sum::<u64>();
+        let segments = self.net.agent_paths.segments().map(|s| u64::from(s.size)).sum::<u64>();
+        self.net.pool.bytes() + acks + segments
     }
 
     /// Length of the measured time.
@@ -180,7 +182,7 @@ impl<R: Observer> Simulation<R> {
             match key.link {
                 NO_LINK => self.event(key),
                 l if l & OF_CELL != 0 => events += self.cell_events((l & !OF_CELL) as usize),
-                l if self.net.has_plain_ack(l as usize) => events += self.plain_acks(l as usize),
+                l if self.net.has_plain_ack(l as usize) => events += self.held_frames(l as usize),
                 l => self.arrival(l as usize),
             }
             while let Some(pending) = self.net.pending.pop_front() {
@@ -236,9 +238,18 @@ impl<R: Observer> Simulation<R> {
     #[inline(always)]
     fn arrival(&mut self, l: usize) {
         if self.net.has_plain_ack(l) {
-            self.plain_acks(l);
+            self.held_frames(l);
         } else if let Some((node, handle)) = self.net.arrive(l) {
             self.arrived(l, node, handle);
+        }
+    }
+
+    /// Frames that are not in the pool arrive at the end of a link. Returns the number of events.
+    #[inline(always)]
+    fn held_frames(&mut self, l: usize) -> u64 {
+        match self.net.agent_paths.ring(l as u32) {
+            Some(ring) => self.segments(l, ring),
+            None => self.plain_acks(l),
         }
     }
 
@@ -247,14 +258,30 @@ impl<R: Observer> Simulation<R> {
     #[inline(never)]
     fn plain_acks(&mut self, l: usize) -> u64 {
         let mut events = 0;
-        self.net.scheduler.set_horizon(self.net.links[l].tag, self.net.until.0);
-        if !self.net.pending.is_empty() {
-            self.net.scheduler.end_horizon();
-        }
+        self.net.begin_horizon(l);
         let ring = self.net.ring_of_acks(l);
         while let Some(ack) = self.net.take_plain_ack(l, ring) {
             self.hosts.receive_plain_ack(ack, &mut self.net);
             events += 1;
+            if events == MOST_EVENTS || !self.net.continue_plain_acks(l) {
+                break;
+            }
+        }
+        self.net.end_plain_acks(l, events);
+        events
+    }
+
+    /// The same of segments of a ring, on their way by way of an agent.
+    #[inline(never)]
+    fn segments(&mut self, l: usize, ring: usize) -> u64 {
+        let (mut events, mut segment) = (0, Segment::default());
+        while self.net.take_segment(l, ring, &mut segment) {
+            self.hosts.receive_on_the_way(l, &mut segment, &mut self.net);
+            events += 1;
+            // The horizon is computed where the next segment might be before it.
+            if events == 1 && self.net.has_plain_ack(l) {
+                self.net.begin_horizon(l);
+            }
             if events == MOST_EVENTS || !self.net.continue_plain_acks(l) {
                 break;
             }

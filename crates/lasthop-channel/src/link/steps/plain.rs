@@ -22,6 +22,11 @@ impl Link {
         self.passes_in_order() && self.plain.is_some_and(|p| p.rate.0 > 0)
     }
 
+    /// An agent at the far end receives damaged frames.
+    pub fn reports_damaged(&self) -> bool {
+        self.reports_damaged
+    }
+
     /// Errors or outages may destroy frames.
     #[inline]
     pub fn loses_frames(&self) -> bool {

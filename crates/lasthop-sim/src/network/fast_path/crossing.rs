@@ -25,7 +25,8 @@ impl<P: Probe> Net<P> {
         let in_order = |l: &u32| links[*l as usize].passes_in_order();
         let plain = |l: &u32| links[*l as usize].is_plain();
         let ends = links[last as usize].to == to && links[last_of_acks as usize].to == from;
-        if !ends || !data.iter().all(in_order) || !acks.iter().all(in_order) {
+        let is_taken = self.agent_paths.ring(last_of_acks).is_some();
+        if !ends || is_taken || !data.iter().all(in_order) || !acks.iter().all(in_order) {
             return None;
         }
         let loses = |l: &u32| links[*l as usize].loses_frames();
@@ -327,6 +328,15 @@ impl<P: Probe> Net<P> {
         acks.drop_front();
         self.links[l].arrive_held(acks.front().map(|a| a.passage));
         Some(ack)
+    }
+
+    /// Frames that arrive at the end of a link are handled one after the other, up to its horizon.
+    #[inline(always)]
+    pub(crate) fn begin_horizon(&mut self, l: usize) {
+        self.scheduler.set_horizon(self.links[l].tag, self.until.0);
+        if !self.pending.is_empty() || !self.entered.is_empty() {
+            self.scheduler.end_horizon();
+        }
     }
 
     /// True if the next event is also an ACK on the fast path at the end of the link `l`, whose

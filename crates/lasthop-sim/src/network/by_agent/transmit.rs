@@ -1,0 +1,161 @@
+//! The segments of such connections on their way over the links.
+
+use lasthop::link::{Fate, Link, Passage};
+use lasthop::queue::drop_reason;
+use lasthop::segment::{NodeId, Segment};
+use lasthop::units::Time;
+
+use super::{AgentPath, InFlight, Leg};
+use crate::events::probe::Probe;
+use crate::network::Net;
+use crate::network::fast_path::Arrival;
+use crate::network::paths::Watch;
+
+#[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
+impl<P: Probe> Net<P> {
+    /// Adds the path of a connection from one node to another by way of this agent, if frames pass
+    /// all links in order, and need events only at the agent and at the sender.
+    pub(crate) fn add_agent_path(&mut self, c: u32, (from, to): (NodeId, NodeId), watch: Watch) {
+        let legs = [[(to, watch.node), (watch.node, from)], [(from, watch.node), (watch.node, to)]];
+        let ends = [from, to];
+        let mut found = Vec::new();
+        for (way, end) in legs.into_iter().zip(ends) {
+            for (start, stop) in way {
+                let route = &self.routes[usize::from(start) * self.nodes + usize::from(end)];
+                let reaches = route.last().is_some_and(|&l| self.links[l as usize].to == stop);
+                let in_order = |l: &u32| {
+                    let link = &self.links[*l as usize];
+                    link.passes_in_order() && !link.reports_damaged()
+                };
+                if !reaches
+                    || !route.iter().all(in_order)
+                    || route.last().is_some_and(|&l| self.fast.has_acks(l))
+                {
+                    return;
+                }
+                found.push(route.clone());
+            }
+        }
+        let place = c as usize;
+        let agents = &mut self.agent_paths;
+        let mut legs = found.into_iter().map(|links| agents.leg(links));
+        let (Some(a), Some(b), Some(c), Some(d)) =
+            (legs.next(), legs.next(), legs.next(), legs.next())
+        else {
+            return;
+        };
+        drop(legs);
+        let paths = &mut agents.paths;
+        paths.resize(paths.len().max(place + 1), None);
+        paths[place] = Some(AgentPath { watch, legs: [[a, b], [c, d]] });
+    }
+
+    /// Transmits a segment of a connection, now, over its first leg.
+    #[inline(always)]
+    pub(crate) fn transmit_to_agent(&mut self, segment: &Segment) {
+        self.transmit_leg(segment, 0);
+    }
+
+    /// Transmits an ACK that the agent has let pass, now, to the sender.
+    #[inline(always)]
+    pub(crate) fn transmit_ack_onward(&mut self, segment: &Segment) {
+        self.transmit_leg(segment, 1);
+    }
+
+    #[inline(always)]
+    fn transmit_leg(&mut self, segment: &Segment, leg: usize) {
+        let Some(path) = self.agent_paths.path(segment.flow) else { return };
+        let Leg { links, ring } = &path.legs[usize::from(segment.forward)][leg];
+        let ring = *ring as usize;
+        let way = transmit_over(&mut self.links, links, (self.now, self.triggered_at), segment);
+        let Way::Arrives { l, passage } = way else { return self.end(way, segment) };
+        self.agent_paths.rings[ring].1.push(InFlight { passage, segment: *segment });
+        let link = &mut self.links[l as usize];
+        let lane = link.tag;
+        if link.put_held_in_flight(passage) {
+            self.schedule_arrival(l as usize, lane, (passage.1, passage.0));
+        }
+    }
+
+    /// Transmits data that the agent has let pass, now, to their receiver. Returns the last link
+    /// and the arrival, which is not counted; `None` if the segment is lost or refused.
+    #[inline(always)]
+    pub(crate) fn transmit_data_onward(&mut self, segment: &Segment) -> Option<(u32, Arrival)> {
+        let [_, onward] = &self.agent_paths.path(segment.flow)?.legs[1];
+        match transmit_over(&mut self.links, &onward.links, (self.now, self.triggered_at), segment)
+        {
+            Way::Arrives { l, passage } => Some((l, (passage.1, passage.0))),
+            way => {
+                self.end(way, segment);
+                None
+            }
+        }
+    }
+
+    /// A segment is refused, or lost.
+    #[inline(never)]
+    fn end(&mut self, way: Way, segment: &Segment) {
+        let handle = self.pool.put(*segment);
+        match way {
+            Way::Refused { l, at } => self.dropped(l as usize, handle, drop_reason::FULL, at),
+            Way::Lost { l, start } => {
+                self.links[l as usize].put_lost_in_flight(start, handle);
+                self.schedule_link(l as usize);
+            }
+            Way::Arrives { .. } => {}
+        }
+    }
+
+    /// Copies the segment of a link's ring that arrives now to `arrived`; neither is it counted nor
+    /// the next arrival scheduled. False if there is none.
+    #[inline(always)]
+    pub(crate) fn take_segment(&mut self, l: usize, ring: usize, arrived: &mut Segment) -> bool {
+        let Some((_, ring)) = self.agent_paths.rings.get_mut(ring) else { return false };
+        let Some(first) = ring.front() else { return false };
+        *arrived = first.segment;
+        ring.drop_front();
+        self.links[l].arrive_held(ring.front().map(|next| next.passage));
+        true
+    }
+}
+
+/// What becomes of a segment on its way.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// It arrives at the end of the last link `l`.
+    Arrives { l: u32, passage: Passage },
+    /// The link `l` would take it at `at`, and refuses it.
+    Refused { l: u32, at: Time },
+    /// It is lost on the link `l`, where its serialisation begins at `start`.
+    Lost { l: u32, start: Time },
+}
+
+/// Carries a segment over links that pass frames in order, of which there is at least one. Its
+/// arrival at the end of the last one is not counted.
+#[inline(always)]
+fn transmit_over(
+    all: &mut [Link],
+    links: &[u32],
+    (mut at, mut triggered_at): Arrival,
+    segment: &Segment,
+) -> Way {
+    let mut links = links.iter();
+    let mut next = links.next();
+    loop {
+        let Some(&l) = next else { return Way::Lost { l: 0, start: at } };
+        let link = &mut all[l as usize];
+        let (arrival, fate) = link.pass_in_order(at, triggered_at, segment.size, || *segment);
+        let start = link.last_start();
+        match fate {
+            Fate::Sent => {}
+            Fate::Refused => return Way::Refused { l, at },
+            Fate::Lost => return Way::Lost { l, start },
+        }
+        next = links.next();
+        if next.is_none() {
+            return Way::Arrives { l, passage: (start, arrival) };
+        }
+        link.passed(arrival);
+        (at, triggered_at) = (arrival, start);
+    }
+}
