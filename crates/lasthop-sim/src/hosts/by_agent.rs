@@ -4,7 +4,6 @@ use lasthop::agent::Verdict;
 use lasthop::segment::{Handle, NodeId, Options, Segment};
 use lasthop::units::Time;
 
-use super::outbox::Outbox;
 use super::{Hosts, agent};
 use crate::events::probe::Probe;
 use crate::network::Net;

@@ -30,8 +30,10 @@ impl<P: Probe> FastPort<'_, P> {
         if !self.receiver.expects(seq, len, ts_value) {
             return self.send_unexpected(&{ data });
         }
-        let arrival = self.net.transmit_data(&self.fast.path, data, |_, _, _| false);
-        self.arrive(data, arrival);
+        match self.net.transmit_data(&self.fast.path, data, |_, _, _| false) {
+            Some(arrival) => self.arrive(data, arrival),
+            None => self.count_undelivered(data),
+        }
         true
     }
 
@@ -60,18 +62,26 @@ impl<P: Probe> FastPort<'_, P> {
             let Some(future) = future.as_deref_mut() else { return false };
             clear_timers(net, receiver, future, fast, (l, arrival), data.connection)
         });
-        self.arrive(data, arrival);
+        match arrival {
+            Some(arrival) => self.arrive(data, arrival),
+            None => self.count_undelivered(data),
+        }
     }
 
-    /// The receiver takes a segment that it expects, if it arrives and that is no event.
+    /// A segment has been sent as the next packet, and is lost or arrives by an event.
     #[inline(always)]
-    fn arrive(&mut self, data: PlainData, arrival: Option<Arrival>) {
+    fn count_undelivered(&mut self, data: PlainData) {
+        let net = &mut *self.net;
+        net.new_id();
+        net.probes.sent_undelivered(net.now, data.connection, (data.seq, data.len), data.size);
+    }
+
+    /// The receiver takes a segment that it expects.
+    #[inline(always)]
+    fn arrive(&mut self, data: PlainData, (at, triggered_at): Arrival) {
         let (net, receiver, fast) = (&mut *self.net, &mut *self.receiver, &mut *self.fast);
         let PlainData { seq, len, size, connection, ts_value, ts_echo, .. } = data;
         let now = net.now;
-        let Some((at, triggered_at)) = arrival else {
-            return count_undelivered(net, &{ data });
-        };
         let number = seq + u64::from(len);
         let Some(window) = receiver.take_plain(at, len, (ts_value, ts_echo)) else {
             net.new_id();
@@ -87,14 +97,6 @@ impl<P: Probe> FastPort<'_, P> {
         let offer = (window, receiver.echoed_stamp());
         answer(net, self.future.as_deref_mut(), fast, offer, (number, len), when, connection);
     }
-}
-
-/// A segment is sent as the next packet, and is lost or arrives by an event.
-#[inline(never)]
-fn count_undelivered<P: Probe>(net: &mut Net<P>, data: &PlainData) {
-    let &PlainData { seq, len, size, connection, .. } = data;
-    net.new_id();
-    net.probes.sent_undelivered(net.now, connection, (seq, len), size);
 }
 
 /// The ACK of a segment on the fast path is delayed.
