@@ -2,10 +2,11 @@
 //! --explain`.
 
 use std::fmt;
-use std::sync::Arc;
 
 use lasthop::segment::NodeId;
 use serde::Serialize;
+
+use crate::network::Routes;
 
 /// How a link is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -69,7 +70,7 @@ pub(crate) struct Choice {
     /// By connection.
     pub receivers: Vec<ReceiverPlan>,
     /// The links from each node towards each node, up to the next event of a frame.
-    pub routes: Arc<[Box<[u32]>]>,
+    pub routes: Routes,
     /// The links at whose far end frames arrive as events.
     pub arrivals: Vec<usize>,
 }

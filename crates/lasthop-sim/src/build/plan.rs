@@ -13,6 +13,7 @@ use lasthop::segment::NodeId;
 use super::link_plan::{Choice, LinkPlan, Mode, Plan, Route};
 use super::{Builder, Options};
 use crate::events::Observer;
+use crate::network::Routes;
 use crate::network::paths::{Watch, path};
 
 /// By link: the links from which frames come, `None` for those that start where it begins.
@@ -216,11 +217,7 @@ const ATTEMPTS: Subscriptions = Subscriptions::STEPS.with(Subscriptions::RETRIED
 
 /// The routes from each node towards each node, and the links at whose far end frames arrive as
 /// events: a frame passes the chained links of a route without an event.
-fn chained(
-    network: &Network,
-    routes: &[Route],
-    modes: &[(Mode, String)],
-) -> (Arc<[Box<[u32]>]>, Vec<usize>) {
+fn chained(network: &Network, routes: &[Route], modes: &[(Mode, String)]) -> (Routes, Vec<usize>) {
     let hops = network.next_hop.iter().flatten();
     let mut found: Vec<Box<[u32]>> = hops.map(|l| l.iter().copied().collect()).collect();
     let mut arrives = vec![false; modes.len()];

@@ -59,6 +59,10 @@ pub(crate) enum Pending {
     Endpoint(u32),
 }
 
+/// The routes from each node towards each destination: a link, and the links chained to it, which a
+/// frame crosses without an event at the nodes between.
+pub(crate) type Routes = Arc<[Box<[u32]>]>;
+
 /// Links, routes, the clock, and the probe of the run.
 #[allow(
     clippy::field_scoped_visibility_modifiers,
@@ -96,9 +100,8 @@ pub struct Net<P> {
     pub(crate) pool: Pool,
     /// Work to be done at the present instant, after the present event.
     pub(crate) pending: VecDeque<Pending>,
-    /// The route from a node towards a destination: a link, and the links chained to it, which a
-    /// frame crosses without an event at the nodes between.
-    routes: Arc<[Box<[u32]>]>,
+    /// By node and destination.
+    routes: Routes,
     nodes: usize,
     /// By link: its frames arrive at receivers that are computed in advance.
     in_advance: Vec<bool>,
@@ -182,7 +185,7 @@ impl<P: Probe> Net<P> {
     }
 
     /// Sets the routes.
-    pub(crate) fn set_routes(&mut self, routes: Arc<[Box<[u32]>]>) {
+    pub(crate) fn set_routes(&mut self, routes: Routes) {
         self.routes = routes;
     }
 
