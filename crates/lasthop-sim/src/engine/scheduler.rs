@@ -257,13 +257,17 @@ mod tests {
                     if by_number { s.set_lane(lane, NEVER, 0) } else { s.clear(source) }
                     model.remove(&source);
                 } else {
+                    // The last source stands for others.
+                    let of = if source == 12 { 20 - triggered_at as Source } else { source };
                     if by_number {
                         s.set_lane(lane, time, triggered_at);
+                    } else if source == 12 {
+                        s.set_for(source, of, time, triggered_at);
                     } else {
                         s.set(source, time, triggered_at);
                     }
                     let link = if (1..=busy).contains(&lane) { source } else { NO_LINK };
-                    model.insert(source, Key { time, triggered_at, source, link });
+                    model.insert(source, Key { time, triggered_at, source: of, link });
                 }
                 prop_assert_eq!(s.peek(), model.values().min().copied());
                 let others = model.values().filter(|k| k.source != 2 || busy == 0);

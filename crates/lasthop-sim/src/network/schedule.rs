@@ -1,11 +1,11 @@
-//! The entries of links and cells in the event queue.
+//! The entries of links, cells and receivers' timers in the event queue.
 
 use lasthop::units::Time;
 
 use crate::engine::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
 use crate::events::probe::Probe;
 use crate::network::Net;
-use crate::network::receiver_timers::ReceiverTimers;
+use crate::network::receiver_timers::{ReceiverTimer, ReceiverTimers};
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
@@ -90,5 +90,32 @@ impl<P: Probe> Net<P> {
         self.schedule_arrival(l, lane, arrival);
         self.schedule(self.loss_source(l), loss);
         self.schedule(Self::departure_source(l), departure);
+    }
+
+    /// Adds an entry for the timer of a receiver behind the link `l`.
+    #[inline(never)]
+    pub(crate) fn add_receiver_timer(&mut self, l: u32, timer: ReceiverTimer) {
+        let due = &mut self.receivers_due[l as usize];
+        *due = timer.0.min(*due);
+        if self.receiver_timers[l as usize].add(timer) {
+            self.schedule_receiver_timers(l as usize, Some(timer));
+        }
+    }
+
+    /// The timer that is due first of the receivers behind the link `l`. `update`: see
+    /// [`ReceiverTimers::first`].
+    #[inline]
+    pub(crate) fn first_receiver_timer(
+        &mut self,
+        l: usize,
+        update: impl FnMut(ReceiverTimer) -> Option<ReceiverTimer>,
+    ) -> Option<ReceiverTimer> {
+        self.receiver_timers[l].first(update)
+    }
+
+    /// Moves the event of the timers behind the link `l` to the first one; `None` if there is none.
+    pub(crate) fn schedule_receiver_timers(&mut self, l: usize, first: Option<ReceiverTimer>) {
+        let (source, (due, set, of, _)) = self.receiver_timers[l].move_event(first);
+        self.scheduler.set_for(source, of, due.0, set.0);
     }
 }
