@@ -143,6 +143,26 @@ impl<T: Copy + Default> Ring<T> {
         Some(value)
     }
 
+    /// Inserts item `i`; those before it or those from there on move.
+    pub fn insert(&mut self, i: usize, value: T) {
+        let len = self.len();
+        if self.is_full() {
+            self.grow();
+        }
+        let moves_first = i < len / 2;
+        self.head = self.head.wrapping_sub(usize::from(moves_first));
+        self.tail = self.tail.wrapping_add(usize::from(!moves_first));
+        for step in 0..if moves_first { i } else { len - i } {
+            let (from, to) =
+                if moves_first { (step + 1, step) } else { (len - 1 - step, len - step) };
+            let (from, to) =
+                (self.place(self.head.wrapping_add(from)), self.place(self.head.wrapping_add(to)));
+            self.slots[to] = self.slots[from];
+        }
+        let place = self.place(self.head.wrapping_add(i));
+        self.slots[place] = value;
+    }
+
     /// Number of items.
     #[inline]
     pub fn len(&self) -> usize {
@@ -164,6 +184,12 @@ impl<T: Copy + Default> Ring<T> {
     /// The items from the first one on that satisfies `wanted`; all behind it have to satisfy it as
     /// well.
     pub fn from_first(&self, wanted: impl Fn(&T) -> bool) -> impl Iterator<Item = &T> {
+        (self.first_place(wanted)..self.len()).filter_map(|i| self.get(i))
+    }
+
+    /// Index of the first item that satisfies `wanted`, as for `from_first`; `len` if there is
+    /// none.
+    pub fn first_place(&self, wanted: impl Fn(&T) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -172,7 +198,7 @@ impl<T: Copy + Default> Ring<T> {
                 _ => high = middle,
             }
         }
-        (low..self.len()).filter_map(|i| self.get(i))
+        low
     }
 
     /// Iterates over the items from first to last.
@@ -283,6 +309,11 @@ mod tests {
             let (mut ring, mut model) = (Ring::default(), VecDeque::new());
             for step in steps {
                 match step {
+                    Some(v) if v % 16 == 1 && !model.is_empty() => {
+                        let i = v as usize / 16 % (model.len() + 1);
+                        ring.insert(i, v);
+                        model.insert(i, v);
+                    }
                     Some(v) if v % 8 == 0 => {
                         let i = v as usize % 64 / 8;
                         prop_assert_eq!(ring.remove(i), model.remove(i));

@@ -83,7 +83,7 @@ impl AnyCell {
     }
 
     /// See [`Cell::offer`].
-    #[inline]
+    #[inline(always)]
     pub fn offer(
         &mut self,
         now: Time,

@@ -62,13 +62,13 @@ impl AggregatingCell {
                 reports,
             );
         }
-        self.after_data(now, (i, to), free, (received, answered));
+        self.after_any_data(now, (i, to), free, (received, answered));
         delivery
     }
 
     /// Ends the exchange of station `i`, if its frames are new and cannot be lost. Returns the
     /// delivery of the first one.
-    #[inline]
+    #[inline(always)]
     fn end_new(&mut self, now: Time, i: usize, reports: &mut Vec<Report>) -> Option<Delivery> {
         let Station { sessions, exchange, .. } = &mut self.stations[i];
         let session = &mut sessions[exchange.session];
@@ -281,7 +281,19 @@ impl AggregatingCell {
     }
 
     /// The medium after data: the TXOP goes on, or all wait.
-    #[inline]
+    #[inline(never)]
+    fn after_any_data(
+        &mut self,
+        now: Time,
+        stations: (usize, usize),
+        free: Time,
+        result: (bool, bool),
+    ) {
+        self.after_data(now, stations, free, result);
+    }
+
+    /// The same, compiled in place.
+    #[inline(always)]
     fn after_data(
         &mut self,
         now: Time,
@@ -305,7 +317,7 @@ impl AggregatingCell {
             // finds the medium busy.
             self.contention.set_wait(to, Wait { busy_until: now, since: free + aifs });
         }
-        self.conclude(now, !answered);
+        self.conclude_in_place(now, !answered);
     }
 
     /// The recipient has received nothing that it can answer.

@@ -88,7 +88,7 @@ impl AirTime {
 
     /// Station `i` uses the medium up to `end`, since `begun` or the end of its last exchange in
     /// this TXOP. Returns the time.
-    #[inline]
+    #[inline(always)]
     fn exchange(&mut self, i: usize, begun: Time, end: Time) -> Duration {
         let used = self.busy(begun.max(self.until), end);
         self.stations[i] = self.stations[i] + used;
@@ -274,7 +274,7 @@ impl AggregatingCell {
     }
 
     /// Enqueues a frame at a station, for another one. True if the next event changes.
-    #[inline]
+    #[inline(always)]
     pub fn offer(
         &mut self,
         now: Time,
@@ -366,6 +366,7 @@ impl AggregatingCell {
     }
 
     /// The stations whose back-off has ended choose what to send, and start.
+    #[inline(always)]
     fn begin(&mut self, now: Time, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
         self.senders.clear();
         self.contention.begin(&mut self.senders);
@@ -468,7 +469,14 @@ impl AggregatingCell {
     }
 
     /// The medium becomes free. `failed`: the senders have not been answered.
+    #[inline(never)]
     fn conclude(&mut self, now: Time, failed: bool) {
+        self.conclude_in_place(now, failed);
+    }
+
+    /// The same, compiled in place.
+    #[inline(always)]
+    fn conclude_in_place(&mut self, now: Time, failed: bool) {
         self.phase = Phase::Idle;
         match *self.senders.as_slice() {
             [i] => self.conclude_of(i, failed),

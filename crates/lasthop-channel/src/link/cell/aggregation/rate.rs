@@ -64,7 +64,7 @@ impl RateSelection {
 
     /// Data of `mpdus` MPDUs have been sent with an MCS, and `acknowledged` of them are
     /// acknowledged; `None`: there was no answer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sent(&mut self, now: Time, mcs: usize, mpdus: u32, acknowledged: Option<u32>) {
         match self {
             RateSelection::Steps { steps, fallback, unanswered, mcs } => {

@@ -153,6 +153,7 @@ impl Session {
     }
 
     /// Frames and bytes that wait in its queue.
+    #[inline]
     pub(super) fn load(&self) -> (u64, u64) {
         let load = self.queue.load();
         (load.packets, load.bytes)
@@ -170,7 +171,7 @@ impl Session {
     }
 
     /// A frame arrives. True if it is the next one to be sent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(
         &mut self,
         now: Time,
@@ -199,13 +200,19 @@ impl Session {
     /// Takes that frame; the next one leaves the queue.
     #[inline]
     pub(super) fn take_frame(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
-        let frame = self.staged.take();
+        let frame = self.staged;
+        self.stage_next(now, outcomes);
+        frame
+    }
+
+    /// The next frame takes the place of the staged one.
+    #[inline]
+    fn stage_next(&mut self, now: Time, outcomes: &mut Vec<Outcome>) {
         self.staged = self.device.pop_front();
         if self.staged.is_none() {
             self.staged = self.queue.dequeue(now, outcomes);
             self.pending.add(self.staged.as_ref());
         }
-        frame
     }
 
     /// Takes the frame that will be sent next as the first one of an exchange, if the session has
@@ -215,7 +222,8 @@ impl Session {
         if self.must_request || !self.window.is_empty() {
             return None;
         }
-        self.alone = self.take_frame(now, outcomes);
+        self.alone = self.staged;
+        self.stage_next(now, outcomes);
         self.alone.as_ref().map(|frame| frame.bytes)
     }
 
@@ -242,7 +250,7 @@ impl Session {
 
     /// Arrival time of the frame that has waited longest and can be sent; `NEVER` if there is
     /// nothing to send.
-    #[inline]
+    #[inline(always)]
     pub(super) fn oldest(&self, places: usize) -> Time {
         if self.must_request {
             return Time::ZERO;

@@ -1,6 +1,5 @@
 //! The stations of a cell with aggregation: their sessions, and which of them is next.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::rate::RateSelection;
@@ -10,6 +9,7 @@ use crate::link::cell::config::{CellConfig, StationConfig};
 use crate::link::cell::error_rate::ideal_mcs;
 use crate::link::cell::wifi::{RateRule, Scheduling, Wifi};
 use crate::queue::{Frame, Headers, LinkFacts, Outcome, QueueConfig};
+use lasthop_core::ring::Ring;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Time};
 
 /// Air time that a receiver gets in one turn, nanoseconds (mac80211's weight of 256, in
@@ -40,7 +40,7 @@ pub(super) struct Station {
     /// the frame that has waited longest. `note` keeps both; outdated entries remain until they are
     /// the first ones.
     pub waiting: (u64, u64),
-    pub turns: VecDeque<(Time, u32)>,
+    pub turns: Ring<(Time, u32)>,
     /// An exchange has begun since its session was noted.
     pub stale: bool,
     pub make: MakeQueue,
@@ -103,7 +103,7 @@ impl Station {
                 shared_limit,
                 fifo_window: (wifi.scheduling == Scheduling::Fifo).then_some(window),
                 waiting: (0, 0),
-                turns: VecDeque::new(),
+                turns: Ring::default(),
                 stale: false,
                 make: MakeQueue {
                     config: if shares { own } else { station.queue.clone() },
@@ -118,6 +118,7 @@ impl Station {
     }
 
     /// The session with a receiver.
+    #[inline(always)]
     pub(super) fn session(&mut self, to: usize) -> usize {
         if let Some(&s) = self.by_receiver.get(to).filter(|&&s| s != NONE) {
             return s as usize;
@@ -188,12 +189,17 @@ impl Station {
     }
 
     /// Enters a turn in order. Mostly it is the last one, of a frame that has just arrived.
-    #[inline]
+    #[inline(always)]
     fn queue_turn(&mut self, turn: (Time, u32)) {
-        if self.turns.back().is_none_or(|&last| last <= turn) {
-            return self.turns.push_back(turn);
+        if self.turns.back().is_none_or(|last| last.0 < turn.0) {
+            return self.turns.push(turn);
         }
-        let place = self.turns.partition_point(|&other| other <= turn);
+        self.insert_turn(turn);
+    }
+
+    #[inline(never)]
+    fn insert_turn(&mut self, turn: (Time, u32)) {
+        let place = self.turns.first_place(|&other| other > turn);
         self.turns.insert(place, turn);
     }
 
@@ -237,7 +243,7 @@ impl Station {
     }
 
     /// A frame for a receiver arrives. True if it is the next one of its session.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(
         &mut self,
         now: Time,
@@ -302,7 +308,7 @@ impl Station {
             if self.sessions[s as usize].turn == at {
                 return Some(s as usize);
             }
-            self.turns.pop_front();
+            self.turns.drop_front();
         }
         None
     }
