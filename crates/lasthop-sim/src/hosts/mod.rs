@@ -280,10 +280,19 @@ impl Hosts {
         } else if segment.forward {
             self.deliver_data(segment, net);
         } else {
-            let mut copy = None;
-            let options = net.pool.valid_options(handle, &mut copy);
-            self.deliver_ack(segment, options, net);
+            self.deliver_any_ack(segment, handle, net);
         }
+    }
+
+    /// Delivers an ACK, with options or without.
+    #[inline(always)]
+    fn deliver_any_ack<P: Probe>(&mut self, segment: &Segment, handle: Handle, net: &mut Net<P>) {
+        let mut copy = None;
+        let options = match segment.flags.any(Flags::OPTIONS) {
+            true => net.pool.valid_options(handle, &mut copy),
+            false => &Options::NONE,
+        };
+        self.deliver_ack(segment, options, net);
     }
 
     fn deliver_data<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) {

@@ -54,7 +54,14 @@ impl<P: Probe> Net<P> {
     /// Sends a segment on the link towards its destination and on the links chained to it.
     #[inline(never)]
     pub(crate) fn forward(&mut self, node: NodeId, handle: Handle) {
-        self.carry::<false>(node, handle);
+        let to = self.pool.get(handle).to;
+        if let &[l, ..] = &*self.routes[usize::from(node) * self.nodes + usize::from(to)]
+            && !P::READS
+            && self.links[l as usize].place().is_some()
+        {
+            return self.enter_cell(l, handle);
+        }
+        self.forward_on_links(node, handle);
     }
 
     /// The same. If the arrival at the end of the last link can be computed at once, the frame is
@@ -66,6 +73,12 @@ impl<P: Probe> Net<P> {
         handle: Handle,
     ) -> Option<(u32, Arrival)> {
         self.carry::<true>(node, handle)
+    }
+
+    /// `forward` without the entry into a cell, which needs fewer registers.
+    #[inline(never)]
+    fn forward_on_links(&mut self, node: NodeId, handle: Handle) {
+        self.carry::<false>(node, handle);
     }
 
     #[inline(always)]
@@ -83,8 +96,8 @@ impl<P: Probe> Net<P> {
                 let value = cells::queue_of(link, &self.cells, at, triggered_at).0 as f64;
                 see_enqueued(&mut self.probes, at, (link.from, l), segment, value);
             }
-            if let Some(place) = link.place() {
-                self.enter_cell(l as usize, place, handle);
+            if link.place().is_some() {
+                self.enter_cell(l, handle);
                 return None;
             }
             let (start, arrival, lost) = match link.pass_stored(at, triggered_at, segment) {

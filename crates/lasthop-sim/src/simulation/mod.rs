@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop::link::Link;
-use lasthop::link::cell::Report;
+use lasthop::link::cell::{Delivery, Report};
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::tcp::sender::SenderCounters;
@@ -318,31 +318,49 @@ impl<R: Observer> Simulation<R> {
     /// Handles the event of a cell that is due.
     #[inline(always)]
     fn cell_event(&mut self, c: usize) {
-        if let Some(delivery) = self.net.fire_cell(c)
-            && let Some((l, handle)) = self.net.cell_delivery(c, &delivery)
-        {
-            self.cell_frame(l, handle);
+        if let Some(delivery) = self.net.fire_cell(c) {
+            self.cell_delivery(c, &delivery);
         }
-        if let Some(reports) = self.net.take_reports() {
-            self.cell_reports(c, reports);
+        if self.net.has_reports() {
+            self.cell_reports(c);
         }
     }
 
     /// Handles what else a cell reports.
     #[inline(never)]
-    fn cell_reports(&mut self, c: usize, mut reports: Vec<Report>) {
-        for report in reports.drain(..) {
-            if let Some((l, handle)) = self.net.cell_report(c, &report) {
-                self.cell_frame(l, handle);
+    fn cell_reports(&mut self, c: usize) {
+        let mut reported = 0;
+        while let Some(report) = self.net.report(reported) {
+            match report {
+                Report::Delivered(delivery) => self.cell_delivery(c, &delivery),
+                other => self.cell_report(c, &other),
             }
+            reported += 1;
         }
-        self.net.recycle_reports(reports);
+        self.net.clear_reports();
+    }
+
+    /// Handles a report of a cell.
+    #[inline(never)]
+    fn cell_report(&mut self, c: usize, report: &Report) {
+        if let Some((l, handle)) = self.net.cell_report(c, report) {
+            self.cell_frame(l, handle);
+        }
+    }
+
+    /// Handles a delivery in a cell.
+    #[inline(never)]
+    fn cell_delivery(&mut self, c: usize, delivery: &Delivery) {
+        if self.net.reports_delivery(delivery) {
+            self.cell_report(c, &delivery.report());
+        } else if let Some((l, handle)) = self.net.cell_delivery(c, delivery) {
+            self.arrived(l, self.net.links[l].to, handle);
+        }
     }
 
     /// A frame that a cell has carried arrives.
     #[inline(never)]
     fn cell_frame(&mut self, l: usize, handle: Handle) {
-        let node = self.net.links[l].to;
-        self.arrived(l, node, handle);
+        self.arrived(l, self.net.links[l].to, handle);
     }
 }

@@ -6,7 +6,6 @@ use crate::events::probe::{Fate, Probe};
 use crate::network::Net;
 use lasthop::agent::{LinkEvent, Subscriptions};
 use lasthop::framing::Step;
-use lasthop::link::cell::config::Place;
 use lasthop::link::cell::{Attempt, Clock, Delivery, End, Report};
 use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::{Duration, Time};
@@ -16,16 +15,18 @@ use super::{CellFrames, NO_CELL, drop_reason};
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each way of a frame")]
 impl<P: Probe> Net<P> {
     /// Queues a frame at a station; it crosses the link `l`.
-    #[inline(always)]
-    pub(crate) fn enter_cell(&mut self, l: usize, place: Place, handle: Handle) {
+    #[inline(never)]
+    pub(crate) fn enter_cell(&mut self, l: u32, handle: Handle) {
         let segment = self.pool.get(handle);
         let from = self.paths.source(segment);
-        let frame = self.links[l].enter_cell(handle, segment, from, self.now);
+        let link = &mut self.links[l as usize];
+        let Some(place) = link.place() else { return };
+        let frame = link.enter_cell(handle, segment, from, self.now);
         let at = handle as usize;
         if at >= self.hops.len() {
             self.hops.resize(self.pool.capacity(), 0);
         }
-        self.hops[at] = l as u32;
+        self.hops[at] = l;
         let c = place.cell as usize;
         let Net { cells, pool, links, hops, paths, outcomes, now, .. } = self;
         let frames = &CellFrames { pool, links, hops, paths };
@@ -176,7 +177,7 @@ impl<P: Probe> Net<P> {
         let next = self.cells[c].cell.next_event();
         let follows = next.0.0 < self.scheduler.horizon();
         if follows {
-            self.set_clock(next);
+            (self.now, self.triggered_at) = next;
         }
         follows
     }
@@ -197,7 +198,7 @@ impl<P: Probe> Net<P> {
 
     /// Lets a cell act from the present instant on, up to the first event of which the network has
     /// to know; the clock is set to that. Returns the delivery of a frame, if there is one, for
-    /// [`Self::cell_delivery`]; further reports of its stations are in [`Self::take_reports`].
+    /// [`Self::cell_delivery`]; further reports of its stations are in [`Self::report`].
     #[inline]
     pub(crate) fn fire_cell(&mut self, c: usize) -> Option<Delivery> {
         let (now, triggered_at) = (self.now, self.triggered_at);
@@ -212,21 +213,36 @@ impl<P: Probe> Net<P> {
         delivery
     }
 
-    /// The reports of a cell after a delivery, for [`Self::cell_report`] in this order, if there
-    /// are any; the list goes back to [`Self::recycle_reports`].
+    /// A cell has reports besides a delivery.
     #[inline]
-    pub(crate) fn take_reports(&mut self) -> Option<Vec<Report>> {
-        if self.reports.is_empty() { None } else { Some(std::mem::take(&mut self.reports)) }
+    pub(crate) fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
     }
 
-    /// Takes back an empty list of reports.
-    pub(crate) fn recycle_reports(&mut self, reports: Vec<Report>) {
-        self.reports = reports;
+    /// The report of this number, from 0, of a cell after a delivery.
+    #[inline]
+    pub(crate) fn report(&self, i: usize) -> Option<Report> {
+        self.reports.get(i).copied()
     }
 
-    /// Handles a delivery in a cell. Returns the frame, with its link, if it arrives at this
-    /// instant.
+    /// All reports have been handled.
     #[inline]
+    pub(crate) fn clear_reports(&mut self) {
+        self.reports.clear();
+    }
+
+    /// A delivery in a cell is reported to an agent or an observer: it is one for
+    /// [`Self::cell_report`].
+    #[inline(always)]
+    pub(crate) fn reports_delivery(&self, delivery: &Delivery) -> bool {
+        let l = self.hops[delivery.attempt.frame.handle as usize] as usize;
+        let subscriptions = self.paths.subscriptions(self.links[l].from);
+        P::READS || subscriptions.any(Subscriptions::DELIVERED)
+    }
+
+    /// Handles any other delivery in a cell. Returns the frame, with its link, if it arrives at
+    /// this instant.
+    #[inline(always)]
     pub(crate) fn cell_delivery(
         &mut self,
         c: usize,
@@ -234,10 +250,6 @@ impl<P: Probe> Net<P> {
     ) -> Option<(usize, Handle)> {
         let handle = delivery.attempt.frame.handle;
         let l = self.hops[handle as usize] as usize;
-        let subscriptions = self.paths.subscriptions(self.links[l].from);
-        if P::READS || subscriptions.any(Subscriptions::DELIVERED) {
-            return self.cell_report(c, &delivery.report());
-        }
         self.links[l].count_delivered_attempt(delivery);
         self.frame_ended(c, l, handle)
     }
@@ -254,7 +266,7 @@ impl<P: Probe> Net<P> {
                 let (l, handle) = self.cell_attempt_ended(attempt, end)?;
                 self.frame_ended(c, l, handle)
             }
-            Report::Delivered(delivery) => self.cell_delivery(c, delivery),
+            Report::Delivered(delivery) => self.cell_report(c, &delivery.report()),
             &Report::Released { ref attempt, retained } => {
                 let handle = attempt.frame.handle;
                 let l = self.hops[handle as usize] as usize;
