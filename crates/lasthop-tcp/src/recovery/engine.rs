@@ -79,7 +79,7 @@ impl Engine {
     ) {
         match self {
             Engine::Sack(s) => s.on_ack(stream, now, segment, options, out),
-            Engine::Dupack(d) => d.on_ack(stream, now, segment, out),
+            Engine::Dupack(d) => on_any_ack(d, stream, now, segment, out),
             Engine::SackNs2(s) => s.on_ack(stream, now, segment, options, out),
         }
     }
@@ -166,4 +166,16 @@ impl Engine {
             Engine::SackNs2(s) => s.base_mut().on_resumed(stream),
         }
     }
+}
+
+/// An ACK with any flags for recovery by duplicate ACKs. The sender passes those without in place.
+#[inline(never)]
+fn on_any_ack<W: WindowRule>(
+    recovery: &mut DupackRecovery,
+    stream: &mut Stream<W>,
+    now: Time,
+    segment: &Segment,
+    out: &mut impl Output,
+) {
+    recovery.on_ack(stream, now, segment, out);
 }

@@ -109,6 +109,8 @@ pub struct Sender<W> {
     /// SACK blocks.
     plain: bool,
     plain_with_sack: bool,
+    /// Whether `plain` holds is decided when an ACK asks for it.
+    undecided: bool,
 }
 
 impl<W: WindowRule> Sender<W> {
@@ -133,6 +135,7 @@ impl<W: WindowRule> Sender<W> {
             last_invalid: None,
             plain: false,
             plain_with_sack: false,
+            undecided: false,
         }
     }
 
@@ -226,7 +229,9 @@ impl<W: WindowRule> Sender<W> {
         if self.stream.is_program_writing() && self.stream.defer(now, segment, options) {
             return;
         }
-        self.process_segment(now, segment, options, out);
+        if !self.on_bare_ack(now, segment, out) {
+            self.process_segment(now, segment, options, out);
+        }
         self.update_plain();
     }
 

@@ -24,8 +24,9 @@ impl<W: WindowRule> Sender<W> {
         window: u32,
         take: impl FnMut(u64) -> bool,
     ) -> AfterPlainAck {
+        let is_plain = self.plain || self.becomes_plain();
         let stream = &mut self.stream;
-        let usual = self.plain
+        let usual = is_plain
             && ack > stream.snd_una()
             && ack <= stream.snd_max()
             && ack < stream.written()
@@ -71,28 +72,64 @@ impl<W: WindowRule> Sender<W> {
         taken
     }
 
+    /// An ACK without options or other flags, for recovery by duplicate ACKs. Does what
+    /// `process_segment` does with one. False if that has to follow; then nothing has changed.
+    #[inline(always)]
+    pub(super) fn on_bare_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> bool {
+        let before = self.stream.snd_max();
+        let stream = &mut self.stream;
+        let Engine::Dupack(recovery) = &mut self.recovery else { return false };
+        let taken = segment.flags == Flags::ACK
+            && segment.window > 0
+            && segment.ack <= before
+            && stream.state() == State::Established
+            && !stream.is_special();
+        if taken {
+            stream.timers_mut().probes_answered();
+            recovery.on_ack(stream, now, segment, out);
+            self.write_if_room(now, before, out);
+        }
+        taken
+    }
+
     /// After an ACK that has taken the slow path: notes whether the next one may take the fast one.
-    /// Every other input ends that, see `leave_plain`.
+    /// Every other input ends that, see `leave_plain`. With recovery by duplicate ACKs it is
+    /// decided when an ACK asks for it, which none does on most paths.
     #[inline]
     pub(super) fn update_plain(&mut self) {
+        self.undecided = matches!(self.recovery, Engine::Dupack(_));
         self.plain_with_sack = match &self.recovery {
             Engine::Sack(sack) => self.stream.is_plain_with_sack() && sack.is_plain(&self.stream),
             Engine::Dupack(_) | Engine::SackNs2(_) => false,
         };
-        self.plain = match &self.recovery {
-            Engine::Dupack(recovery) => {
-                recovery.is_plain()
-                    && self.stream.state() == State::Established
-                    && self.stream.is_plain()
-            }
-            Engine::Sack(_) | Engine::SackNs2(_) => false,
-        };
+    }
+
+    /// Decides whether an ACK may take the fast path of recovery by duplicate ACKs, if that has
+    /// been left open.
+    #[inline(always)]
+    fn becomes_plain(&mut self) -> bool {
+        self.undecided && self.decide_plain()
+    }
+
+    #[inline(never)]
+    fn decide_plain(&mut self) -> bool {
+        let Engine::Dupack(recovery) = &self.recovery else { return false };
+        self.plain = recovery.is_plain()
+            && self.stream.state() == State::Established
+            && self.stream.is_plain();
+        self.undecided = false;
+        self.plain
     }
 
     /// The next ACK takes the slow path.
     #[inline]
     pub(super) fn leave_plain(&mut self) {
-        (self.plain, self.plain_with_sack) = (false, false);
+        (self.plain, self.plain_with_sack, self.undecided) = (false, false, false);
         self.stream.unfold();
     }
 }

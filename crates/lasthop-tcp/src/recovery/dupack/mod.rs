@@ -139,7 +139,7 @@ impl DupackRecovery {
     }
 
     /// An ACK of an established connection.
-    #[inline]
+    #[inline(always)]
     pub fn on_ack<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -181,8 +181,23 @@ impl DupackRecovery {
 
     /// Sends what the window allows after an ACK or a deadline. ns-2 sends nothing between the
     /// first duplicate ACK and the threshold, except in Tahoe.
-    #[inline]
+    #[inline(always)]
     pub fn send_after_ack<W: WindowRule>(
+        &self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        let waits = self.dupacks != 0
+            && self.response != Response::Tahoe
+            && self.dupacks < stream.profile().dupack_threshold;
+        if !waits {
+            self.fill_after_ack(stream, now, out);
+        }
+    }
+
+    #[inline(never)]
+    fn fill_after_ack<W: WindowRule>(
         &self,
         stream: &mut Stream<W>,
         now: Time,
@@ -190,13 +205,8 @@ impl DupackRecovery {
     ) {
         let mut limit = u32::MAX;
         let profile = stream.profile();
-        if self.dupacks != 0 && self.response != Response::Tahoe {
-            if self.dupacks < profile.dupack_threshold {
-                return;
-            }
-            if self.response == Response::Newreno && profile.recovery_burst > 0 {
-                limit = profile.recovery_burst;
-            }
+        if self.dupacks != 0 && self.response == Response::Newreno && profile.recovery_burst > 0 {
+            limit = profile.recovery_burst;
         }
         if profile.timeout_burst > 0 && stream.snd_nxt() < stream.snd_max() {
             limit = limit.min(profile.timeout_burst);
