@@ -47,7 +47,7 @@ impl Stream {
     }
 
     /// 64 random bits for this index.
-    #[inline]
+    #[inline(always)]
     pub fn bits(self, index: u64) -> u64 {
         mix(mix(index.wrapping_mul(GOLDEN).wrapping_add(self.key)) ^ self.key)
     }

@@ -430,7 +430,7 @@ impl Connection {
 
     /// Runs `act` on the sender, with a port to the network. Afterwards reports the changes of its
     /// state and updates its timer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn with_sender<P: Probe>(
         &mut self,
         out: &mut Outbox<'_, P>,
@@ -510,7 +510,7 @@ impl Connection {
     }
 
     /// Runs `act` on the receiver, with a port to the network. Afterwards updates its timer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn with_receiver<P: Probe, T>(
         &mut self,
         out: &mut Outbox<'_, P>,

@@ -53,7 +53,7 @@ impl Contender {
     }
 
     /// Draws a back-off.
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self, includes_cw: bool) {
         let values = self.cw + u32::from(includes_cw);
         // The high bits, so that windows of different sizes get proportional values from the same
@@ -278,7 +278,7 @@ impl Contention {
     }
 
     /// The back-off of station `i` has changed, or the wait of all stations holds for it again.
-    #[inline]
+    #[inline(always)]
     fn set_due(&mut self, i: usize) {
         let c = &mut self.contenders[i];
         c.apart = c.exchange == self.exchange || c.backoff.is_none();
@@ -287,7 +287,7 @@ impl Contention {
 
     /// Subtracts the slots before the last start from the back-off of station `i`, if that has not
     /// been done.
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, i: usize) {
         let c = &mut self.contenders[i];
         if c.counted != self.start.number {

@@ -9,12 +9,13 @@ use crate::window::WindowRule;
 use lasthop_core::segment::{Flags, Payload, Segment};
 use lasthop_core::units::{Duration, Time};
 
-/// What is next to be sent: payload bytes, and whether it is the FIN or was sent before.
+/// What is next to be sent: payload bytes, whether it is the FIN, and its place on the scoreboard
+/// if it was sent before.
 #[derive(Clone, Copy, Debug)]
 pub struct Next {
     len: u32,
     fin: bool,
-    again: bool,
+    again: Option<usize>,
 }
 
 #[allow(clippy::multiple_inherent_impl, reason = "one file for each task of the stream")]
@@ -65,7 +66,7 @@ impl<W: WindowRule> Stream<W> {
         let right = (self.snd_una + window.min(self.rwnd)).min(alike);
         let (mut sent, first, wanted) = (0, self.snd_max, self.written > self.snd_max);
         while sent < limit && self.snd_nxt == self.snd_max && self.snd_nxt + mss <= right {
-            self.emit(now, mss as u32, false, SendReason::New, out);
+            self.emit(now, mss as u32, false, out);
             sent += 1;
         }
         let offset = self.snd_nxt - self.snd_una;
@@ -173,17 +174,18 @@ impl<W: WindowRule> Stream<W> {
             && left > u64::from(most)
             && self.snd_nxt - self.snd_una + u64::from(most) <= room
         {
-            return Some(Next { len: most, fin: false, again: false });
+            return Some(Next { len: most, fin: false, again: None });
         }
         self.other_next_up_to(window, most)
     }
 
     #[inline(never)]
     fn other_next_up_to(&self, window: u64, most: u32) -> Option<Next> {
-        let again = self.snd_nxt < self.snd_max;
+        let mut again = None;
         let (mut len, mut fin) = (0, false);
-        if again {
-            let s = self.board.get(self.snd_nxt)?;
+        if self.snd_nxt < self.snd_max {
+            again = Some(self.board.place(self.snd_nxt)?);
+            let s = self.board.at(again?)?;
             (len, fin) = (s.len, s.fin);
         } else {
             len =
@@ -201,7 +203,7 @@ impl<W: WindowRule> Stream<W> {
         }
         let usable = self.rwnd.saturating_sub(offset);
         // What is sent again was inside the window once, even if a late ACK has an older one.
-        if !again && u64::from(len) > usable {
+        if again.is_none() && u64::from(len) > usable {
             // Avoid silly windows (RFC 1122, section 4.2.3.4): a part of a segment only if it is
             // half of the largest window.
             if usable == 0 || usable < self.max_rwnd / 2 {
@@ -209,7 +211,10 @@ impl<W: WindowRule> Stream<W> {
             }
             len = usable as u32;
         }
-        if !again && self.snd_nxt + u64::from(len) == self.written && self.closes_with_data() {
+        if again.is_none()
+            && self.snd_nxt + u64::from(len) == self.written
+            && self.closes_with_data()
+        {
             fin = !self.fin_sent;
         }
         Some(Next { len, fin, again })
@@ -218,7 +223,11 @@ impl<W: WindowRule> Stream<W> {
     /// Sends it. `reason` holds for a segment sent again.
     #[inline]
     pub fn send_this(&mut self, now: Time, next: Next, reason: SendReason, out: &mut impl Output) {
-        self.emit(now, next.len, next.fin, if next.again { reason } else { SendReason::New }, out);
+        let Some(place) = next.again else {
+            return self.emit(now, next.len, next.fin, out);
+        };
+        self.snd_nxt += u64::from(next.len) + u64::from(next.fin);
+        self.retransmit_at(now, place, reason, out);
     }
 
     /// Limited transmit (RFC 3042; ns-2 rule 13): one segment beyond cwnd for this duplicate ACK.
@@ -233,22 +242,11 @@ impl<W: WindowRule> Stream<W> {
         self.limited += self.snd_max - before;
     }
 
-    /// Sends the segment at snd_nxt and moves on.
+    /// Sends the new segment at snd_nxt and moves on.
     #[inline(always)]
-    pub fn emit(
-        &mut self,
-        now: Time,
-        len: u32,
-        fin: bool,
-        reason: SendReason,
-        out: &mut impl Output,
-    ) {
+    pub fn emit(&mut self, now: Time, len: u32, fin: bool, out: &mut impl Output) {
         let seq = self.snd_nxt;
         self.snd_nxt = seq + u64::from(len) + u64::from(fin);
-        if reason != SendReason::New {
-            self.retransmit(now, seq, reason, out);
-            return;
-        }
         let nothing_outstanding = self.snd_una == self.snd_max;
         let sent = Sent {
             seq,
@@ -436,7 +434,7 @@ impl<W: WindowRule> Stream<W> {
         if room > 0 {
             // A window that stays below half of what it was is used in the end (RFC 1122, section
             // 4.2.3.4).
-            return self.emit(now, room as u32, false, SendReason::New, out);
+            return self.emit(now, room as u32, false, out);
         }
         self.timers.set_persist(Some(probes + 1));
         self.timers.count_probe();
