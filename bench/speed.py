@@ -2,17 +2,18 @@
 to Reno.
 
     make bench            or    python bench/speed.py [--runs N] [--short] [--htsim FOLDER]
-                                                      [--default | --schemes [NAME ...]]
+                                                      [--default [--pgo] | --schemes [NAME ...]]
 
-Each program runs the same four cases for T and for 10 T in turn. The difference of the CPU times,
-divided by the difference of delivered packets, excludes start-up. lasthop runs as `lasthop run
---json`. The best of N runs counts. ns-2 is the program `ns` (Debian package ns2). htsim, whose TCP
-is NewReno without SACK, is compiled from FOLDER: `sim` of github.com/Broadcom/csg-htsim, after
-`make libhtsim.a`. Programs that are not there are not timed. Then seven runs under the default
-profile, `linux`, are compared with Reno under `ns-2.35` on 100 Mbit/s, and three of them with
-ns-2's Agent/TCP/Linux with SACK and delayed ACKs. Then a window of 10 BDP overflows a queue of 1
-BDP at 0.1 to 10 Gbit/s; the time per packet should not depend on the rate. Finally every end-to-end
-scheme runs the same cases under the profile `rfc`, and one case under `linux`.
+Each program runs the same four cases for T and for 10 T. The difference of the CPU times, divided
+by the difference of delivered packets, excludes start-up. lasthop runs as `lasthop run --json`. All
+cases and programs take turns, N times; the shortest times of T and of 10 T count. ns-2 is the
+program `ns` (Debian package ns2). htsim, whose TCP is NewReno without SACK, is compiled from
+FOLDER: `sim` of github.com/Broadcom/csg-htsim, after `make libhtsim.a`. Programs that are not there
+are not timed. Then seven runs under the default profile, `linux`, are compared with Reno under
+`ns-2.35` on 100 Mbit/s, and three of them with ns-2's Agent/TCP/Linux with SACK and delayed ACKs.
+Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time per packet should
+not depend on the rate. Finally every end-to-end scheme runs the same cases under the profile `rfc`,
+and one case under `linux`.
 
 The times of the cases and of the default profile are written into docs/speed.md, unless the runs
 are short.
@@ -220,13 +221,34 @@ def compile_htsim(sources: Path, folder: str) -> None:
 Program = Callable[[Case | DefaultCase, int, str], tuple[float, int]]
 
 
-def per_packet(
-    program: Program, case: Case | DefaultCase, seconds: int, folder: str
-) -> tuple[float, int]:
-    """CPU time per delivered packet between T and 10 T, ns, and the number of packets."""
-    little, few = program(case, seconds, folder)
-    much, many = program(case, 10 * seconds, folder)
-    return (much - little) / (many - few) * 1e9, many - few
+class Rounds:
+    """CPU times of a program for T and 10 T, in seconds, by round, and the packets between."""
+
+    def __init__(self) -> None:
+        self.little: list[float] = []
+        self.much: list[float] = []
+        self.packets = 0
+
+    def add(self, program: Program, case: Case | DefaultCase, seconds: int, folder: str) -> None:
+        """Run it once more for either time."""
+        little, few = program(case, seconds, folder)
+        much, many = program(case, 10 * seconds, folder)
+        self.little.append(little)
+        self.much.append(much)
+        self.packets = many - few
+
+    def best(self) -> float:
+        """CPU time per delivered packet, ns, of the shortest times: another program on the machine
+        only adds to them. The shortest difference would be one with a long start.
+        """
+        return (min(self.much) - min(self.little)) / self.packets * 1e9
+
+    def ratios(self, other: Rounds) -> tuple[float, float]:
+        """The lowest and the highest ratio to another in the same round."""
+        pairs = zip(self.much, self.little, other.much, other.little, strict=True)
+        scale = other.packets / self.packets
+        ratios = [scale * (much - little) / (most - least) for much, little, most, least in pairs]
+        return min(ratios), max(ratios)
 
 
 def schemes() -> list[str]:
@@ -305,27 +327,36 @@ def time_overflow(runs: int, folder: str) -> None:
     print()
 
 
-def compare_default(runs: int, folder: str, short: bool) -> dict[str, dict[str, float]]:
-    """CPU time in ns per delivered segment under the default profile, by case and program: relative
-    to the headline, and beside ns-2 with Linux' congestion control, SACK and delayed ACKs.
+def compare_default(runs: int, folder: str, short: bool) -> dict[str, speed_page.Times]:
+    """CPU time in ns per delivered segment under the default profile, by case: relative to the
+    headline, and beside ns-2 with Linux' congestion control, SACK and delayed ACKs.
     """
-    found: dict[str, dict[str, float]] = {}
-    beside = shutil.which("ns") is not None
-    print(f"{'default profile':38s} {'ns/segment':>12s} {'ratio':>6s} {'ns-2':>10s} {'ratio':>6s}")
-    headline = math.nan
     cases: list[Case | DefaultCase] = [HEADLINE, *DEFAULT_CASES]
-    for case in cases:
-        seconds = max(1, case.seconds // 10) if short else case.seconds
-        each = theirs = math.inf
-        for _ in range(runs):
-            each = min(each, per_packet(lasthop, case, seconds, folder)[0])
-            if beside and (case is HEADLINE or getattr(case, "ns2", None) is not None):
-                theirs = min(theirs, per_packet(ns2, case, seconds, folder)[0])
-        headline = each if case is HEADLINE else headline
-        found[case.name] = {"lasthop": each} | ({} if math.isinf(theirs) else {"ns-2": theirs})
-        other = "" if math.isinf(theirs) else f" {theirs:10.1f} {theirs / each:6.1f}"
-        print(f"{case.name:38s} {each:12.1f} {each / headline:6.1f}{other}", flush=True)
-    print()
+    beside = shutil.which("ns") is not None
+    ours = {case.name: Rounds() for case in cases}
+    theirs = {
+        case.name: Rounds()
+        for case in cases
+        if beside and (case is HEADLINE or getattr(case, "ns2", None) is not None)
+    }
+    for k in range(runs):
+        print(f"default profile, round {k + 1} of {runs}", file=sys.stderr)
+        for case in cases:
+            seconds = max(1, case.seconds // 10) if short else case.seconds
+            ours[case.name].add(lasthop, case, seconds, folder)
+            if case.name in theirs:
+                theirs[case.name].add(ns2, case, seconds, folder)
+    print(f"{'default profile':38s} {'ns/segment':>10s} {'ratio':>6s}  {'ns-2':>22s} {'ratio':>6s}")
+    found: dict[str, speed_page.Times] = {}
+    headline = ours[HEADLINE.name]
+    for name, rounds in ours.items():
+        each, (low, high) = rounds.best(), rounds.ratios(headline)
+        other = theirs[name].best() if name in theirs else None
+        found[name] = speed_page.Times(each, (low, high), other)
+        spread = "" if rounds is headline else f"[{low:.1f}, {high:.1f}]"
+        cells = "" if other is None else f" {other:9.1f} {other / each:6.1f}"
+        print(f"{name:38s} {each:10.1f} {each / headline.best():6.1f} {spread:13s}{cells}")
+    print(flush=True)
     return found
 
 
@@ -333,22 +364,21 @@ def compare_with_others(
     runs: int, folder: str, short: bool, programs: dict[str, Program]
 ) -> dict[str, dict[str, float]]:
     """Time the four cases and start-up: ns per packet by case and program."""
-    found: dict[str, dict[str, float]] = {}
-    print(f"{'case':38s}" + "".join(f" {name + ', ns/packet':>19s}" for name in programs))
-    for case in CASES:
-        seconds = case.seconds // 10 if short else case.seconds
-        best: dict[str, float] = {}
-        packets: dict[str, int] = {}
-        for _ in range(runs):
+    found = {case.name: {name: Rounds() for name in programs} for case in CASES}
+    for k in range(runs):
+        print(f"beside other programs, round {k + 1} of {runs}", file=sys.stderr)
+        for case in CASES:
+            seconds = case.seconds // 10 if short else case.seconds
             for name, program in programs.items():
-                each, packets[name] = per_packet(program, case, seconds, folder)
-                best[name] = min(best.get(name, each), each)
-        found[case.name] = best
+                found[case.name][name].add(program, case, seconds, folder)
+    print(f"{'case':38s}" + "".join(f" {name + ', ns/packet':>19s}" for name in programs))
+    best = {case: {name: r.best() for name, r in of.items()} for case, of in found.items()}
+    for case_name, times in best.items():
         cells = "".join(
-            f" {time:10.1f} ({time / best['lasthop']:4.1f} x)" for time in best.values()
+            f" {time:10.1f} ({time / times['lasthop']:4.1f} x)" for time in times.values()
         )
-        counts = " and ".join(f"{n} in {name}" for name, n in packets.items())
-        print(f"{case.name:38s}{cells}   packets: {counts}", flush=True)
+        counts = " and ".join(f"{r.packets} in {name}" for name, r in found[case_name].items())
+        print(f"{case_name:38s}{cells}   packets: {counts}", flush=True)
     empty = Path(folder) / "empty.toml"
     empty.write_text("")
     start = min(
@@ -360,15 +390,17 @@ def compare_with_others(
         f" (processors: {os.cpu_count()})\n",
         flush=True,
     )
-    return found
+    return best
 
 
-def record(write: Callable[[str, speed_page.Bench], str], runs: int, load: float) -> None:
+def record(
+    write: Callable[[str, speed_page.Bench], str], runs: int, load: float, pgo: bool = False
+) -> None:
     """Write times into docs/speed.md."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    bench = speed_page.Bench(commit, os.cpu_count() or 1, load, runs)
+    bench = speed_page.Bench(commit, os.cpu_count() or 1, load, runs, pgo)
     text = write(speed_page.PAGE.read_text(encoding="utf-8"), bench)
     speed_page.PAGE.write_text(text, encoding="utf-8")
 
@@ -378,10 +410,12 @@ def record_others(runs: int, load: float, found: dict[str, dict[str, float]]) ->
     record(lambda text, bench: speed_page.beside_others(text, bench, found), runs, load)
 
 
-def record_default(runs: int, load: float, found: dict[str, dict[str, float]]) -> None:
+def record_default(
+    runs: int, load: float, found: dict[str, speed_page.Times], pgo: bool = False
+) -> None:
     """Write the times under the default profile."""
     goals = {case.name: case.goal for case in DEFAULT_CASES}
-    record(lambda text, bench: speed_page.under_default(text, bench, found, goals), runs, load)
+    record(lambda text, bench: speed_page.under_default(text, bench, found, goals), runs, load, pgo)
 
 
 def main() -> None:
@@ -399,18 +433,23 @@ def main() -> None:
         "--default", action="store_true", help="only the cases under the default profile"
     )
     parser.add_argument(
+        "--pgo", action="store_true", help="the build is that of `make build-pgo` (with --default)"
+    )
+    parser.add_argument(
         "--schemes",
         nargs="*",
         metavar="NAME",
         help="only compare these schemes (default: all) with Reno",
     )
     options = parser.parse_args()
+    if options.pgo and not options.default:
+        parser.error("--pgo needs --default")
     with tempfile.TemporaryDirectory() as folder:
         load = os.getloadavg()[0]
         if options.default or options.schemes is None:
             under_default = compare_default(options.runs, folder, options.short)
             if not options.short:
-                record_default(options.runs, load, under_default)
+                record_default(options.runs, load, under_default, options.pgo)
         if options.default:
             return
         if options.schemes is None:

@@ -24,13 +24,26 @@ class Bench:
     # Mean number of other processes that wanted a processor in the minute before.
     load: float
     runs: int
+    pgo: bool = False
 
     def sentence(self) -> str:
         beside = "without other load" if self.load < 0.2 else f"beside a load of {self.load:.1f}"
+        build = "`make build-pgo`" if self.pgo else "`make build-release` (no PGO)"
         return (
-            f"Commit {self.commit}, `make build-release` (no PGO), {self.processors} processors"
+            f"Commit {self.commit}, {build}, {self.processors} processors"
             f" {beside}, best of {self.runs} runs:"
         )
+
+
+@dataclass(frozen=True)
+class Times:
+    """CPU time per segment in ns: the best of all runs, the lowest and the highest ratio to that of
+    the headline in the same round, and ns-2's time.
+    """
+
+    best: float
+    ratios: tuple[float, float]
+    ns2: float | None = None
 
 
 def beside_others(text: str, bench: Bench, times: Mapping[str, Mapping[str, float]]) -> str:
@@ -49,27 +62,27 @@ def beside_others(text: str, bench: Bench, times: Mapping[str, Mapping[str, floa
 
 
 def under_default(
-    text: str,
-    bench: Bench,
-    times: Mapping[str, Mapping[str, float]],
-    goals: Mapping[str, float],
+    text: str, bench: Bench, times: Mapping[str, Times], goals: Mapping[str, float]
 ) -> str:
-    """The page with CPU times per segment in ns under the default profile, by case and program, of
-    which the first case is the headline.
+    """The page with CPU times under the default profile by case, of which the first one is the
+    headline. Those with PGO have a separate block.
     """
-    headline = next(iter(times.values()))["lasthop"]
+    headline = next(iter(times.values()))
     rows = [
-        f"| {case} | {of['lasthop']:,.0f} | {of['lasthop'] / headline:.1f} |"
-        f" {goals.get(case, '')} |"
-        + (f" {of['ns-2']:,.0f} | {of['ns-2'] / of['lasthop']:.1f} |" if "ns-2" in of else " | |")
+        f"| {case} | {of.best:,.0f} | {of.best / headline.best:.1f} |"
+        + ("  |" if of is headline else f" [{of.ratios[0]:.1f}, {of.ratios[1]:.1f}] |")
+        + f" {goals.get(case, '')} |"
+        + ("  |  |" if of.ns2 is None else f" {of.ns2:,.0f} | {of.ns2 / of.best:.1f} |")
         for case, of in times.items()
     ]
     head = [
-        "| case | ns per segment | ratio to the first | goal | ns-2, ns per segment | ratio |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| case | ns per segment | ratio to the first | in each round | goal "
+        "| ns-2, ns per segment | ratio |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     written = "\n".join([bench.sentence(), "", *head, *rows])
-    return marked_pages.replaced(text, "default profile", written)
+    block = "default profile, PGO" if bench.pgo else "default profile"
+    return marked_pages.replaced(text, block, written)
 
 
-__all__ = ["PAGE", "Bench", "beside_others", "marked_pages", "under_default"]
+__all__ = ["PAGE", "Bench", "Times", "beside_others", "marked_pages", "under_default"]

@@ -103,8 +103,29 @@ def test_a_bench_writes_its_times_into_the_page_of_speed(
     assert "| one flow | 40 | 1,000 | 25.0 | 300 | 7.5 |\n" in new
     assert "beside a load of 1.2, best of 3 runs:" in new
     assert marked_pages.replaced(new, "bench", before) == text
-    times = {"headline": {"lasthop": 40.0, "ns-2": 800.0}, "default, cubic": {"lasthop": 100.0}}
+    times = {
+        "headline": speed_page.Times(40.0, (1.0, 1.0), 800.0),
+        "default, cubic": speed_page.Times(100.0, (2.4, 2.75)),
+    }
     speed.record_default(3, 0.0, times)
     new = file.read_text(encoding="utf-8")
-    assert "| headline | 40 | 1.0 |  | 800 | 20.0 |\n" in new
-    assert "| default, cubic | 100 | 2.5 | 2.5 | | |\n" in new
+    assert "| headline | 40 | 1.0 |  |  | 800 | 20.0 |\n" in new
+    assert "| default, cubic | 100 | 2.5 | [2.4, 2.8] | 2.5 |  |  |\n" in new
+    assert "`make build-release` (no PGO), " in marked_pages.written(new, "default profile")
+    speed.record_default(3, 0.0, times, pgo=True)
+    new = file.read_text(encoding="utf-8")
+    assert "`make build-pgo`, " in marked_pages.written(new, "default profile, PGO")
+
+
+def test_a_bench_counts_the_shortest_times_of_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    speed = importlib.import_module("speed")
+    spent = iter([0.5, 1.5, 0.1, 1.4, 0.2, 2.2])
+    rounds, headline = speed.Rounds(), speed.Rounds()
+    for _ in range(3):
+        rounds.add(lambda _case, seconds, _: (next(spent), 10 * seconds), None, 1, "")
+        headline.add(lambda _case, seconds, _: (0.1 * seconds, 20 * seconds), None, 1, "")
+    # Not the shortest difference, 1.0 s, which has a long start.
+    assert rounds.best() == pytest.approx(1e9 * (1.4 - 0.1) / 90)
+    assert headline.best() == pytest.approx(1e9 * 0.9 / 180)
+    assert rounds.ratios(headline) == pytest.approx((2 * 1.0 / 0.9, 2 * 2.0 / 0.9))
