@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::support::cells::{AP, any_aggregating_wlan, wlan};
+use crate::support::elsewhere::check_stream_elsewhere;
 use crate::support::random::{Case, Conditions, cases};
 use crate::support::verified::verified;
 use crate::support::{flow, ms, packets, watch};
@@ -89,6 +90,19 @@ proptest! {
         // Each window of a session.
         run.check_pool(64 * network.cells[0].stations.len() as u64)?;
         run.check_unobserved(&network, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    /// Events of a cell that are handled in one go, or one by one because others come between.
+    #[test]
+    fn a_cell_with_aggregation_does_not_depend_on_a_stream_elsewhere(
+        Case(network) in any_aggregating_wlan(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
+        check_stream_elsewhere(&network, seed)?;
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::support::random::{Case, Conditions, any_network, cases};
+use crate::support::elsewhere::check_stream_elsewhere;
+use crate::support::random::{Case, Conditions, any_network, cases, network_with_arq};
 use crate::support::verified::verified;
 use crate::support::{Log, Seen, json, to_json};
 use lasthop::air::config::RateConfig;
@@ -127,6 +128,27 @@ proptest! {
                 prop_assert_eq!(sender.flight(), recount, "recounted from the events");
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    /// Whatever is computed in advance, or in one go, does not depend on events elsewhere.
+    #[test]
+    fn runs_do_not_depend_on_a_stream_elsewhere(
+        Case(network) in any_network(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
+        check_stream_elsewhere(&network, seed)?;
+    }
+
+    #[test]
+    fn runs_with_agents_do_not_depend_on_a_stream_elsewhere(
+        Case(network) in network_with_arq(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
+        check_stream_elsewhere(&network, seed)?;
     }
 }
 

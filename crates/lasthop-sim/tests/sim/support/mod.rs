@@ -23,6 +23,7 @@ use lasthop_sim::verifier::Verifier;
 use lasthop_sim::{Options, RunResult};
 
 pub mod cells;
+pub mod elsewhere;
 pub mod fixture;
 pub mod random;
 pub mod verified;
