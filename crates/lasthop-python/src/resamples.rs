@@ -1,7 +1,7 @@
 //! Resamples of a bootstrap.
 
 use lasthop_sim::metrics::resamples::{self, Pcg64};
-use numpy::{PyArray2, PyArrayMethods};
+use numpy::PyReadwriteArray2;
 use pyo3::prelude::*;
 
 /// Draws resamples of `runs` runs, one after the other.
@@ -19,19 +19,10 @@ impl Resamples {
         Self { generator: Pcg64::new(state, increment), runs }
     }
 
-    /// How often each run is drawn in each of the next resamples, one row each.
-    fn counts<'py>(
-        &mut self,
-        py: Python<'py>,
-        resamples: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let runs = self.runs as usize;
-        // From numpy, which asks for huge pages: to map small ones takes as long as the draws.
-        let found = PyArray2::zeros(py, [resamples, runs], false);
-        let mut view = found.readwrite();
-        let rows = view.as_slice_mut()?;
+    /// Writes how often each run is drawn in each of the next resamples, one row each.
+    fn count(&mut self, py: Python<'_>, mut counts: PyReadwriteArray2<'_, f64>) -> PyResult<()> {
+        let (runs, rows) = (self.runs as usize, counts.as_slice_mut()?);
         py.detach(|| resamples::counts(&mut self.generator, runs, rows));
-        drop(view);
-        Ok(found)
+        Ok(())
     }
 }

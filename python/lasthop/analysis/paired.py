@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lasthop.analysis import statistics
-from lasthop.analysis.statistics import Columns, Moments, Pairs, interval, number
+from lasthop.analysis.statistics import Columns, Moments, Pairs, ResampleMemory, interval, number
 
 if TYPE_CHECKING:
     from lasthop.analysis.statistics import Matrix
@@ -69,8 +69,9 @@ def pair(one: Sample, other: Sample) -> tuple[list[int], Matrix, Matrix]:
 class CaseStatistics:
     """Statistics of one case, one value per metric."""
 
-    def __init__(self, own: Sample, first: Sample) -> None:
+    def __init__(self, own: Sample, first: Sample, memory: ResampleMemory) -> None:
         self.runs = len(own.seeds)
+        self._memory = memory
         self._own = own
         self.seeds, self._a, self._b = pair(own, first)
         a, b = (
@@ -132,7 +133,8 @@ class CaseStatistics:
     @cached_property
     def bootstrap(self) -> tuple[Matrix, Matrix]:
         """The bootstrap interval of the ratio of the means to the first scheme."""
-        counts = statistics.resample_counts(np.hstack([self._a, self._b]), self.seeds)
+        both = np.hstack([self._a, self._b])
+        counts = statistics.resample_counts(both, self.seeds, self._memory)
         return statistics.bootstrap_ratio(self._a, self._b, counts)
 
 
@@ -146,12 +148,13 @@ class Statistics:
         self._first = samples[0].label
         self._cases: dict[tuple[int, str], CaseStatistics] = {}
         self._holm: dict[int, dict[str, Matrix]] = {}
+        self._memory = ResampleMemory()
 
     def case(self, point: int, label: str) -> CaseStatistics:
         """The statistics of a case, one value per metric."""
         if (point, label) not in self._cases:
-            first = self.samples[(point, self._first)]
-            self._cases[(point, label)] = CaseStatistics(self.samples[(point, label)], first)
+            own, first = self.samples[(point, label)], self.samples[(point, self._first)]
+            self._cases[(point, label)] = CaseStatistics(own, first, self._memory)
         return self._cases[(point, label)]
 
     def _adjusted(self, point: int, label: str) -> Matrix:

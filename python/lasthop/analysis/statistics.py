@@ -224,9 +224,26 @@ def bootstrap_ranks(runs: int, share: float) -> tuple[int, int] | None:
     return reaches(outside), reaches(1 - outside)
 
 
-def resample_counts(content: Matrix, seeds: Sequence[int]) -> Iterator[Matrix]:
+class ResampleMemory:
+    """Memory of the blocks of resamples of one case after the other: to map new pages takes longer
+    than to draw.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: Matrix = np.empty(0)
+
+    def rows(self, count: int, runs: int) -> Matrix:
+        """Rows of this number of runs, of any content; they replace the rows before."""
+        if len(self._numbers) < count * runs:
+            self._numbers = np.empty(count * runs)
+        return self._numbers[: count * runs].reshape(count, runs)
+
+
+def resample_counts(
+    content: Matrix, seeds: Sequence[int], memory: ResampleMemory | None = None
+) -> Iterator[Matrix]:
     """How often each of the runs is drawn in each of `RESAMPLES` resamples: blocks of resamples,
-    one row each, of at most `BLOCK` numbers.
+    one row each, of at most `BLOCK` numbers. With `memory`, a block is valid until the next one.
 
     The random numbers depend on the runs alone: repeated calls give the same intervals.
     """
@@ -237,7 +254,9 @@ def resample_counts(content: Matrix, seeds: Sequence[int]) -> Iterator[Matrix]:
     draws = _native.Resamples(start["state"], start["inc"], n)
     rows = max(1, BLOCK // n)
     for first in range(0, RESAMPLES, rows):
-        yield draws.counts(min(rows, RESAMPLES - first))
+        block = (memory or ResampleMemory()).rows(min(rows, RESAMPLES - first), n)
+        draws.count(block)
+        yield block
 
 
 def bootstrap_ratio(a: Matrix, b: Matrix, counts: Iterable[Matrix]) -> tuple[Matrix, Matrix]:
