@@ -147,14 +147,14 @@ def _status(folder: Path, options: Options) -> int:
     described = sweep.read(folder)
     runs = sweep.Runs(described)
     left_out = runs.load(folder, clean=False)
-    missing = runs.missing()
+    missing = sweep.count_of(runs.missing())
     found = {
         "schema_version": sweep.SCHEMA_VERSION,
         "scenario": described.about.get("scenario"),
         "id": described.id,
         "shard": list(described.shard),
         "runs": runs.finished,
-        "missing": len(missing),
+        "missing": missing,
         "parts_bytes": sweep.folder_size(folder),
         "not_used": dict(left_out),
         "running": _is_locked(folder),
@@ -162,10 +162,10 @@ def _status(folder: Path, options: Options) -> int:
     if options.json:
         common.print_json(found)
         return 0
-    total = runs.finished + len(missing)
+    total = runs.finished + missing
     state = "a sweep is running" if found["running"] else "no sweep is running"
     print(
-        f"{folder}: {runs.finished} of {total} runs are finished, {len(missing)} are missing"
+        f"{folder}: {runs.finished} of {total} runs are finished, {missing} are missing"
         f"{' (more if the stop rule is not satisfied)' if described.until else ''}; {state}"
     )
     for reason, count in left_out.items():

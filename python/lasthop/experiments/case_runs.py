@@ -27,7 +27,7 @@ class CaseRuns:
         self._seeds: list[Ints] = [np.empty(0, dtype=np.int64)]
         self._values: list[Floats] = [np.empty((0, width))]
 
-    def add(self, seeds: Sequence[int], values: Floats) -> int:
+    def add(self, seeds: Sequence[int] | Ints, values: Floats) -> int:
         """Add runs, one row of metrics each; returns the number of those that are new."""
         at = np.asarray(seeds, dtype=np.int64) - self._first
         # The same run may be in several parts, with the same metrics.

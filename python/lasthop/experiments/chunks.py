@@ -164,7 +164,8 @@ def do_chunk(
                 cases += [work.case] * len(found.errors)
                 seeds += wanted[: len(found.errors)]
                 rows.append(found.values)
-                errors += map(_text, found.errors)
+                any_failed = any(found.errors)
+                errors += map(_text, found.errors) if any_failed else [""] * len(found.errors)
                 if len(found.errors) < len(wanted):
                     raise Interrupted
     except Interrupted:

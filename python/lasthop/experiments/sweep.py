@@ -43,6 +43,8 @@ RUN_OVERHEAD_S = 4e-4
 
 #: A run: number of the case, and seed.
 Run = tuple[int, int]
+#: Runs: number of their case, and seeds.
+Missing = tuple[int, Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -230,21 +232,27 @@ class Runs:
 
     def add(self, finished: Finished) -> None:
         """Add the runs of a chunk."""
-        rows: dict[int, list[int]] = {}
-        for i, run in enumerate(zip(finished.cases, finished.seeds, strict=True)):
-            if finished.errors[i]:
-                self.failed[run] = finished.errors[i]
-            else:
-                rows.setdefault(run[0], []).append(i)
-                self.failed.pop(run, None)
-        self._add(rows, finished.seeds, finished.values)
+        cases, seeds = np.array(finished.cases, dtype=np.int64), finished.seeds
+        for i in [i for i, error in enumerate(finished.errors) if error]:
+            self.failed[finished.cases[i], seeds[i]] = finished.errors[i]
+            cases[i] = -1
+        rows = {case: np.flatnonzero(cases == case) for case in set(cases.tolist()) - {-1}}
+        if self.failed:
+            for case, mine in rows.items():
+                for i in mine.tolist():
+                    self.failed.pop((case, seeds[i]), None)
+        self._add(rows, seeds, finished.values)
 
     def _add(
-        self, rows: Mapping[int, list[int]], seeds: Sequence[int], values: npt.NDArray[np.float64]
+        self,
+        rows: Mapping[int, Sequence[int] | npt.NDArray[np.int64]],
+        seeds: Sequence[int],
+        values: npt.NDArray[np.float64],
     ) -> None:
         """Add runs; `rows` has the rows of each case."""
+        all_seeds = np.array(seeds, dtype=np.int64)
         for case, mine in rows.items():
-            self.finished += self._of(case).add([seeds[i] for i in mine], values[mine])
+            self.finished += self._of(case).add(all_seeds[mine], values[mine])
 
     def _of(self, case: int) -> CaseRuns:
         if case not in self._cases:
@@ -320,14 +328,16 @@ class Runs:
         """Number of runs of this shard that the sweep needs, as far as finished rounds tell."""
         return sum(len(self._of_shard(point, seeds)) for point, _, seeds in self._blocks())
 
-    def missing(self) -> list[Run]:
+    def missing(self) -> list[Missing]:
         """The runs that are wanted, but neither finished nor failed in this call."""
-        return [
-            (case, seed)
-            for point, case, seeds in self._blocks()
-            for seed in self._of_shard(point, self._of(case).missing(seeds))
-            if not self.failed or (case, seed) not in self.failed
-        ]
+        found: list[Missing] = []
+        for point, case, seeds in self._blocks():
+            own = self._of_shard(point, self._of(case).missing(seeds))
+            if self.failed:
+                own = [seed for seed in own if (case, seed) not in self.failed]
+            if own:
+                found.append((case, own))
+        return found
 
 
 class Cutter:
@@ -358,9 +368,9 @@ class Cutter:
         rate = plan.PYTHON_FRAMES_PER_SECOND if case.python_rule else plan.FRAMES_PER_SECOND
         return RUN_OVERHEAD_S + case.scenario.estimated_frames / rate
 
-    def begin(self, runs: Sequence[Run]) -> None:
+    def begin(self, pending: Sequence[Missing]) -> None:
         """These are the runs that `cut` will get."""
-        self._total = self._left = sum(self._costs[case] for case, _ in runs)
+        self._total = self._left = sum(self._costs[case] * len(seeds) for case, seeds in pending)
 
     def learn(self, chunk: Chunk, cpu_s: float) -> None:
         """Correct the estimate by a finished chunk."""
@@ -368,19 +378,23 @@ class Cutter:
         if expected > 0 and cpu_s > 0:
             self._scale = 0.5 * self._scale + 0.5 * cpu_s / expected
 
-    def cut(self, runs: list[Run], workers: int) -> Chunk:
-        """Remove the next chunk from `runs`, which are in reverse order."""
+    def cut(self, pending: list[Missing], workers: int) -> Chunk:
+        """Remove the next chunk from `pending`, whose cases are in reverse order."""
         wanted_s = self._chunk_s or chunk_seconds(
             self._scale * self._total, self._scale * self._left, workers
         )
-        spent, taken = 0.0, dict[int, list[int]]()
-        while runs and (not taken or self._scale * spent < wanted_s):
-            case, seed = runs.pop()
-            taken.setdefault(case, []).append(seed)
-            spent += self._costs[case]
+        spent, works = 0.0, list[CaseWork]()
+        while pending and (not works or self._scale * spent < wanted_s):
+            case, seeds = pending.pop()
+            cost = self._costs[case]
+            count = max(1, math.ceil((wanted_s / self._scale - spent) / cost))
+            if count < len(seeds):
+                pending.append((case, seeds[count:]))
+                seeds = seeds[:count]
+            works.append(self._work(case, tuple(seeds)))
+            spent += cost * len(seeds)
         self._left -= spent
-        works = tuple(self._work(case, tuple(seeds)) for case, seeds in taken.items())
-        return Chunk(next(self._number), self._build, self._sweep.metrics, works)
+        return Chunk(next(self._number), self._build, self._sweep.metrics, tuple(works))
 
     def _work(self, case: int, seeds: tuple[int, ...]) -> CaseWork:
         found = self._plan.cases[case]
@@ -393,12 +407,17 @@ class Cutter:
         )
 
 
+def count_of(missing: Iterable[Missing]) -> int:
+    """Number of runs."""
+    return sum(len(seeds) for _, seeds in missing)
+
+
 def part_of(finished: Finished, sweep: Sweep) -> parts.Part:
     """The runs of a chunk as the part to write."""
-    cases = [sweep.cases[n] for n in finished.cases]
+    keys, labels = [c.key for c in sweep.cases], [c.label for c in sweep.cases]
     return parts.Part(
-        [c.key for c in cases],
-        [c.label for c in cases],
+        [keys[n] for n in finished.cases],
+        [labels[n] for n in finished.cases],
         finished.seeds,
         finished.values,
         finished.errors,
@@ -479,7 +498,10 @@ def _ordered_runs(
             seeds = np.concatenate([seeds, np.array(list(own), dtype=np.int64)])
             order = np.argsort(seeds)
             seeds, values = seeds[order], np.concatenate([values, unknown])[order]
-        yield case, seeds, values, [own.get(s) for s in seeds.tolist()]
+        errors: list[str | None] = [None] * len(seeds)
+        if own:
+            errors = [own.get(s) for s in seeds.tolist()]
+        yield case, seeds, values, errors
 
 
 def _write_csv(folder: Path, runs: Runs) -> list[Path]:

@@ -119,7 +119,7 @@ def document(runs: Runs, reused: int, elapsed_s: float) -> dict[str, Any]:
         "points": len(described.points),
         "runs": runs.finished,
         "reused": reused,
-        "missing": len(runs.missing()),
+        "missing": sweep.count_of(runs.missing()),
         "failed": [
             {
                 "point": described.cases[case].point,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from lasthop.errors import Abandoned, InputError
 from lasthop.experiments import parts, pool, store, sweep
 from lasthop.experiments.chunks import Chunk, Finished
-from lasthop.experiments.sweep import Cutter, Run, Runs
+from lasthop.experiments.sweep import Cutter, Runs
 from lasthop.experiments.workers import Processes, Threads, Workers
 from lasthop.interrupts import OnInterrupt
 
@@ -65,11 +65,12 @@ class Runner:
     def _round(self, workers: Workers) -> bool:
         """Do the runs that are missing now; false if there are none."""
         pending = self._runs.missing()[::-1]
-        total = self._runs.finished + len(self._runs.failed) + len(pending)
+        count = sweep.count_of(pending)
+        total = self._runs.finished + len(self._runs.failed) + count
         if not pending or self._stopped:
             return False
         self._cutter.begin(pending)
-        self._observer.progress(total - len(pending), total, len(self._runs.failed))
+        self._observer.progress(total - count, total, len(self._runs.failed))
         while pending or self._again or self._flying:
             # One chunk more than slots waits, so that no worker does.
             while not self._stopped and len(self._flying) <= workers.slots():
@@ -209,5 +210,4 @@ def merge(folders: Sequence[Path], out: Path, note: Callable[[str], None]) -> tu
             with store.partial(out / parts.FOLDER / path.name) as temporary:
                 shutil.copyfile(path, temporary)
     sweep.write_description(out, whole)
-    missing: list[Run] = runs.missing()
-    return runs, len(missing)
+    return runs, sweep.count_of(runs.missing())
