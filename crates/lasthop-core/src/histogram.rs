@@ -35,7 +35,7 @@ pub struct Histogram {
 }
 
 /// Mean and percentiles in seconds; `null` if nothing was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Summary {
     /// Mean, seconds.
     pub mean: Option<f64>,

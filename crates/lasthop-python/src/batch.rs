@@ -77,7 +77,7 @@ pub fn rows(
 ) -> Result<Vec<f64>, String> {
     let mut rows = Vec::with_capacity(seeds.len() * metrics.len());
     let alone = alone.filter(|_| metrics.needs_alone());
-    let repeated = Repeated::new(network);
+    let repeated = Repeated::new(network, metrics.read());
     for &seed in seeds {
         let done = repeated.run(seed, cancel).and_then(|result| {
             let alone = alone.map(|(network, fingerprint)| {

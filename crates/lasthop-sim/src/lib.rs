@@ -73,6 +73,7 @@ use build::link_plan::{Choice, Plan};
 use events::{AnyObserver, Event, Observer};
 use hosts::external::Endpoint;
 use probes::datagrams::DatagramRecord;
+use probes::result::Contents;
 use simulation::Simulation;
 
 /// Simulates a scenario with a seed. A network with Poisson processes runs with the flows that
@@ -181,7 +182,7 @@ fn finish_with<R: Observer>(
 ) -> Result<(RunResult, Vec<Vec<DatagramRecord>>), RunError> {
     run_to_end(&mut simulation, endpoints, cancel)?;
     let datagrams = simulation.take_datagrams();
-    Ok((simulation.into_result(network, seed, true), datagrams))
+    Ok((simulation.into_result(network, seed, Contents::ALL), datagrams))
 }
 
 fn run_to_end<R: Observer>(
@@ -211,6 +212,8 @@ pub struct Repeated<'a> {
     timed: Cow<'a, Network>,
     /// How it is computed.
     choice: OnceCell<Choice>,
+    /// What the results contain.
+    contents: Contents,
     /// The last run, for its memory.
     last: Cell<Option<Simulation<()>>>,
 }
@@ -220,14 +223,13 @@ pub struct Repeated<'a> {
 const MOST_KEPT: usize = 100;
 
 impl<'a> Repeated<'a> {
-    /// Runs of this network.
-    pub fn new(network: &'a Network) -> Repeated<'a> {
+    /// Runs of this network, with these contents of their results.
+    pub fn new(network: &'a Network, contents: Contents) -> Repeated<'a> {
         let (timed, choice) = (network.with_processing_times(), OnceCell::new());
-        Repeated { network, timed, choice, last: Cell::new(None) }
+        Repeated { network, timed, choice, contents, last: Cell::new(None) }
     }
 
-    /// As [`run`], without an observer and without the texts of the result that are the same for
-    /// all seeds: warnings, and the descriptions of schemes and bounds.
+    /// As [`run`], without an observer.
     ///
     /// # Errors
     ///
@@ -244,9 +246,9 @@ impl<'a> Repeated<'a> {
         }
         run_to_end(&mut simulation, &mut [], cancel)?;
         if simulation.connections().len() > MOST_KEPT {
-            return Ok(simulation.into_result(&network, seed, false));
+            return Ok(simulation.into_result(&network, seed, self.contents));
         }
-        let result = simulation.result_without_texts(&network, seed);
+        let result = simulation.result_with(&network, seed, self.contents);
         self.last.set(Some(simulation));
         Ok(result)
     }

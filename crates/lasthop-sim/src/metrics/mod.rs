@@ -23,7 +23,7 @@ pub mod row_text;
 pub mod run;
 pub mod sums;
 
-use crate::probes::result::RunResult;
+use crate::probes::result::{Contents, RunResult};
 use flows::{FlowMetric, Flows, Harm, Members};
 use parts::Part;
 use ratios::share;
@@ -47,6 +47,16 @@ enum Metric {
     Part(Part),
     Ratio(Box<Metric>, Box<Metric>),
     Unknown,
+}
+
+impl Metric {
+    fn reads_parts(&self) -> bool {
+        match self {
+            Metric::Part(_) => true,
+            Metric::Ratio(a, b) => a.reads_parts() || b.reads_parts(),
+            Metric::Flows(..) | Metric::Harm(..) | Metric::Unknown => false,
+        }
+    }
 }
 
 /// The flows of a run that the metrics are about, in the order of `members`.
@@ -94,6 +104,13 @@ impl Metrics {
     /// True if a metric compares the run with the one without its candidates.
     pub fn needs_alone(&self) -> bool {
         self.metrics.iter().any(|m| matches!(m, Metric::Harm(..)))
+    }
+
+    /// What of a result the metrics read: a part of a run may be anything; of the queues, other
+    /// metrics are about those of radio links, and round-trip times are metrics of groups of flows.
+    pub fn read(&self) -> Contents {
+        let parts = self.metrics.iter().any(Metric::reads_parts);
+        Contents { texts: false, rtt: parts || self.members.len() > 1, all_queue_delays: parts }
     }
 
     /// The values in a run, in the order of the names; NaN if unknown. `alone` is the run without

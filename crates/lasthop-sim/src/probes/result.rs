@@ -18,6 +18,24 @@ use crate::probes::ledger::{Traffic, is_zero};
 use crate::probes::limits::LimitShares;
 use crate::probes::requests::RequestResult;
 
+/// What a result contains besides what is always in it. What is left out is empty or unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Texts that depend on the network alone: warnings, the descriptions of schemes and bounds.
+    pub texts: bool,
+    /// Round-trip times of the flows.
+    pub rtt: bool,
+    /// Delays in the queues of all links; otherwise in those of radio links.
+    pub all_queue_delays: bool,
+}
+
+impl Contents {
+    /// Everything.
+    pub const ALL: Contents = Contents { texts: true, rtt: true, all_queue_delays: true };
+    /// Everything except texts.
+    pub const NUMBERS: Contents = Contents { texts: false, ..Contents::ALL };
+}
+
 /// The result of a run. Windows are in bytes; unknown values are `null`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct RunResult {

@@ -1,5 +1,6 @@
 //! Assembles the result of a run.
 
+use lasthop::histogram::{Histogram, Summary};
 use lasthop::link::cell::config::{CellConfig, StationConfig};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::sender::{GaveUp, SenderCounters};
@@ -39,22 +40,21 @@ struct ConnectionEnd {
 impl<R: Observer> Simulation<R> {
     /// The result up to the current time.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {
-        self.report(network, seed, &self.ends(), true)
+        self.result_with(network, seed, Contents::ALL)
     }
 
-    /// The same without the texts that depend on the network alone: warnings, and the descriptions
-    /// of schemes and bounds are empty.
-    pub(crate) fn result_without_texts(&self, network: &Network, seed: u64) -> RunResult {
-        self.report(network, seed, &self.ends(), false)
+    /// The same with these contents.
+    pub(crate) fn result_with(&self, network: &Network, seed: u64, with: Contents) -> RunResult {
+        self.report(network, seed, &self.ends(), with)
     }
 
     /// Ends the simulation. Connections and what is in transit are freed before the result is made,
-    /// which with many flows takes as much memory as these. `texts`: see `result_without_texts`.
-    pub(crate) fn into_result(mut self, network: &Network, seed: u64, texts: bool) -> RunResult {
+    /// which with many flows takes as much memory as these.
+    pub(crate) fn into_result(mut self, network: &Network, seed: u64, with: Contents) -> RunResult {
         let ends = self.ends();
         self.hosts.connections = Vec::new();
         self.net.free_transit();
-        self.report(network, seed, &ends, texts)
+        self.report(network, seed, &ends, with)
     }
 
     /// What of the connections and of the network's state is in the result.
@@ -77,7 +77,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    fn report(&self, network: &Network, seed: u64, ends: &Ends, texts: bool) -> RunResult {
+    fn report(&self, network: &Network, seed: u64, ends: &Ends, with: Contents) -> RunResult {
         let scheme = network
             .flows
             .iter()
@@ -90,11 +90,13 @@ impl<R: Observer> Simulation<R> {
             seed,
             duration_s: network.duration.decimal_secs(),
             measured_s: self.measured().decimal_secs(),
-            warnings: if texts { network.warnings() } else { Vec::new() },
+            warnings: if with.texts { network.warnings() } else { Vec::new() },
             flows: (0..self.hosts.flows.len())
-                .map(|f| self.flow_result(network, f, &ends.connections, texts))
+                .map(|f| self.flow_result(network, f, &ends.connections, with))
                 .collect(),
-            links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
+            links: (0..self.net.links.len())
+                .filter_map(|l| self.link_result(network, l, with))
+                .collect(),
             agents: self.agent_results(network, &ends.connections),
             traffic_bits: ends.traffic,
             clicks: self.clicks(network),
@@ -150,7 +152,7 @@ impl<R: Observer> Simulation<R> {
         network: &Network,
         f: usize,
         ends: &[ConnectionEnd],
-        texts: bool,
+        with: Contents,
     ) -> FlowResult {
         let (config, flow, probes) = (&network.flows[f], &self.hosts.flows[f], &self.net.probes);
         let (stats, user) = (probes.stats(f), probes.user(f));
@@ -160,7 +162,7 @@ impl<R: Observer> Simulation<R> {
         let active = (completed.unwrap_or(stop) - start.max(self.measure_from)).as_secs();
         let counted = |c: u32| (ends[c as usize].counters, probes.ground_truth(c as usize));
         let (counters, truth) = flow.first().map(counted).unwrap_or_default();
-        let bounds = if texts { config.bounds() } else { Vec::new() };
+        let bounds = if with.texts { config.bounds() } else { Vec::new() };
         let bounds = bounds.into_iter().map(BoundResult::from).collect();
         FlowResult {
             id: config.name.clone(),
@@ -170,7 +172,7 @@ impl<R: Observer> Simulation<R> {
             from: name(config.from),
             to: name(config.to),
             scheme: is_tcp(config).then(|| config.scheme.label.clone()),
-            slots: if texts { config.slots() } else { String::new() },
+            slots: if with.texts { config.slots() } else { String::new() },
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
             acknowledged_undelivered_bytes: undelivered(flow, ends),
@@ -203,13 +205,13 @@ impl<R: Observer> Simulation<R> {
             notices: notices(flow, ends),
             limited_by: probes.limits(f, false).filter(|_| is_tcp(config)),
             bounds,
-            rtt_s: stats.rtt.summary(),
+            rtt_s: summary(&stats.rtt, with.rtt),
             one_way_delay_s: stats.delay.summary(),
         }
     }
 
     /// The result of a link; `None` for a pair of stations that carried nothing.
-    fn link_result(&self, network: &Network, l: usize) -> Option<LinkResult> {
+    fn link_result(&self, network: &Network, l: usize, with: Contents) -> Option<LinkResult> {
         let link = &self.net.links[l];
         let in_cell = link.place().is_some();
         if in_cell && link.stats.offered == 0 {
@@ -256,7 +258,7 @@ impl<R: Observer> Simulation<R> {
             utilisation,
             capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),
             busy_s: share.map_or(link.busy().decimal_secs(), |used| used * seconds),
-            queue_delay_s: link.stats.queue_delay.summary(),
+            queue_delay_s: summary(&link.stats.queue_delay, with.all_queue_delays || config.radio),
         })
     }
 
@@ -375,6 +377,11 @@ fn notices(flow: &FlowHost, ends: &[ConnectionEnd]) -> Option<Notices> {
         ignored: end.counters.notices_ignored,
         held_timeouts: end.counters.timeouts_held,
     })
+}
+
+/// The summary of a histogram; unknown if it is not wanted.
+fn summary(of: &Histogram, is_wanted: bool) -> Summary {
+    if is_wanted { of.summary() } else { Summary::default() }
 }
 
 fn is_tcp(flow: &Flow) -> bool {

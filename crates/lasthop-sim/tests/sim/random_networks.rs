@@ -12,6 +12,8 @@ use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::State;
 use lasthop_sim::events::Kind;
+use lasthop_sim::metrics::{Metrics, run};
+use lasthop_sim::result::Contents;
 use lasthop_sim::verifier::Verifier;
 use lasthop_sim::{Options, Repeated, RunError, RunResult};
 use proptest::prelude::*;
@@ -73,13 +75,22 @@ proptest! {
         Case(network) in any_network(Conditions::Any),
         seed in 0u64..1000,
     ) {
-        let (repeated, cancel) = (Repeated::new(&network), AtomicBool::new(false));
+        let cancel = AtomicBool::new(false);
+        let repeated = Repeated::new(&network, Contents::NUMBERS);
+        let names: Vec<_> = run::METRICS.iter().map(|column| column.name).collect();
+        let metrics = Metrics::new(&names);
+        let for_metrics = Repeated::new(&network, metrics.read());
         for seed in seed..seed + 3 {
             let done = |run: Result<RunResult, RunError>| {
                 run.map_err(|error| TestCaseError::fail(error.to_string()))
             };
             let found = done(repeated.run(seed, &cancel))?;
             let mut alone = done(lasthop_sim::run(&network, seed, &mut (), &cancel))?;
+            let values = |run: &RunResult| -> Vec<u64> {
+                metrics.values(run, None).map(f64::to_bits).collect()
+            };
+            let with_less = done(for_metrics.run(seed, &cancel))?;
+            prop_assert_eq!(values(&with_less), values(&alone));
             // Texts that depend on the network alone are left out.
             alone.warnings.clear();
             for flow in &mut alone.flows {
