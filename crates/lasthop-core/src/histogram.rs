@@ -128,6 +128,12 @@ impl Histogram {
         self.counts.fill(0);
     }
 
+    /// Removes what was recorded, and leaves the buckets.
+    pub fn clear(&mut self) {
+        let old = &mut std::mem::take(self);
+        self.reuse_memory(old);
+    }
+
     /// Memory of the buckets, bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.counts) + size_of_val(&*self.high)

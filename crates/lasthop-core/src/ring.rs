@@ -26,6 +26,11 @@ impl<T: Copy + Default> Ring<T> {
         (self.slots, self.head, self.tail) = (std::mem::take(&mut old.slots), 0, 0);
     }
 
+    /// Removes all items.
+    pub fn clear(&mut self) {
+        (self.head, self.tail) = (0, 0);
+    }
+
     /// The slot of number `n`; of no meaning if there are no slots.
     #[inline]
     fn place(&self, n: usize) -> usize {

@@ -237,11 +237,15 @@ impl<'a> Repeated<'a> {
     pub fn run(&self, seed: u64, cancel: &AtomicBool) -> Result<RunResult, RunError> {
         let network = self.network.for_seed(seed);
         let options = Options::default();
+        let mut last = self.last.take();
         let mut simulation = match &network {
-            Cow::Borrowed(_) => Simulation::of_timed(&self.timed, seed, (), options, &self.choice)?,
+            Cow::Borrowed(_) => {
+                let links = last.as_mut().map(Simulation::take_links).unwrap_or_default();
+                Simulation::of_timed(&self.timed, seed, (), options, &self.choice, links)?
+            }
             Cow::Owned(network) => Simulation::new(network, seed, (), options)?,
         };
-        if let Some(last) = self.last.take() {
+        if let Some(last) = last {
             simulation.reuse_memory(last);
         }
         run_to_end(&mut simulation, &mut [], cancel)?;

@@ -67,6 +67,27 @@ struct Air {
     outage: OutageLoss,
 }
 
+impl Air {
+    /// The processes of a link that has not carried a frame. Those without draws have no state.
+    fn restart(
+        &mut self,
+        config: &LinkConfig,
+        name: impl Fn() -> String,
+        seed: u64,
+        phase: Duration,
+    ) -> Result<(), String> {
+        self.rate = rate_process(config, phase);
+        if self.delay.constant().is_none() {
+            self.delay = DelayProcess::new(&config.delay, seed, &["delay ", &name()].concat())?;
+        }
+        if !matches!(self.loss, LossProcess::None) {
+            self.loss = LossProcess::new(&config.loss, seed, &["loss ", &name()].concat())?;
+        }
+        self.outage = OutageLoss::new(&config.outages);
+        Ok(())
+    }
+}
+
 /// A one-way link.
 #[allow(clippy::partial_pub_fields, reason = "hosts read them at each arrival")]
 pub struct Link {
@@ -165,6 +186,12 @@ fn is_evented(config: &LinkConfig) -> bool {
     !config.queue.is_drop_tail() || config.arq.is_some() || config.cell.is_some()
 }
 
+/// The rate over time; `phase`: the start offset of a trace.
+fn rate_process(config: &LinkConfig, phase: Duration) -> RateProcess {
+    RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase)
+        .shaped(config.shaper.as_ref())
+}
+
 /// The mean rate of a run.
 fn mean_rate(rate: &RateProcess, run_end: Time) -> Rate {
     let bits = rate.capacity_bits(Time::ZERO, run_end);
@@ -187,8 +214,7 @@ impl Link {
         measure_from: Time,
         run_end: Time,
     ) -> Result<Link, String> {
-        let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase)
-            .shaped(config.shaper.as_ref());
+        let rate = rate_process(config, phase);
         let delay = DelayProcess::new(&config.delay, seed, &["delay ", name].concat())?;
         let loss = LossProcess::new(&config.loss, seed, &["loss ", name].concat())?;
         let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
@@ -242,6 +268,40 @@ impl Link {
             impairments,
             air: Box::new(Air { rate, delay, loss, outage: OutageLoss::new(&config.outages) }),
         })
+    }
+
+    /// Sets the link back to the time before its first frame, as [`new`](Self::new) builds it for
+    /// another seed. False, and nothing changes, for a link that has more state than a computed one
+    /// without reordering and impairments.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn restart(
+        &mut self,
+        config: &LinkConfig,
+        name: impl Fn() -> String,
+        seed: u64,
+        phase: Duration,
+    ) -> Result<bool, String> {
+        let is_computed = self.evented.is_none() && self.service.is_none();
+        if !is_computed || self.reordering.is_some() || self.impairments.is_some() {
+            return Ok(false);
+        }
+        self.air.restart(config, name, seed, phase)?;
+        let mut queue_delay = std::mem::take(&mut self.stats.queue_delay);
+        queue_delay.clear();
+        self.stats = LinkStats { queue_delay, ..LinkStats::default() };
+        (self.cuts, self.reports_damaged, self.tag) = (false, false, 0);
+        (self.ordinal, self.safe_until) = (0, 0);
+        (self.last_start, self.last_end) = (Time::ZERO, Time::ZERO);
+        self.idle_path = IdleFastPath::new(self.measured);
+        self.held = HeldByHost::default();
+        self.waiting.clear();
+        self.pipe.clear();
+        self.losses.clear();
+        self.damaged_frames.clear();
+        Ok(true)
     }
 
     /// Takes the memory of a link that is no longer used. This one has carried no frame.

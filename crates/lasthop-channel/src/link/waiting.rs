@@ -49,6 +49,12 @@ impl WaitingFrames {
         self.behind.reuse_memory(&mut old.behind);
     }
 
+    /// Removes all frames.
+    pub(super) fn clear(&mut self) {
+        let old = &mut std::mem::take(self);
+        self.reuse_memory(old);
+    }
+
     /// Number of frames.
     #[inline(always)]
     pub(super) fn frames(&self) -> u64 {

@@ -25,7 +25,8 @@ pub(super) fn sources(links: u32, cells: u32) -> Vec<EventSource> {
     departures.chain(rest).chain(of_cells).map(EventSource::Network).collect()
 }
 
-/// The links of a network, measured in `span`.
+/// The links of a network, measured in `span`. `old`: those of a run of this network with another
+/// seed, if there are any.
 ///
 /// # Errors
 ///
@@ -35,29 +36,40 @@ pub(super) fn links(
     seed: u64,
     (measure_from, end): (Time, Time),
     options: Options,
+    old: Vec<Link>,
 ) -> Result<Vec<Link>, RunError> {
     let mss = full_segment(network);
     let share = Stream::new(seed, "trace phase").uniform(0);
-    network
-        .links
-        .iter()
-        .map(|config| {
-            let phase = match (&config.rate, &config.trace) {
-                (
-                    RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. },
-                    Some(trace),
-                ) => Duration((share * trace.period().0 as f64) as u64),
-                (RateConfig::Trace { start: TraceStart::At(at), .. }, _) => *at,
-                _ => Duration::ZERO,
-            };
-            let node = |n: NodeId| network.nodes[usize::from(n)].name.as_str();
-            let name = [node(config.from), ">", node(config.to)].concat();
-            let mut link = Link::new(config, &name, seed, phase, mss, measure_from, end)
-                .map_err(RunError::Scenario)?;
-            if options.evented {
-                link.make_evented();
+    let mut links = old;
+    links.reserve(network.links.len());
+    for (l, config) in network.links.iter().enumerate() {
+        let phase = match (&config.rate, &config.trace) {
+            (
+                RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. },
+                Some(trace),
+            ) => Duration((share * trace.period().0 as f64) as u64),
+            (RateConfig::Trace { start: TraceStart::At(at), .. }, _) => *at,
+            _ => Duration::ZERO,
+        };
+        let node = |n: NodeId| network.nodes[usize::from(n)].name.as_str();
+        let name = || [node(config.from), ">", node(config.to)].concat();
+        if let Some(link) = links.get_mut(l)
+            && link.restart(config, name, seed, phase).map_err(RunError::Scenario)?
+        {
+            continue;
+        }
+        let mut link = Link::new(config, &name(), seed, phase, mss, measure_from, end)
+            .map_err(RunError::Scenario)?;
+        if options.evented {
+            link.make_evented();
+        }
+        match links.get_mut(l) {
+            Some(old) => {
+                link.reuse_memory(old);
+                *old = link;
             }
-            Ok(link)
-        })
-        .collect()
+            None => links.push(link),
+        }
+    }
+    Ok(links)
 }

@@ -11,6 +11,7 @@ mod receivers;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use lasthop::link::Link;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{Flow, Network};
 use lasthop::tcp::profile::Profile;
@@ -87,7 +88,8 @@ struct Builder<'a, R> {
     profile: Option<Arc<Profile>>,
 }
 
-/// A run at time zero. `same`: how the network is computed, if that is known from another seed.
+/// A run at time zero. `same`: how the network is computed, if that is known from another seed;
+/// `links`: those of a run with another seed, if there was one.
 ///
 /// # Errors
 ///
@@ -99,8 +101,9 @@ pub(crate) fn build<R: Observer>(
     reader: R,
     options: Options,
     same: &OnceCell<Choice>,
+    links: Vec<Link>,
 ) -> Result<Built<R>, RunError> {
-    let mut builder = Builder::new(network, seed, reader, options)?;
+    let mut builder = Builder::new(network, seed, reader, options, links)?;
     for (f, flow) in network.flows.iter().enumerate() {
         builder.add_flow(f as u32, flow)?;
     }
@@ -119,10 +122,16 @@ pub(crate) fn build<R: Observer>(
 
 impl<'a, R: Observer> Builder<'a, R> {
     /// The links and cells, without flows.
-    fn new(network: &'a Network, seed: u64, reader: R, options: Options) -> Result<Self, RunError> {
+    fn new(
+        network: &'a Network,
+        seed: u64,
+        reader: R,
+        options: Options,
+        old: Vec<Link>,
+    ) -> Result<Self, RunError> {
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;
-        let mut links = links::links(network, seed, (measure_from, end), options)?;
+        let mut links = links::links(network, seed, (measure_from, end), options, old)?;
         let first_cell = 3 * links.len() as Source;
         let cells = CellHost::all(network, seed, links::full_segment(network), first_cell)
             .map_err(RunError::Scenario)?;

@@ -56,23 +56,30 @@ impl<R: Observer> Simulation<R> {
         options: Options,
     ) -> Result<Self, RunError> {
         let network = &*network.with_processing_times();
-        Self::of_timed(network, seed, reader, options, &OnceCell::new())
+        Self::of_timed(network, seed, reader, options, &OnceCell::new(), Vec::new())
     }
 
     /// The same, of a network that contains the time that receivers take to answer. `same`: how it
-    /// is computed, if that is known from another seed.
+    /// is computed, if that is known from another seed; `links`: those of such a run.
     pub(crate) fn of_timed(
         network: &Network,
         seed: u64,
         reader: R,
         options: Options,
         same: &OnceCell<Choice>,
+        links: Vec<Link>,
     ) -> Result<Self, RunError> {
-        let Built { net, hosts, sources, plan } = build(network, seed, reader, options, same)?;
+        let built = build(network, seed, reader, options, same, links)?;
+        let Built { net, hosts, sources, plan } = built;
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;
         let before_measuring = Vec::new();
         Ok(Simulation { net, hosts, sources, plan, measure_from, end, before_measuring })
+    }
+
+    /// Takes the links of a simulation that is no longer used.
+    pub(crate) fn take_links(&mut self) -> Vec<Link> {
+        std::mem::take(&mut self.net.links)
     }
 
     /// Takes the memory of a simulation that is no longer used, mostly of the same network with
