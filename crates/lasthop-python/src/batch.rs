@@ -87,7 +87,10 @@ pub fn rows(
             Ok((result, alone.transpose()?))
         });
         match done {
-            Ok((result, alone)) => rows.extend(metrics.values(&result, alone.as_deref())),
+            Ok((result, alone)) => {
+                rows.extend(metrics.values(&result, alone.as_deref()));
+                repeated.take_back(result);
+            }
             Err(RunError::Cancelled) => break,
             Err(RunError::Scenario(text)) => return Err(text),
         }

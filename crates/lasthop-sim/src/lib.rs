@@ -216,6 +216,8 @@ pub struct Repeated<'a> {
     contents: Contents,
     /// The last run, for its memory.
     last: Cell<Option<Simulation<()>>>,
+    /// A result that is no longer used.
+    old: Cell<Option<RunResult>>,
 }
 
 /// The memory of a run with more connections is freed: it would be there while the next run and the
@@ -226,7 +228,12 @@ impl<'a> Repeated<'a> {
     /// Runs of this network, with these contents of their results.
     pub fn new(network: &'a Network, contents: Contents) -> Repeated<'a> {
         let (timed, choice) = (network.with_processing_times(), OnceCell::new());
-        Repeated { network, timed, choice, contents, last: Cell::new(None) }
+        Repeated { network, timed, choice, contents, last: Cell::default(), old: Cell::default() }
+    }
+
+    /// Takes a result of one of these runs that is no longer used, for its memory.
+    pub fn take_back(&self, result: RunResult) {
+        self.old.set(Some(result).filter(|result| result.flows.len() <= MOST_KEPT));
     }
 
     /// As [`run`], without an observer.
@@ -252,7 +259,9 @@ impl<'a> Repeated<'a> {
         if simulation.connections().len() > MOST_KEPT {
             return Ok(simulation.into_result(&network, seed, self.contents));
         }
-        let result = simulation.result_with(&network, seed, self.contents);
+        // The flows of another seed may be others.
+        let old = self.old.take().filter(|_| matches!(network, Cow::Borrowed(_)));
+        let result = simulation.result_with(&network, seed, self.contents, old);
         self.last.set(Some(simulation));
         Ok(result)
     }

@@ -40,12 +40,19 @@ struct ConnectionEnd {
 impl<R: Observer> Simulation<R> {
     /// The result up to the current time.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {
-        self.result_with(network, seed, Contents::ALL)
+        self.result_with(network, seed, Contents::ALL, None)
     }
 
-    /// The same with these contents.
-    pub(crate) fn result_with(&self, network: &Network, seed: u64, with: Contents) -> RunResult {
-        self.report(network, seed, &self.ends(), with)
+    /// The same with these contents. `old`: the result of a run of this network with another seed
+    /// that is no longer used.
+    pub(crate) fn result_with(
+        &self,
+        network: &Network,
+        seed: u64,
+        with: Contents,
+        old: Option<RunResult>,
+    ) -> RunResult {
+        self.report(network, (seed, &self.ends()), with, old)
     }
 
     /// Ends the simulation. Connections and what is in transit are freed before the result is made,
@@ -54,7 +61,7 @@ impl<R: Observer> Simulation<R> {
         let ends = self.ends();
         self.hosts.connections = Vec::new();
         self.net.free_transit();
-        self.report(network, seed, &ends, with)
+        self.report(network, (seed, &ends), with, None)
     }
 
     /// What of the connections and of the network's state is in the result.
@@ -77,26 +84,36 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    fn report(&self, network: &Network, seed: u64, ends: &Ends, with: Contents) -> RunResult {
-        let scheme = network
-            .flows
-            .iter()
-            .find(|f| is_tcp(f))
-            .map_or(String::new(), |f| f.scheme.label.clone());
+    fn report(
+        &self,
+        network: &Network,
+        (seed, ends): (u64, &Ends),
+        with: Contents,
+        old: Option<RunResult>,
+    ) -> RunResult {
+        let names = |old: RunResult| (old.scenario, old.scheme, old.flows, old.links);
+        let (scenario, scheme, flows, links) = old.map_or_else(
+            || {
+                let first = network.flows.iter().find(|f| is_tcp(f));
+                let scheme = first.map_or(String::new(), |f| f.scheme.label.clone());
+                (network.title.clone(), scheme, Vec::new(), Vec::new())
+            },
+            names,
+        );
         RunResult {
             lasthop: env!("CARGO_PKG_VERSION").into(),
-            scenario: network.title.clone(),
+            scenario,
             scheme,
             seed,
             duration_s: network.duration.decimal_secs(),
             measured_s: self.measured().decimal_secs(),
             warnings: if with.texts { network.warnings() } else { Vec::new() },
-            flows: (0..self.hosts.flows.len())
-                .map(|f| self.flow_result(network, f, &ends.connections, with))
-                .collect(),
-            links: (0..self.net.links.len())
-                .filter_map(|l| self.link_result(network, l, with))
-                .collect(),
+            flows: renewed(flows, self.hosts.flows.len(), |f, old| {
+                Some(self.flow_result(network, f, (&ends.connections, with), old))
+            }),
+            links: renewed(links, self.net.links.len(), |l, old| {
+                self.link_result(network, l, with, old)
+            }),
             agents: self.agent_results(network, &ends.connections),
             traffic_bits: ends.traffic,
             clicks: self.clicks(network),
@@ -151,12 +168,24 @@ impl<R: Observer> Simulation<R> {
         &self,
         network: &Network,
         f: usize,
-        ends: &[ConnectionEnd],
-        with: Contents,
+        (ends, with): (&[ConnectionEnd], Contents),
+        old: Option<&mut FlowResult>,
     ) -> FlowResult {
         let (config, flow, probes) = (&network.flows[f], &self.hosts.flows[f], &self.net.probes);
         let (stats, user) = (probes.stats(f), probes.user(f));
-        let name = |n: u16| network.nodes[usize::from(n)].name.clone();
+        let [id, group, from, to, scheme] = match old {
+            Some(old) => {
+                let scheme = old.scheme.as_mut().map(std::mem::take).unwrap_or_default();
+                let [id, group] = [&mut old.id, &mut old.group].map(std::mem::take);
+                let [from, to] = [&mut old.from, &mut old.to].map(std::mem::take);
+                [id, group, from, to, scheme]
+            }
+            None => {
+                let node = |n: u16| &network.nodes[usize::from(n)].name;
+                let [from, to] = [config.from, config.to].map(node);
+                [&config.name, &config.group, from, to, &config.scheme.label].map(String::clone)
+            }
+        };
         let (start, completed) = (flow.start(), flow.completed());
         let stop = config.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
         let active = (completed.unwrap_or(stop) - start.max(self.measure_from)).as_secs();
@@ -165,13 +194,13 @@ impl<R: Observer> Simulation<R> {
         let bounds = if with.texts { config.bounds() } else { Vec::new() };
         let bounds = bounds.into_iter().map(BoundResult::from).collect();
         FlowResult {
-            id: config.name.clone(),
-            group: config.group.clone(),
+            id,
+            group,
             role: config.role,
             app: config.app.kind().into(),
-            from: name(config.from),
-            to: name(config.to),
-            scheme: is_tcp(config).then(|| config.scheme.label.clone()),
+            from,
+            to,
+            scheme: is_tcp(config).then_some(scheme),
             slots: if with.texts { config.slots() } else { String::new() },
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
@@ -211,7 +240,13 @@ impl<R: Observer> Simulation<R> {
     }
 
     /// The result of a link; `None` for a pair of stations that carried nothing.
-    fn link_result(&self, network: &Network, l: usize, with: Contents) -> Option<LinkResult> {
+    fn link_result(
+        &self,
+        network: &Network,
+        l: usize,
+        with: Contents,
+        old: Option<&mut LinkResult>,
+    ) -> Option<LinkResult> {
         let link = &self.net.links[l];
         let in_cell = link.place().is_some();
         if in_cell && link.stats.offered == 0 {
@@ -223,6 +258,10 @@ impl<R: Observer> Simulation<R> {
         let of_arq =
             |n: u64| (in_cell || network.links[l].arq.is_some() || link.cuts_frames()).then_some(n);
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
+        let [from, to] = match old {
+            Some(old) => [&mut old.from, &mut old.to].map(std::mem::take),
+            None => [link.from, link.to].map(name),
+        };
         let capacity = Some(link.capacity_bits()).filter(|c| c.is_finite() && *c > 0.0);
         let seconds = self.measured().as_secs();
         let used = |bits: f64| {
@@ -237,8 +276,8 @@ impl<R: Observer> Simulation<R> {
         // share of the opportunities times the measured time.
         let share = utilisation.filter(|_| network.links[l].trace.is_some());
         Some(LinkResult {
-            from: name(link.from),
-            to: name(link.to),
+            from,
+            to,
             radio: network.links[l].radio,
             offered_frames: link.stats.offered,
             delivered_frames: link.stats.delivered,
@@ -354,6 +393,24 @@ impl<R: Observer> Simulation<R> {
             })
             .collect()
     }
+}
+
+/// The results of `count` flows or links, in the list of those of another run, which has their
+/// names, or in a new one. `new`: a result by its number and the old one, `None` if there is none.
+fn renewed<T>(
+    mut list: Vec<T>,
+    count: usize,
+    new: impl Fn(usize, Option<&mut T>) -> Option<T>,
+) -> Vec<T> {
+    if list.len() != count {
+        return (0..count).filter_map(|i| new(i, None)).collect();
+    }
+    let mut numbers = 0..count;
+    list.retain_mut(|old| {
+        let found = numbers.next().and_then(|i| new(i, Some(old)));
+        found.map(|new| *old = new).is_some()
+    });
+    list
 }
 
 /// The first of the flow's ends that gave up: a receiver's SYN before its sender's SYN-ACK.
