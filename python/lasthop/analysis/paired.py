@@ -69,7 +69,7 @@ def pair(one: Sample, other: Sample) -> tuple[list[int], Matrix, Matrix]:
 class CaseStatistics:
     """Statistics of one case, one value per metric."""
 
-    def __init__(self, own: Sample, first: Sample, memory: ResampleMemory) -> None:
+    def __init__(self, own: Sample, first: Sample, memory: ResampleMemory | None) -> None:
         self.runs = len(own.seeds)
         self._memory = memory
         self._own = own
@@ -139,16 +139,23 @@ class CaseStatistics:
 
 
 class Statistics:
-    """The statistics of all cases; each is computed when it is first asked for."""
+    """The statistics of all cases; each is computed when it is first asked for. `memory`: for their
+    resamples.
+    """
 
-    def __init__(self, samples: Sequence[Sample], metrics: Sequence[str]) -> None:
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        metrics: Sequence[str],
+        memory: ResampleMemory | None = None,
+    ) -> None:
         self.samples = {(s.point, s.label): s for s in samples}
         self.metrics = list(metrics)
         self._column = {name: i for i, name in enumerate(self.metrics)}
         self._first = samples[0].label
         self._cases: dict[tuple[int, str], CaseStatistics] = {}
         self._holm: dict[int, dict[str, Matrix]] = {}
-        self._memory = ResampleMemory()
+        self._memory = memory
 
     def case(self, point: int, label: str) -> CaseStatistics:
         """The statistics of a case, one value per metric."""

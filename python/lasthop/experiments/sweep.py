@@ -533,8 +533,9 @@ def _statistics(runs: Runs) -> Iterator[tuple[SweepCase, npt.NDArray[np.float64]
     """Each case with its rows of the table, point by point: statistics take several times the
     memory of their runs.
     """
+    memory = statistics.ResampleMemory()
     for numbers in runs.sweep.points.values():
-        found = paired.Statistics([_sample(runs, n) for n in numbers], runs.sweep.metrics)
+        found = paired.Statistics([_sample(runs, n) for n in numbers], runs.sweep.metrics, memory)
         for case in (runs.sweep.cases[n] for n in numbers):
             yield case, found.table_values(case.point, case.label)
 
