@@ -173,19 +173,7 @@ impl<R: Observer> Simulation<R> {
     ) -> FlowResult {
         let (config, flow, probes) = (&network.flows[f], &self.hosts.flows[f], &self.net.probes);
         let (stats, user) = (probes.stats(f), probes.user(f));
-        let [id, group, from, to, scheme] = match old {
-            Some(old) => {
-                let scheme = old.scheme.as_mut().map(std::mem::take).unwrap_or_default();
-                let [id, group] = [&mut old.id, &mut old.group].map(std::mem::take);
-                let [from, to] = [&mut old.from, &mut old.to].map(std::mem::take);
-                [id, group, from, to, scheme]
-            }
-            None => {
-                let node = |n: u16| &network.nodes[usize::from(n)].name;
-                let [from, to] = [config.from, config.to].map(node);
-                [&config.name, &config.group, from, to, &config.scheme.label].map(String::clone)
-            }
-        };
+        let [id, group, from, to, scheme] = names_of_flow(network, config, old);
         let (start, completed) = (flow.start(), flow.completed());
         let stop = config.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
         let active = (completed.unwrap_or(stop) - start.max(self.measure_from)).as_secs();
@@ -411,6 +399,18 @@ fn renewed<T>(
         found.map(|new| *old = new).is_some()
     });
     list
+}
+
+/// The names of a flow: its own, its group, its sender's and its receiver's node, and its scheme;
+/// those of its old result if there is one.
+fn names_of_flow(network: &Network, flow: &Flow, old: Option<&mut FlowResult>) -> [String; 5] {
+    let Some(FlowResult { id, group, from, to, scheme, .. }) = old else {
+        let node = |n: u16| &network.nodes[usize::from(n)].name;
+        let [from, to] = [flow.from, flow.to].map(node);
+        return [&flow.name, &flow.group, from, to, &flow.scheme.label].map(String::clone);
+    };
+    let mut none = String::new();
+    [id, group, from, to, scheme.as_mut().unwrap_or(&mut none)].map(std::mem::take)
 }
 
 /// The first of the flow's ends that gave up: a receiver's SYN before its sender's SYN-ACK.
