@@ -172,13 +172,13 @@ impl Agents {
                         segment,
                     });
                 }
-                self.call(a, watch.links, None, net, |agent, ctx| {
+                self.call(a, watch.links, &Options::NONE, net, |agent, ctx| {
                     agent.on_link_event(ctx, direction, *event, segment)
                 });
                 self.carry_out(a, net);
             }
             Input::Notice(notice, links) => {
-                self.call(a, links, None, net, |agent, ctx| agent.on_notice(ctx, notice));
+                self.call(a, links, &Options::NONE, net, |agent, ctx| agent.on_notice(ctx, notice));
                 self.carry_out(a, net);
             }
             Input::Timer => self.timer(a, net),
@@ -211,7 +211,9 @@ impl Agents {
             self.report_node_view(a, watch.links, net);
         }
         net.emit_frame(Kind::AgentIn, node, None, handle, "");
-        let verdict = self.show(watch, segment, Some(handle), net);
+        let mut copy = None;
+        let options = net.pool.valid_options(handle, &mut copy);
+        let verdict = self.show(watch, segment, options, net);
         if let Verdict::Rewrite(edit) = &verdict {
             rewrite(net.pool.get_mut(handle), edit);
         }
@@ -224,17 +226,17 @@ impl Agents {
         passes
     }
 
-    /// Shows a segment to its agent, with the options of the segment `of`. Returns the verdict.
+    /// Shows a segment to its agent. Returns the verdict.
     #[inline(always)]
     pub(super) fn show<P: Probe>(
         &mut self,
         watch: &Watch,
         segment: &Segment,
-        of: Option<Handle>,
+        options: &Options,
         net: &mut Net<P>,
     ) -> Verdict {
         let a = watch.agent as usize;
-        let verdict = self.call(a, watch.links, of, net, |agent, ctx| {
+        let verdict = self.call(a, watch.links, options, net, |agent, ctx| {
             agent.on_segment(ctx, watch.direction(segment), segment)
         });
         if self.hosts[a].has_cache {
@@ -260,18 +262,17 @@ impl Agents {
         probes.node_view(&view, self.hosts[a].subscriptions);
     }
 
-    /// Calls an agent with its context, and with the options of the segment `of`; its actions are
-    /// collected in `self.actions`.
+    /// Calls an agent with its context; its actions are collected in `self.actions`.
     #[inline(always)]
     fn call<P: Probe, T>(
         &mut self,
         a: usize,
         node_links: NodeLinks,
-        of: Option<Handle>,
+        options: &Options,
         net: &mut Net<P>,
         call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T,
     ) -> T {
-        let Net { links, cells, paths, pool, now, triggered_at, .. } = net;
+        let Net { links, cells, paths, now, triggered_at, .. } = net;
         let node_view = SimNodeView {
             links: RefCell::new(links),
             cells,
@@ -281,7 +282,6 @@ impl Agents {
             now: *now,
             triggered_at: *triggered_at,
         };
-        let options = of.map_or(&Options::NONE, |handle| pool.options_of(handle));
         let actions = &mut self.actions;
         let mut ctx = Context { now: *now, options, node_view: &node_view, actions };
         call(&mut self.hosts[a].agent, &mut ctx)
@@ -346,7 +346,7 @@ impl Agents {
         if let Some((id, ..)) = host.first_timer().filter(is_due) {
             host.timers.retain(|t| t.0 != id);
             let links = host.links;
-            self.call(a, links, None, net, |agent, ctx| agent.on_timer(ctx, id));
+            self.call(a, links, &Options::NONE, net, |agent, ctx| agent.on_timer(ctx, id));
             self.carry_out(a, net);
         }
         self.schedule(a, net);
@@ -397,7 +397,7 @@ impl Agents {
                 let follows =
                     |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
                 if let Some(&watch) = net.paths.all()[c].agents.iter().find(follows) {
-                    self.call(agent as usize, watch.links, None, net, |agent, ctx| {
+                    self.call(agent as usize, watch.links, &Options::NONE, net, |agent, ctx| {
                         agent.on_link_change(ctx, c as u32, direction, change)
                     });
                     self.carry_out(agent as usize, net);

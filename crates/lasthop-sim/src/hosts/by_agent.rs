@@ -1,12 +1,13 @@
 //! Segments that reach an agent on the way to their end, and go on from there.
 
 use lasthop::agent::Verdict;
-use lasthop::segment::{Handle, NodeId, Options, Segment};
+use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::Time;
 
 use super::{Hosts, agent};
 use crate::events::probe::Probe;
 use crate::network::Net;
+use crate::network::by_agent::Arrived;
 use crate::network::paths::Watch;
 
 #[allow(clippy::multiple_inherent_impl, reason = "the way by an agent is a file apart")]
@@ -65,14 +66,15 @@ impl Hosts {
     pub(crate) fn receive_on_the_way<P: Probe>(
         &mut self,
         l: usize,
-        segment: &mut Segment,
+        arrived: &mut Arrived,
         net: &mut Net<P>,
     ) {
+        let (segment, options) = arrived.parts();
         if segment.to == net.links[l].to {
-            return self.deliver_ack(segment, &Options::NONE, net);
+            return self.deliver_ack(segment, options, net);
         }
         let Some(watch) = net.agent_paths.watch(segment.flow) else { return };
-        let verdict = self.agents.show(&watch, segment, None, net);
+        let verdict = self.agents.show(&watch, segment, options, net);
         if let Verdict::Rewrite(edit) = &verdict {
             agent::rewrite(segment, edit);
         }
@@ -80,7 +82,7 @@ impl Hosts {
             if segment.forward {
                 self.send_onward(segment, net);
             } else {
-                net.transmit_ack_onward(segment);
+                net.transmit_ack_onward(segment, options);
             }
         }
         self.agents.carry_out(watch.agent as usize, net);

@@ -102,16 +102,19 @@ impl<P: Probe> Output for Port<'_, P> {
                 return;
             }
             if self.sends_to_agent() {
-                return self.send_to_agent(segment, SendReason::New);
+                return self.send_to_agent(segment, &Options::NONE, SendReason::New);
             }
-        } else if self.far.is_none() && self.answers_by_agent(&segment) {
-            return self.send_to_agent(segment, reason);
+        } else if self.answers_by_agent(&segment) {
+            return self.send_to_agent(segment, &Options::NONE, reason);
         }
         let segment = self.number(segment, reason);
         transmit(self.net, self.agents, self.node, segment);
     }
 
     fn send_with(&mut self, segment: Segment, options: &Options, reason: SendReason) {
+        if self.answers_by_agent(&segment) {
+            return self.send_to_agent(segment, options, reason);
+        }
         let segment = self.number(segment, reason);
         self.transmit_with(segment, options);
     }
@@ -135,21 +138,23 @@ impl<P: Probe> Port<'_, P> {
             && self.net.agent_paths.has(self.connection)
     }
 
-    /// The same of an ACK.
+    /// The same of an ACK of the receiver.
     #[inline(always)]
     fn answers_by_agent(&self, segment: &Segment) -> bool {
-        segment.flags.without(Flags::TIMESTAMPS) == Flags::ACK
+        let optional = Flags::TIMESTAMPS.with(Flags::SACK).with(Flags::DSACK);
+        self.far.is_none()
+            && segment.flags.without(optional) == Flags::ACK
             && !segment.forward
             && self.net.agent_paths.has(self.connection)
     }
 
     /// Sends new data, or an ACK, to that agent.
     #[inline(never)]
-    fn send_to_agent(&mut self, mut segment: Segment, reason: SendReason) {
+    fn send_to_agent(&mut self, mut segment: Segment, options: &Options, reason: SendReason) {
         let net = &mut *self.net;
         segment.id = net.new_id();
         net.probes.sent(net.now, self.node, &segment, reason, EarlierCopies::Unknown);
-        net.transmit_to_agent(&segment);
+        net.transmit_to_agent(&segment, options);
     }
 
     /// Sends it on the fast path, if it may take it.

@@ -1,12 +1,12 @@
 //! The way of a connection's packets by way of an agent, where its receiver is computed in advance.
-//! Segments without options are not in the pool, but at the link that they are in flight on.
-//! Whatever else happens to one puts it there.
+//! New data and ACKs are not in the pool, but at the link that they are in flight on. Whatever else
+//! happens to one puts it there.
 
 mod transmit;
 
 use lasthop::link::Passage;
 use lasthop::ring::Ring;
-use lasthop::segment::Segment;
+use lasthop::segment::{Flags, Options, Segment};
 
 use crate::network::paths::Watch;
 
@@ -34,13 +34,38 @@ struct InFlight {
     segment: Segment,
 }
 
+/// A segment that has arrived.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrived {
+    pub segment: Segment,
+    /// Those of the last one that had any.
+    options: Options,
+}
+
+impl Arrived {
+    /// The segment, and its options.
+    #[inline(always)]
+    pub(crate) fn parts(&mut self) -> (&mut Segment, &Options) {
+        let has = self.segment.flags.any(Flags::OPTIONS);
+        (&mut self.segment, if has { &self.options } else { &Options::NONE })
+    }
+}
+
+/// The segments that arrive at the end of a link, in this order.
+#[derive(Clone, Debug)]
+struct Arrivals {
+    link: u32,
+    segments: Ring<InFlight>,
+    /// The options of those that have any.
+    options: Ring<Options>,
+}
+
 /// The paths by way of an agent, and the segments in flight on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentPaths {
     /// By connection; empty if no connection has one.
     paths: Vec<Option<AgentPath>>,
-    /// The segments that arrive at the end of a link, in this order.
-    rings: Vec<(u32, Ring<InFlight>)>,
+    rings: Vec<Arrivals>,
 }
 
 impl AgentPaths {
@@ -65,19 +90,20 @@ impl AgentPaths {
     /// none.
     #[inline]
     pub(crate) fn ring(&self, l: u32) -> Option<usize> {
-        self.rings.iter().position(|ring| ring.0 == l)
+        self.rings.iter().position(|ring| ring.link == l)
     }
 
     /// The segments in flight.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Segment> {
-        self.rings.iter().flat_map(|(_, ring)| ring.iter()).map(|frame| &frame.segment)
+        self.rings.iter().flat_map(|ring| ring.segments.iter()).map(|frame| &frame.segment)
     }
 
     /// A leg over these links.
     fn leg(&mut self, links: Box<[u32]>) -> Leg {
         let last = links[links.len() - 1];
         let ring = self.ring(last).unwrap_or_else(|| {
-            self.rings.push((last, Ring::default()));
+            let (segments, options) = (Ring::default(), Ring::default());
+            self.rings.push(Arrivals { link: last, segments, options });
             self.rings.len() - 1
         });
         Leg { links, ring: ring as u32 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lasthop::link::Link;
 use lasthop::link::cell::{Delivery, Report};
 use lasthop::scenario::network::Network;
-use lasthop::segment::{Handle, NodeId, Segment};
+use lasthop::segment::{Handle, NodeId};
 use lasthop::tcp::sender::SenderCounters;
 use lasthop::units::{Duration, Time};
 
@@ -19,6 +19,7 @@ use crate::events::Observer;
 use crate::hosts::Hosts;
 use crate::hosts::endpoint::Connection;
 use crate::hosts::external::Endpoint;
+use crate::network::by_agent::Arrived;
 use crate::network::fast_path::PlainAck;
 use crate::network::{Net, Timer};
 use crate::probes::Probes;
@@ -281,9 +282,9 @@ impl<R: Observer> Simulation<R> {
     /// The same of segments of a ring, on their way by way of an agent.
     #[inline(never)]
     fn segments(&mut self, l: usize, ring: usize) -> u64 {
-        let (mut events, mut segment) = (0, Segment::default());
-        while self.net.take_segment(l, ring, &mut segment) {
-            self.hosts.receive_on_the_way(l, &mut segment, &mut self.net);
+        let (mut events, mut arrived) = (0, Arrived::default());
+        while self.net.take_segment(l, ring, &mut arrived) {
+            self.hosts.receive_on_the_way(l, &mut arrived, &mut self.net);
             events += 1;
             // The horizon is computed where the next segment might be before it.
             if events == 1 && self.net.has_plain_ack(l) {

@@ -2,10 +2,10 @@
 
 use lasthop::link::{Fate, Link, Passage};
 use lasthop::queue::drop_reason;
-use lasthop::segment::{NodeId, Segment};
+use lasthop::segment::{Flags, NodeId, Options, Segment};
 use lasthop::units::Time;
 
-use super::{AgentPath, InFlight, Leg};
+use super::{AgentPath, Arrivals, Arrived, InFlight, Leg};
 use crate::events::probe::Probe;
 use crate::network::Net;
 use crate::network::fast_path::Arrival;
@@ -52,24 +52,28 @@ impl<P: Probe> Net<P> {
 
     /// Transmits a segment of a connection, now, over its first leg.
     #[inline(always)]
-    pub(crate) fn transmit_to_agent(&mut self, segment: &Segment) {
-        self.transmit_leg(segment, 0);
+    pub(crate) fn transmit_to_agent(&mut self, segment: &Segment, options: &Options) {
+        self.transmit_leg(segment, options, 0);
     }
 
     /// Transmits an ACK that the agent has let pass, now, to the sender.
     #[inline(always)]
-    pub(crate) fn transmit_ack_onward(&mut self, segment: &Segment) {
-        self.transmit_leg(segment, 1);
+    pub(crate) fn transmit_ack_onward(&mut self, segment: &Segment, options: &Options) {
+        self.transmit_leg(segment, options, 1);
     }
 
     #[inline(always)]
-    fn transmit_leg(&mut self, segment: &Segment, leg: usize) {
+    fn transmit_leg(&mut self, segment: &Segment, options: &Options, leg: usize) {
         let Some(path) = self.agent_paths.path(segment.flow) else { return };
         let Leg { links, ring } = &path.legs[usize::from(segment.forward)][leg];
         let ring = *ring as usize;
         let way = transmit_over(&mut self.links, links, (self.now, self.triggered_at), segment);
-        let Way::Arrives { l, passage } = way else { return self.end(way, segment) };
-        self.agent_paths.rings[ring].1.push(InFlight { passage, segment: *segment });
+        let Way::Arrives { l, passage } = way else { return self.end(way, segment, options) };
+        let ring = &mut self.agent_paths.rings[ring];
+        ring.segments.push(InFlight { passage, segment: *segment });
+        if segment.flags.any(Flags::OPTIONS) {
+            ring.put_options(options);
+        }
         let link = &mut self.links[l as usize];
         let lane = link.tag;
         if link.put_held_in_flight(passage) {
@@ -86,7 +90,7 @@ impl<P: Probe> Net<P> {
         {
             Way::Arrives { l, passage } => Some((l, (passage.1, passage.0))),
             way => {
-                self.end(way, segment);
+                self.end(way, segment, &Options::NONE);
                 None
             }
         }
@@ -94,8 +98,8 @@ impl<P: Probe> Net<P> {
 
     /// A segment is refused, or lost.
     #[inline(never)]
-    fn end(&mut self, way: Way, segment: &Segment) {
-        let handle = self.pool.put(*segment);
+    fn end(&mut self, way: Way, segment: &Segment, options: &Options) {
+        let handle = self.pool.put_with(*segment, options);
         match way {
             Way::Refused { l, at } => self.dropped(l as usize, handle, drop_reason::FULL, at),
             Way::Lost { l, start } => {
@@ -109,13 +113,32 @@ impl<P: Probe> Net<P> {
     /// Copies the segment of a link's ring that arrives now to `arrived`; neither is it counted nor
     /// the next arrival scheduled. False if there is none.
     #[inline(always)]
-    pub(crate) fn take_segment(&mut self, l: usize, ring: usize, arrived: &mut Segment) -> bool {
-        let Some((_, ring)) = self.agent_paths.rings.get_mut(ring) else { return false };
-        let Some(first) = ring.front() else { return false };
-        *arrived = first.segment;
-        ring.drop_front();
-        self.links[l].arrive_held(ring.front().map(|next| next.passage));
+    pub(crate) fn take_segment(&mut self, l: usize, ring: usize, arrived: &mut Arrived) -> bool {
+        let Some(ring) = self.agent_paths.rings.get_mut(ring) else { return false };
+        let Some(first) = ring.segments.front() else { return false };
+        arrived.segment = first.segment;
+        ring.segments.drop_front();
+        if arrived.segment.flags.any(Flags::OPTIONS) {
+            ring.take_options(&mut arrived.options);
+        }
+        self.links[l].arrive_held(ring.segments.front().map(|next| next.passage));
         true
+    }
+}
+
+impl Arrivals {
+    /// Stores the options of the last segment.
+    #[inline(never)]
+    fn put_options(&mut self, options: &Options) {
+        self.options.push(*options);
+    }
+
+    /// Copies the options of the first segment.
+    #[inline(never)]
+    fn take_options(&mut self, options: &mut Options) {
+        if let Some(first) = self.options.pop() {
+            *options = first;
+        }
     }
 }
 
