@@ -267,10 +267,10 @@ impl FutureArrivals {
         (deadline, armed): (Time, Time),
         next_id: u64,
     ) {
-        self.record(event, (deadline, armed), (u64::MAX, u64::MAX), true, next_id);
-        if let Some(timer) = self.others.back_mut() {
-            timer.is_timer = true;
-        }
+        let (at, triggered_at, acks_from) = (deadline, armed, next_id);
+        let (seq, len, is_timer, repeats) = (u64::MAX, 0, true, true);
+        let timer = Arrival { at, triggered_at, seq, len, is_timer, repeats, acks_from };
+        self.record_other(event, &timer);
     }
 
     /// The receiver did not take the segment that was recorded last.

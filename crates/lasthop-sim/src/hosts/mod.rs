@@ -123,7 +123,12 @@ impl Hosts {
                 return false;
             }
             let mut out = Outbox { net: &mut *net, agents: &mut self.agents };
-            self.connections[c as usize].run_receiver_timer(&mut out);
+            let connection = &mut self.connections[c as usize];
+            connection.run_receiver_timer(&mut out);
+            // Its entry is not removed: the next segment mostly sets the timer again.
+            if connection.receiver().deadline().0 == Time::NEVER && net.has_one_receiver_timer(l) {
+                return true;
+            }
         }
     }
 

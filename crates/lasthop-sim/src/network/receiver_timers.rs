@@ -40,6 +40,12 @@ impl ReceiverTimers {
         timer < self.event
     }
 
+    /// There is one entry.
+    #[inline]
+    pub(super) fn is_one(&self) -> bool {
+        self.entries.len() == 1
+    }
+
     /// The timer that is due first. `update` compares the first entry with its timer and returns
     /// the entry to be kept, or `None` to remove it: entries before that timer may be outdated.
     #[inline]

@@ -113,6 +113,12 @@ impl<P: Probe> Net<P> {
         self.receiver_timers[l].first(update)
     }
 
+    /// There is one entry for the timers of the receivers behind the link `l`.
+    #[inline]
+    pub(crate) fn has_one_receiver_timer(&self, l: usize) -> bool {
+        self.receiver_timers[l].is_one()
+    }
+
     /// Moves the event of the timers behind the link `l` to the first one; `None` if there is none.
     pub(crate) fn schedule_receiver_timers(&mut self, l: usize, first: Option<ReceiverTimer>) {
         let (source, (due, set, of, _)) = self.receiver_timers[l].move_event(first);
