@@ -98,32 +98,26 @@ impl Scheduler {
         Scheduler { next, nodes, orders, lanes, horizon: 0 }
     }
 
-    /// The earliest event.
+    /// The earliest event, if it is before `end`. Sets the horizon, if it is that of a link with a
+    /// lane, or of a cell: no event of another source is earlier, and it is not after `end`.
     #[inline]
-    pub fn peek(&self) -> Option<Key> {
+    pub fn peek(&mut self, end: u64) -> Option<Key> {
         let (mut best, lanes) = self.next.split_first()?;
-        let (mut time, mut tie) = (best.time, false);
+        let (mut time, mut others) = (best.time, end);
         for key in lanes {
-            tie |= key.time == time;
+            others = others.min(key.time.max(time));
             best = if key.time < time { key } else { best };
             time = time.min(key.time);
         }
-        if tie {
-            best = self.break_tie()?;
+        if time >= end {
+            return None;
         }
-        if time == NEVER { None } else { Some(*best) }
-    }
-
-    /// Computes the horizon of a lane, which is not after `end`: no event of another source is
-    /// earlier. 0 for a source in the tree.
-    #[inline]
-    pub fn set_horizon(&mut self, lane: Lane, end: u64) {
-        if lane == NO_LANE {
-            self.horizon = 0;
-            return;
+        if time == others {
+            best = self.next.iter().min()?;
         }
-        let others = self.next.iter().enumerate().filter(|&(i, _)| i != lane as usize);
-        self.horizon = others.map(|(_, key)| key.time).min().map_or(end, |time| time.min(end));
+        let key = *best;
+        self.horizon = if key.link == NO_LINK { 0 } else { others };
+        Some(key)
     }
 
     /// Something has to be done before the next event: no event is before the horizon.
@@ -136,11 +130,6 @@ impl Scheduler {
     #[inline]
     pub fn horizon(&self) -> u64 {
         self.horizon
-    }
-
-    #[inline(never)]
-    fn break_tie(&self) -> Option<&Key> {
-        self.next.iter().min()
     }
 
     /// Sets the next event of a lane; `Time::NEVER` if it has none.
@@ -269,14 +258,13 @@ mod tests {
                     let link = if (1..=busy).contains(&lane) { source } else { NO_LINK };
                     model.insert(source, Key { time, triggered_at, source: of, link });
                 }
-                prop_assert_eq!(s.peek(), model.values().min().copied());
-                let others = model.values().filter(|k| k.source != 2 || busy == 0);
+                let first = model.values().min().copied();
+                let others = model.values().filter(|k| first.is_some_and(|f| **k != f));
                 let earliest = others.map(|k| k.time).min().unwrap_or(NEVER);
-                prop_assert!(s.horizon() <= earliest);
-                if triggered_at == 3 && busy > 0 {
-                    s.set_horizon(1, NEVER);
-                    prop_assert_eq!(s.horizon(), earliest);
-                }
+                prop_assert_eq!(s.peek(time), first.filter(|k| k.time < time));
+                prop_assert_eq!(s.peek(NEVER), first);
+                let is_link = first.is_some_and(|k| k.link != NO_LINK);
+                prop_assert!(first.is_none() || s.horizon() == if is_link { earliest } else { 0 });
             }
         }
     }

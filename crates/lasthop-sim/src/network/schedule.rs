@@ -2,7 +2,7 @@
 
 use lasthop::units::Time;
 
-use crate::engine::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
+use crate::engine::scheduler::{Key, LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
 use crate::events::probe::Probe;
 use crate::network::Net;
 use crate::network::receiver_timers::{ReceiverTimer, ReceiverTimers};
@@ -64,6 +64,15 @@ impl<P: Probe> Net<P> {
         self.receiver_timers = self.in_advance.iter().map(timers_of).collect();
         self.scheduler = Scheduler::new(next as usize, &lanes);
         self.schedule_cells();
+    }
+
+    /// The next event; the clock is set to it. `None` if there is none before `until`.
+    #[inline(always)]
+    pub(crate) fn next_event(&mut self) -> Option<Key> {
+        let key = self.scheduler.peek(self.until.0)?;
+        self.event = key;
+        (self.now, self.triggered_at) = (Time(key.time), Time(key.triggered_at));
+        Some(key)
     }
 
     /// Schedules the next arrival at the far end of a link.

@@ -173,13 +173,7 @@ impl<R: Observer> Simulation<R> {
     ) -> bool {
         let mut events: u64 = 0;
         self.net.until = end;
-        while let Some(key) = self.net.scheduler.peek() {
-            if key.time >= end.0 {
-                break;
-            }
-            self.net.event = key;
-            self.net.now = Time(key.time);
-            self.net.triggered_at = Time(key.triggered_at);
+        while let Some(key) = self.net.next_event() {
             events += 1;
             if events >= CANCEL_EVERY {
                 events = 0;
@@ -266,7 +260,6 @@ impl<R: Observer> Simulation<R> {
     #[inline(never)]
     fn plain_acks(&mut self, l: usize) -> u64 {
         let mut events = 0;
-        self.net.begin_horizon(l);
         let ring = self.net.ring_of_acks(l);
         while let Some(ack) = self.net.take_plain_ack(l, ring) {
             self.hosts.receive_plain_ack(ack, &mut self.net);
@@ -279,22 +272,23 @@ impl<R: Observer> Simulation<R> {
         events
     }
 
-    /// The same of segments of a ring, on their way by way of an agent.
+    /// Segments of the rings, on their way by way of an agent: the one that is due, and those for
+    /// which no other event comes between. Returns the number of events.
     #[inline(never)]
-    fn segments(&mut self, l: usize, ring: usize) -> u64 {
-        let (mut events, mut arrived) = (0, Arrived::default());
+    fn segments(&mut self, mut l: usize, mut ring: usize) -> u64 {
+        let (mut events, mut of_link, mut arrived) = (0, 0, Arrived::default());
         while self.net.take_segment(l, ring, &mut arrived) {
             self.hosts.receive_on_the_way(l, &mut arrived, &mut self.net);
-            events += 1;
-            // The horizon is computed where the next segment might be before it.
-            if events == 1 && self.net.has_plain_ack(l) {
-                self.net.begin_horizon(l);
+            of_link += 1;
+            if self.net.continue_plain_acks(l) {
+                continue;
             }
-            if events == MOST_EVENTS || !self.net.continue_plain_acks(l) {
-                break;
+            events += of_link;
+            match self.net.next_segment(l, of_link) {
+                Some(next) if events < MOST_EVENTS => ((l, ring), of_link) = (next, 0),
+                _ => break,
             }
         }
-        self.net.end_plain_acks(l, events);
         events
     }
 

@@ -110,6 +110,21 @@ impl<P: Probe> Net<P> {
         }
     }
 
+    /// After the arrival of `events` segments at the end of the link `l`: counts them and schedules
+    /// the next one. If the next event is such an arrival too, returns its link and its ring; the
+    /// clock is set to it.
+    #[inline(always)]
+    pub(crate) fn next_segment(&mut self, l: usize, events: u64) -> Option<(usize, usize)> {
+        self.end_plain_acks(l, events);
+        if !self.pending.is_empty() || !self.entered.is_empty() {
+            return None;
+        }
+        let key = self.next_event()?;
+        let l = key.link as usize;
+        let ring = self.agent_paths.ring(key.link)?;
+        self.has_plain_ack(l).then_some((l, ring))
+    }
+
     /// Copies the segment of a link's ring that arrives now to `arrived`; neither is it counted nor
     /// the next arrival scheduled. False if there is none.
     #[inline(always)]

@@ -164,10 +164,6 @@ impl<P: Probe> Net<P> {
     #[inline]
     pub(crate) fn begin_cell_events(&mut self, c: usize) {
         self.firing = c as u32;
-        self.scheduler.set_horizon(self.cells[c].lane, self.until.0);
-        if !self.pending.is_empty() {
-            self.scheduler.end_horizon();
-        }
     }
 
     /// True if the next event is one of the same cell, whose horizon the scheduler has; the clock

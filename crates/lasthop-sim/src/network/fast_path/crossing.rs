@@ -330,15 +330,6 @@ impl<P: Probe> Net<P> {
         Some(ack)
     }
 
-    /// Frames that arrive at the end of a link are handled one after the other, up to its horizon.
-    #[inline(always)]
-    pub(crate) fn begin_horizon(&mut self, l: usize) {
-        self.scheduler.set_horizon(self.links[l].tag, self.until.0);
-        if !self.pending.is_empty() || !self.entered.is_empty() {
-            self.scheduler.end_horizon();
-        }
-    }
-
     /// True if the next event is also an ACK on the fast path at the end of the link `l`, whose
     /// horizon the scheduler has; the clock is set to it.
     #[inline(always)]
