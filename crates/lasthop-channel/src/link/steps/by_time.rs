@@ -32,6 +32,18 @@ impl Link {
         self.pass_by_plan(now, triggered_at, &segment())
     }
 
+    /// The same, compiled once: copies at each caller would displace other code in the instruction
+    /// cache.
+    #[inline(never)]
+    pub fn pass_any_in_order(
+        &mut self,
+        now: Time,
+        triggered_at: Time,
+        segment: &Segment,
+    ) -> (Time, Fate) {
+        self.pass_in_order(now, triggered_at, segment.size, || *segment)
+    }
+
     /// The same where the frame's fate depends on nothing but time, ordinal and size.
     #[inline(never)]
     fn pass_by_time(&mut self, now: Time, triggered_at: Time, size: u32) -> (Time, Fate) {

@@ -182,7 +182,7 @@ fn transmit_over(
     loop {
         let Some(&l) = next else { return Way::Lost { l: 0, start: at } };
         let link = &mut all[l as usize];
-        let (arrival, fate) = link.pass_in_order(at, triggered_at, segment.size, || *segment);
+        let (arrival, fate) = link.pass_any_in_order(at, triggered_at, segment);
         let start = link.last_start();
         match fate {
             Fate::Sent => {}
