@@ -43,6 +43,15 @@ impl AgentHost {
     fn first_timer(&self) -> Option<(u32, Time, Time)> {
         self.timers.iter().min_by_key(|t| (t.1, t.2, t.0)).copied()
     }
+
+    /// Sets the timer `id` to expire at `at`.
+    fn wake(&mut self, id: u32, at: Time, now: Time) {
+        let timer = (id, at.max(now), now);
+        match self.timers.iter_mut().find(|t| t.0 == id) {
+            Some(set) => *set = timer,
+            None => self.timers.push(timer),
+        }
+    }
 }
 
 /// A link whose state changes an agent subscribes to.
@@ -297,6 +306,11 @@ impl Agents {
 
     #[inline(never)]
     fn carry_out_actions<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
+        if let [Action::Wake(id, at)] = *self.actions {
+            self.actions.clear();
+            self.hosts[a].wake(id, at, net.now);
+            return self.schedule(a, net);
+        }
         let mut actions = std::mem::take(&mut self.actions);
         let (node, mut timers_changed) = (self.hosts[a].node, false);
         for action in actions.drain(..) {
@@ -308,14 +322,7 @@ impl Agents {
                 }
                 Action::Forward(_, segment) => send(net, node, Kind::AgentForwarded, segment, ""),
                 Action::Notify(notice, to) => notify(net, node, &notice, to),
-                Action::Wake(id, at) => {
-                    let timers = &mut self.hosts[a].timers;
-                    let timer = (id, at.max(net.now), net.now);
-                    match timers.iter_mut().find(|t| t.0 == id) {
-                        Some(set) => *set = timer,
-                        None => timers.push(timer),
-                    }
-                }
+                Action::Wake(id, at) => self.hosts[a].wake(id, at, net.now),
                 Action::Cancel(id) => self.hosts[a].timers.retain(|t| t.0 != id),
                 // A simulated payload is only a length, so there is no data to retain.
                 Action::Retain(_) | Action::Release(_) => {}
