@@ -15,7 +15,8 @@ use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::agent::Agents;
 use crate::hosts::fast_answer::schedule_receiver_timer;
 use crate::hosts::fast_port::FastPort;
-use crate::hosts::outbox::{FarEnd, Outbox, Port};
+use crate::hosts::outbox::{Outbox, ReceiverPort};
+use crate::hosts::sender_port::{FarEnd, SenderPort};
 use crate::network::Net;
 use crate::network::fast_path::{PlainData, ReceivedAck};
 use crate::network::receiver_timers::ReceiverTimer;
@@ -434,7 +435,7 @@ impl Connection {
     pub(super) fn with_sender<P: Probe>(
         &mut self,
         out: &mut Outbox<'_, P>,
-        act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, P>),
+        act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut SenderPort<'_, P>),
     ) {
         let before = P::READS.then(|| {
             (self.sender.window(), self.sender.counters(), self.sender.gave_up().is_some())
@@ -481,12 +482,12 @@ impl Connection {
     fn with_port<P: Probe>(
         &mut self,
         out: &mut Outbox<'_, P>,
-        act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, P>),
+        act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut SenderPort<'_, P>),
     ) {
         let now = out.now();
         let (receiver, future) = (&mut self.receiver, self.future.as_deref_mut());
         let far = FarEnd { receiver, future, fast: self.fast.as_mut() };
-        let mut port = out.port(self.from, self.sender.flow(), Some(far));
+        let mut port = SenderPort::new(out, self.from, self.sender.flow(), far);
         act(&mut self.sender, now, &mut port);
     }
 
@@ -514,10 +515,12 @@ impl Connection {
     pub(super) fn with_receiver<P: Probe, T>(
         &mut self,
         out: &mut Outbox<'_, P>,
-        act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, P>) -> T,
+        act: impl FnOnce(&mut Receiver, Time, &mut ReceiverPort<'_, P>) -> T,
     ) -> T {
         let now = out.now();
-        let result = act(&mut self.receiver, now, &mut out.port(self.to, self.sender.flow(), None));
+        let Outbox { net, agents } = out;
+        let mut port = ReceiverPort::new(net, Some(agents), self.to, self.sender.flow());
+        let result = act(&mut self.receiver, now, &mut port);
         match &mut self.future {
             Some(future) => {
                 let connection = self.sender.flow();

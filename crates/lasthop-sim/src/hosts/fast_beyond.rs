@@ -1,13 +1,12 @@
 //! The fast path of data that arrive beyond a hole.
 
-use lasthop::segment::{NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
-use lasthop::tcp::sender::{Output, SendReason};
 use lasthop::units::Time;
 
-use crate::events::probe::{EarlierCopies, Probe};
+use crate::events::probe::Probe;
 use crate::hosts::advance::{FastConnection, FutureArrivals};
 use crate::hosts::fast_answer::{answer, schedule_receiver_timer};
+use crate::hosts::outbox::ReceiverPort;
 use crate::network::Net;
 use crate::network::fast_path::{Arrival, PlainData};
 
@@ -108,42 +107,14 @@ impl<P: Probe> BehindHole<'_, P> {
         &mut self,
         (at, triggered_at): Arrival,
         connection: u32,
-        act: impl FnOnce(&mut Receiver, Time, &mut AckPort<'_, P>),
+        act: impl FnOnce(&mut Receiver, Time, &mut ReceiverPort<'_, P>),
     ) {
         let net = &mut *self.net;
         let present = (net.now, net.triggered_at);
         (net.now, net.triggered_at) = (at, triggered_at);
-        act(self.receiver, at, &mut AckPort { net, node: self.fast.path.receiver() });
+        let node = self.fast.path.receiver();
+        act(self.receiver, at, &mut ReceiverPort::new(net, None, node, connection));
         schedule_receiver_timer(net, self.receiver, self.future, connection);
         (net.now, net.triggered_at) = present;
-    }
-}
-
-/// Where such a receiver sends its ACKs.
-struct AckPort<'a, P> {
-    net: &'a mut Net<P>,
-    node: NodeId,
-}
-
-impl<P: Probe> AckPort<'_, P> {
-    /// Assigns a packet number and reports the sending.
-    fn number(&mut self, segment: &mut Segment, reason: SendReason) {
-        let net = &mut *self.net;
-        segment.id = net.new_id();
-        net.probes.sent(net.now, self.node, segment, reason, EarlierCopies::Unknown);
-    }
-}
-
-impl<P: Probe> Output for AckPort<'_, P> {
-    fn send(&mut self, mut segment: Segment, reason: SendReason) {
-        self.number(&mut segment, reason);
-        let handle = self.net.pool.put(segment);
-        self.net.forward(self.node, handle);
-    }
-
-    fn send_with(&mut self, mut segment: Segment, options: &Options, reason: SendReason) {
-        self.number(&mut segment, reason);
-        let handle = self.net.pool.put_with(segment, options);
-        self.net.forward(self.node, handle);
     }
 }

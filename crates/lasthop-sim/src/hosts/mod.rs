@@ -18,6 +18,7 @@ pub mod oracle;
 mod outbox;
 pub(crate) mod reader;
 pub mod relay;
+mod sender_port;
 pub mod sessions;
 
 use lasthop::leg::{LegEvent, Side};

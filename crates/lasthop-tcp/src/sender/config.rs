@@ -35,6 +35,12 @@ pub trait Output {
     /// Sends a segment. The host fills in `id` and `payload`.
     fn send(&mut self, segment: Segment, reason: SendReason);
 
+    /// The same for data that are sent for the first time.
+    #[inline]
+    fn send_new(&mut self, segment: Segment) {
+        self.send(segment, SendReason::New);
+    }
+
     /// Sends a segment with options.
     fn send_with(&mut self, segment: Segment, options: &Options, reason: SendReason);
 

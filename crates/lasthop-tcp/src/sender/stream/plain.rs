@@ -200,7 +200,7 @@ impl<W: WindowRule> Stream<W> {
             let segment = self.make(seq, self.config.mss, Flags::NONE, 1, now);
             self.board.push(self.sent_once(seq, now));
             self.note_sent(now, seq);
-            out.send(segment, SendReason::New);
+            out.send_new(segment);
         }
         let ends = self.written - self.snd_max < mss;
         if ends {

@@ -273,7 +273,7 @@ impl<W: WindowRule> Stream<W> {
         segment.size += further_headers;
         self.last_sent = now;
         self.counters.segments += 1;
-        out.send(segment, SendReason::New);
+        out.send_new(segment);
         self.timers.on_sent(now, nothing_outstanding);
     }
 
