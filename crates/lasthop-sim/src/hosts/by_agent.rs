@@ -40,7 +40,7 @@ impl Hosts {
         if self.is_next_in_advance(l, arrival, net) {
             (net.now, net.triggered_at) = arrival;
             net.links[l as usize].passed(arrival.0);
-            self.receive_in_advance(handle, net);
+            self.deliver_frame(handle, net);
         } else {
             net.put_in_flight(l, arrival, handle);
         }

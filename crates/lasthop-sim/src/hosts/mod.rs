@@ -188,16 +188,6 @@ impl Hosts {
         self.handovers.iter_mut().any(|h| h.holds(node, handle))
     }
 
-    /// A segment arrives at its receiver, which is computed in advance.
-    #[inline]
-    pub(crate) fn receive_in_advance<P: Probe>(&mut self, handle: Handle, net: &mut Net<P>) {
-        let segment = *net.pool.get(handle);
-        net.pool.free(handle);
-        if !self.deliver_plain(&segment, net) {
-            self.deliver(&segment, handle, net);
-        }
-    }
-
     /// Delivers a segment that its receiver expects. False if it does not, or may need more.
     #[inline(always)]
     fn deliver_plain<P: Probe>(&mut self, segment: &Segment, net: &mut Net<P>) -> bool {
@@ -213,7 +203,8 @@ impl Hosts {
         true
     }
 
-    fn deliver_frame<P: Probe>(&mut self, handle: Handle, net: &mut Net<P>) {
+    /// A frame reaches the stack of its destination node.
+    pub(crate) fn deliver_frame<P: Probe>(&mut self, handle: Handle, net: &mut Net<P>) {
         let segment = *net.pool.get(handle);
         net.pool.free(handle);
         self.deliver(&segment, handle, net);

@@ -211,7 +211,7 @@ impl<R: Observer> Simulation<R> {
                     break;
                 }
                 if let Some(handle) = self.net.arrive_in_advance(l, next) {
-                    self.hosts.receive_in_advance(handle, &mut self.net);
+                    self.hosts.deliver_frame(handle, &mut self.net);
                 }
             }
         }
