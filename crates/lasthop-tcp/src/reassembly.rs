@@ -267,6 +267,11 @@ impl Reassembly {
             .is_some_and(|r| r.start <= start)
     }
 
+    /// True if no byte of [start, end), not below the next one expected, has arrived.
+    pub fn lacks(&self, start: u64, end: u64) -> bool {
+        self.known(start, end, start).is_none()
+    }
+
     /// The byte after the highest one that has arrived, if anything is beyond a gap.
     pub fn highest(&self) -> Option<u64> {
         self.ranges.back().map(|r| r.end)

@@ -1,8 +1,8 @@
 //! The fast path: segments without marks and without options but timestamps in the usual course of
 //! things, and their ACKs.
 
-use super::Receiver;
 use super::linux_acks::{Taken, When};
+use super::{DataArrived, Receiver};
 use crate::sender::config::{Output, SendReason};
 use lasthop_core::segment::{Flags, Segment};
 use lasthop_core::units::Time;
@@ -30,6 +30,20 @@ impl Receiver {
     #[inline(always)]
     pub fn expects_segment_beyond(&self, segment: &Segment) -> bool {
         self.is_usual(segment) && self.expects_beyond(segment.seq, segment.len, segment.ts_value)
+    }
+
+    /// The same for one below what has arrived, of which nothing has arrived, where ACKs are those
+    /// of Linux: [`Self::take_filling`] may take it.
+    #[inline(always)]
+    pub fn expects_filling(&self, segment: &Segment) -> bool {
+        let (start, end) = (segment.seq, segment.seq + u64::from(segment.len));
+        self.plain_beyond
+            && self.reports_beyond()
+            && self.is_usual(segment)
+            && start >= self.rcv_nxt
+            && end <= self.edge
+            && self.paws.is_recent(segment.ts_value)
+            && self.ahead.lacks(start, end)
     }
 
     /// The segment has data, no marks and no options but timestamps.
@@ -234,6 +248,26 @@ impl Receiver {
             Some(wait) => self.delay_ack(now, wait),
             None => self.ack_now(now, out),
         }
+    }
+
+    /// Takes a segment that fills a hole or a part of one, and sends its ACK unless that is held
+    /// back.
+    #[inline(never)]
+    pub fn take_filling(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        let (start, end) = (segment.seq, segment.seq + u64::from(segment.len));
+        if self.timestamps && start <= self.last_ack {
+            self.paws.update(now, segment.ts_value, false, end >= self.last_ack);
+        }
+        let (before, ranges) = (self.rcv_nxt, self.ahead.ranges());
+        self.rcv_nxt = self.ahead.take(start, end, before).next;
+        let (len, stamp, came) = (segment.len, segment.ts_echo, self.rcv_nxt - before);
+        let grew = self.grow_window(now, len, stamp, start > before, came);
+        let arrived = DataArrived { now, end, len, stamp, clean: false, grew, ranges };
+        match self.ack_wait(&arrived) {
+            Some(wait) => self.delay_ack(now, wait),
+            None => self.ack_now(now, out),
+        }
+        self.plain = self.ahead.is_empty();
     }
 
     /// Bytes on the wire of an ACK without options.

@@ -1,5 +1,5 @@
-//! Segments that reach a receiver in the usual course of things: the next one, or one beyond a hole
-//! and beyond all that has arrived.
+//! Segments that reach a receiver in the usual course of things: the next one, one that fills a
+//! hole, or one beyond a hole and beyond all that has arrived.
 
 use lasthop::segment::Segment;
 
@@ -18,20 +18,27 @@ impl Connection {
         out: &mut Outbox<'_, P>,
     ) -> Option<InOrder> {
         let is_next = self.receiver.expects_segment(segment);
-        if !is_next && !self.receiver.expects_segment_beyond(segment) {
+        let is_beyond = !is_next && self.receiver.expects_segment_beyond(segment);
+        if !is_next && !is_beyond && !self.receiver.expects_filling(segment) {
             return None;
         }
+        let before = self.receiver.rcv_nxt();
         let net = &mut *out.net;
         if let Some(future) = &mut self.future {
             let (when, range) = ((net.now, net.triggered_at), (segment.seq, segment.end()));
             future.record_in_place(&net.event, when, range, false, net.next_packet());
         }
         net.probes.data_received(net.now, self.to, segment);
-        self.with_receiver(out, |receiver, now, port| match is_next {
-            true => receiver.take_plain_segment(now, segment, port),
-            false => receiver.take_segment_beyond(now, segment, port),
+        self.with_receiver(out, |receiver, now, port| {
+            if is_next {
+                receiver.take_plain_segment(now, segment, port);
+            } else if is_beyond {
+                receiver.take_segment_beyond(now, segment, port);
+            } else {
+                receiver.take_filling(now, segment, port);
+            }
         });
         out.net.probes.data_processed(segment, Content::New);
-        Some((segment.seq, if is_next { u64::from(segment.len) } else { 0 }))
+        Some((before, self.receiver.rcv_nxt() - before))
     }
 }
