@@ -392,12 +392,13 @@ impl<W: WindowRule> Congestion<W> {
             && surely_reaches(self.bits_per_round_trip(flight), srtt.as_secs(), rate)
     }
 
-    /// The rule never paces, and its sending rate is below `rate`; false also if only a division
-    /// would tell.
+    /// The sending rate is below `rate`; false also if only a division would tell.
     #[inline]
     pub fn surely_sends_below(&self, rate: Rate, srtt: Duration, flight: u64) -> bool {
-        self.pacer.is_none()
-            && surely_stays_below(self.bits_per_round_trip(flight), srtt.as_secs(), rate)
+        if self.pacer.is_some() {
+            return self.rule.pacing().is_some_and(|paced| paced < rate);
+        }
+        surely_stays_below(self.bits_per_round_trip(flight), srtt.as_secs(), rate)
     }
 
     /// What a rule that does not pace sends in a round trip, if it sends evenly.
