@@ -348,7 +348,7 @@ impl Hosts {
     fn deliver_ack<P: Probe>(&mut self, segment: &Segment, options: &Options, net: &mut Net<P>) {
         let c = segment.flow;
         self.call(c, Input::Ack(segment, options), net);
-        if self.flow_of(c).relay().is_some() {
+        if !self.relays.is_empty() && self.flow_of(c).relay().is_some() {
             if segment.flags.has(Flags::RST) {
                 return self.relay_event(c, LegEvent::Reset(Side::Outbound), net);
             }

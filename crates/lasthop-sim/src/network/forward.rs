@@ -54,12 +54,13 @@ impl<P: Probe> Net<P> {
     /// Sends a segment on the link towards its destination and on the links chained to it.
     #[inline(never)]
     pub(crate) fn forward(&mut self, node: NodeId, handle: Handle) {
-        let to = self.pool.get(handle).to;
-        if let &[l, ..] = &*self.routes[usize::from(node) * self.nodes + usize::from(to)]
-            && !P::READS
-            && self.links[l as usize].place().is_some()
-        {
-            return self.enter_cell(l, handle);
+        if !self.cells.is_empty() && !P::READS {
+            let to = self.pool.get(handle).to;
+            if let &[l, ..] = &*self.routes[usize::from(node) * self.nodes + usize::from(to)]
+                && self.links[l as usize].place().is_some()
+            {
+                return self.enter_cell(l, handle);
+            }
         }
         self.forward_on_links(node, handle);
     }
