@@ -49,7 +49,7 @@ pub struct Summary {
 
 impl Histogram {
     /// Records a duration with a weight.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, d: Duration, weight: u64) {
         if d.0 == 0 {
             self.zero += weight;

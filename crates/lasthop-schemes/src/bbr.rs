@@ -243,6 +243,7 @@ impl BbrWindow {
     /// `gain` bandwidth-delay products in whole segments (the initial window while there is no
     /// round-trip time), plus an allowance for three bursts; an even number of segments, and two
     /// more in the probing phase.
+    #[inline(never)]
     fn compute(&self, basis: &Basis) -> f64 {
         let bdp = match basis.rtt {
             Some(rtt) => ceil(basis.gain * basis.bandwidth * rtt.as_secs() / self.mss) * self.mss,
@@ -339,6 +340,7 @@ impl BbrWindow {
         (self.mode, self.cycle_at) = (Mode::ProbeBw(phase), now);
     }
 
+    #[inline(never)]
     fn check_drain(&mut self, window: &mut Window, ack: &Ack) {
         if self.mode == Mode::Startup && self.full.ever {
             self.mode = Mode::Drain;
@@ -364,13 +366,19 @@ impl BbrWindow {
             (self.mode, self.stay) = (Mode::ProbeRtt, Stay::default());
             self.save_cwnd(window);
         }
-        let low = ack.flight as f64 <= MIN_SEGMENTS * self.mss;
-        if self.mode == Mode::ProbeRtt
-            && self.stay.on_ack(now, low, &mut self.rounds, self.delivered)
-        {
-            self.leave_probe_rtt(window, now);
+        if self.mode == Mode::ProbeRtt {
+            self.stay_in_probe_rtt(window, ack);
         }
         self.idle_restart &= ack.delivered == 0;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stay_in_probe_rtt(&mut self, window: &mut Window, ack: &Ack) {
+        let low = ack.flight as f64 <= MIN_SEGMENTS * self.mss;
+        if self.stay.on_ack(ack.now, low, &mut self.rounds, self.delivered) {
+            self.leave_probe_rtt(window, ack.now);
+        }
     }
 
     fn leave_probe_rtt(&mut self, window: &mut Window, now: Time) {
@@ -484,6 +492,8 @@ impl WindowRule for BbrWindow {
 
     fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 
+    // Apart from the other rules, whose code would lie between.
+    #[inline(never)]
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         if self.lost_at != ack.now {
             self.newly_lost = 0;
@@ -496,7 +506,9 @@ impl WindowRule for BbrWindow {
         if self.rounds.started && !self.full.ever && ack.rate.is_some_and(|s| !s.app_limited) {
             self.full.check(self.bandwidth.get());
         }
-        self.check_drain(window, ack);
+        if matches!(self.mode, Mode::Startup | Mode::Drain) {
+            self.check_drain(window, ack);
+        }
         self.update_min_rtt(window, ack);
         self.set_pacing(ack.srtt, window.cwnd);
         self.set_cwnd(window, ack);

@@ -100,6 +100,7 @@ impl Ticks {
         last.expires
     }
 
+    #[inline(never)]
     fn in_ticks(&self, now: Time, wait: Duration) -> Time {
         if wait == Duration::ZERO {
             return now;

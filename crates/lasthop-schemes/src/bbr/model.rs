@@ -71,20 +71,26 @@ pub struct WindowedMax {
 impl WindowedMax {
     /// Adds a value in round `now`, which does not decrease; the maximum covers `window` rounds
     /// before it.
+    #[inline]
     pub fn update(&mut self, now: u64, window: u64, value: f64) {
-        let window = window.min(SLOTS as u64 - 1);
         if now > self.newest {
-            for round in (self.newest + 1..=now).rev().take(SLOTS) {
-                self.slots[(round % SLOTS as u64) as usize] = 0.0;
-            }
-            self.newest = now;
-            self.max = (0..=window.min(now))
-                .map(|ago| self.slots[((now - ago) % SLOTS as u64) as usize])
-                .fold(0.0, f64::max);
+            self.begin(now, window.min(SLOTS as u64 - 1));
         }
         let slot = &mut self.slots[(now % SLOTS as u64) as usize];
         *slot = larger(*slot, value);
         self.max = larger(self.max, value);
+    }
+
+    /// Round `now` begins.
+    #[inline(never)]
+    fn begin(&mut self, now: u64, window: u64) {
+        for round in (self.newest + 1..=now).rev().take(SLOTS) {
+            self.slots[(round % SLOTS as u64) as usize] = 0.0;
+        }
+        self.newest = now;
+        self.max = (0..=window.min(now))
+            .map(|ago| self.slots[((now - ago) % SLOTS as u64) as usize])
+            .fold(0.0, f64::max);
     }
 
     /// The maximum.
@@ -214,10 +220,15 @@ impl PacingRate {
     #[inline]
     fn set_exact(&mut self, exact: f64) {
         if exact != self.exact {
-            self.exact = exact;
-            self.rate = Rate(((exact * 8.0) as u64).max(1));
-            self.quantum = f64::from(quantum(self.rate, self.mss as u32));
+            self.change(exact);
         }
+    }
+
+    #[inline(never)]
+    fn change(&mut self, exact: f64) {
+        self.exact = exact;
+        self.rate = Rate(((exact * 8.0) as u64).max(1));
+        self.quantum = f64::from(quantum(self.rate, self.mss as u32));
     }
 
     /// The rate for the sender.

@@ -183,6 +183,7 @@ impl Hosts {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn hold_for_state(&mut self, node: NodeId, handle: Handle) -> bool {
         self.handovers.iter_mut().any(|h| h.holds(node, handle))

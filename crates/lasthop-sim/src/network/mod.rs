@@ -324,6 +324,7 @@ impl<P: Probe> Net<P> {
 
     /// Why a packet that has arrived at a node is discarded: bit errors of its connection, or of a
     /// link on its path. Only its destination verifies the checksum.
+    #[cold]
     #[inline(never)]
     fn fate_by_bit_errors(&mut self, l: usize, node: NodeId, handle: Handle) -> Option<Fate> {
         if self.links[l].corrupts_next(self.now).is_some() {

@@ -7,7 +7,7 @@ use crate::scoreboard::Marks;
 use crate::sender::config::{Output, SendReason, State};
 use crate::sender::stream::Stream;
 use crate::window::{LossClass, WindowRule};
-use lasthop_core::segment::{Flags, Segment};
+use lasthop_core::segment::{Flags, Options, Segment};
 use lasthop_core::snack::Snack;
 use lasthop_core::units::{Duration, Time};
 
@@ -54,11 +54,29 @@ impl Engine {
         }
     }
 
+    /// An ACK reports lost segments, or a damaged one.
+    #[cold]
+    #[inline(never)]
+    pub fn on_loss_report<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
+        if segment.flags.has(Flags::SNACK) {
+            self.on_snack(stream, now, segment, &options.snack, out);
+        } else {
+            self.on_eln_ack(stream, now, segment, options.named, out);
+        }
+    }
+
     /// An ACK reports that the receiver got the segment at `seq` damaged; if it names none, the
     /// segment that it asks for. The ACK does not say when that was sent: an answer cannot come
     /// sooner than half of a round trip after the last transmission, so one that does is about an
     /// earlier copy.
-    pub fn on_eln_ack<W: WindowRule>(
+    fn on_eln_ack<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
         now: Time,
@@ -85,8 +103,7 @@ impl Engine {
 
     /// The receiver asks for what it misses. No more than a window is sent at once, and nothing
     /// whose copy can still be in flight: the receiver asks again for the remaining segments.
-    #[inline(never)]
-    pub fn on_snack<W: WindowRule>(
+    fn on_snack<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
         now: Time,

@@ -294,13 +294,10 @@ impl<W: WindowRule> Congestion<W> {
         if self.has_timer { self.rule.deadline() } else { Time::NEVER }
     }
 
-    /// Calls the rule if its timer has expired; returns true if it has.
-    pub fn on_timer(&mut self, now: Time) -> bool {
-        let due = now >= self.rule_deadline();
-        if due {
-            self.rule.on_timer(&mut self.window, now);
-        }
-        due
+    /// The rule's timer has expired.
+    #[cold]
+    pub fn on_timer(&mut self, now: Time) {
+        self.rule.on_timer(&mut self.window, now);
     }
 
     // Pacing.

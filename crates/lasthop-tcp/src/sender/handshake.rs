@@ -189,6 +189,7 @@ impl<W: WindowRule> Sender<W> {
     /// A segment that is no ACK, or that arrives when there is no connection. A reset ends the
     /// connection; any other segment after that is answered with a reset (RFC 9293, section
     /// 3.10.7.1), for the first one may have been lost.
+    #[cold]
     #[inline(never)]
     pub(super) fn on_stray(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         if self.listener.is_some() {

@@ -229,7 +229,9 @@ impl<W: WindowRule> Sender<W> {
         if self.stream.is_program_writing() && self.stream.defer(now, segment, options) {
             return;
         }
-        if !self.on_bare_ack(now, segment, out) {
+        let bare =
+            matches!(self.recovery, Engine::Dupack(_)) && self.on_bare_ack(now, segment, out);
+        if !bare {
             self.process_segment(now, segment, options, out);
         }
         self.update_plain();
@@ -266,10 +268,8 @@ impl<W: WindowRule> Sender<W> {
         if closes && stream.on_closed_window(now, segment) {
             return;
         }
-        if segment.flags.has(Flags::SNACK) {
-            recovery.on_snack(stream, now, segment, &options.snack, out);
-        } else if segment.flags.has(Flags::ELN) {
-            recovery.on_eln_ack(stream, now, segment, options.named, out);
+        if segment.flags.any(Flags::SNACK.with(Flags::ELN)) {
+            recovery.on_loss_report(stream, now, segment, options, out);
         }
         if stream.is_special() {
             stream.check_app_limited();
@@ -359,7 +359,8 @@ impl<W: WindowRule> Sender<W> {
         let (stream, recovery) = (&mut self.stream, &mut self.recovery);
         if aux {
             stream.check_app_limited();
-            if stream.congestion_mut().on_timer(now) {
+            if now >= stream.congestion().rule_deadline() {
+                stream.congestion_mut().on_timer(now);
                 recovery.fill(stream, now, SendReason::Recovery, out);
             }
             // Behind a closed window no loss is looked for or probed for; the ACK that opens it
@@ -368,9 +369,16 @@ impl<W: WindowRule> Sender<W> {
                 recovery.on_aux_timer(stream, now, out);
             }
         }
-        if now < stream.timers().rto_deadline() {
-            return;
+        if now >= stream.timers().rto_deadline() {
+            self.on_timeout(now, out);
         }
+    }
+
+    /// The retransmission timer expired, or that of a probe, a SYN or a SYN-ACK.
+    #[cold]
+    #[inline(never)]
+    fn on_timeout(&mut self, now: Time, out: &mut impl Output) {
+        let (stream, recovery) = (&mut self.stream, &mut self.recovery);
         stream.timers_mut().stop();
         stream.check_app_limited();
         if let Some(probes) = stream.timers().persist() {

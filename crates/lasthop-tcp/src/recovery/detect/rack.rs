@@ -174,6 +174,7 @@ impl Rack {
     /// Section 6.2, step 5: what was sent before the newest segment delivered, and is overdue by
     /// more than the reordering window, is lost. Returns the longest wait for the remaining
     /// segments that were sent before it.
+    #[inline(always)]
     fn find_overdue(
         &mut self,
         board: &Scoreboard,
@@ -227,7 +228,7 @@ impl Rack {
     }
 
     /// The same for what was retransmitted, in the order of retransmission.
-    #[inline]
+    #[inline(always)]
     fn find_overdue_copies(
         &mut self,
         board: &Scoreboard,

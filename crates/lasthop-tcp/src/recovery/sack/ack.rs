@@ -4,9 +4,7 @@ use super::arrival::Arrival;
 use super::{Phase, SackRecovery};
 use crate::profile::{ClockKind, CwndLimitedBy, GrowthBase, RackRtt};
 use crate::recovery::config::RecoveryKind;
-use crate::recovery::detect::fack::Fack;
 use crate::recovery::detect::rack::ProbeAnswer;
-use crate::recovery::detect::rfc6675::Rfc6675;
 use crate::recovery::detect::scheme::Reductions;
 use crate::recovery::detect::{AckSummary, LossDetector};
 use crate::recovery::spurious::dsack::duplicate_of;
@@ -200,6 +198,7 @@ impl SackRecovery {
 
     /// An ACK that was overtaken: its number and its window are old, but what its blocks report is
     /// delivered (Linux `tcp_ack`).
+    #[cold]
     #[inline(never)]
     fn process_old_ack<W: WindowRule>(
         &mut self,
@@ -248,6 +247,7 @@ impl SackRecovery {
     }
 
     /// The same where the detector of a scheme or hints of the link layer depend on it.
+    #[cold]
     #[inline(never)]
     fn update_scoreboard_with_hints<W: WindowRule>(
         &mut self,
@@ -337,6 +337,8 @@ impl SackRecovery {
     }
 
     /// Holds that have lasted long enough end.
+    #[cold]
+    #[inline(never)]
     fn end_holds<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
         let Some(hints) = &mut self.hints else { return };
         if let Some(lowest) = hints.end_holds(stream.board_mut(), now) {
@@ -373,15 +375,13 @@ impl SackRecovery {
             return;
         }
         let summary = self.summary(stream, now);
-        let SackRecovery { recovery, board, losses, .. } = self;
-        losses.clear();
-        match recovery.kind {
-            RecoveryKind::Rack => board.rack_mut().on_ack(stream.board(), &summary, losses),
-            RecoveryKind::Fack => Fack.on_ack(stream.board(), &summary, losses),
-            RecoveryKind::Scheme(_) => self.judge_as_scheme(stream, &summary),
-            _ => Rfc6675.on_ack(stream.board(), &summary, losses),
+        self.losses.clear();
+        if self.recovery.kind == RecoveryKind::Rack {
+            self.board.rack_mut().on_ack(stream.board(), &summary, &mut self.losses);
+            self.board.lose_copies(stream.board_mut(), &self.losses);
+        } else {
+            self.judge_otherwise(stream, &summary);
         }
-        self.board.lose_found(stream.board_mut(), &self.losses);
         let ticks = stream.timers().ticks();
         if !ticks.are_exact() {
             self.board.rack_mut().expire_with(ticks, now);
@@ -404,27 +404,6 @@ impl SackRecovery {
             srtt: stream.timers().rto().srtt(),
             last_rtt: self.board.rack().rtt(),
             rto: stream.timers().rto().rto(),
-        }
-    }
-
-    /// What the detector of a scheme finds lost, after RACK if that is used as well. If each loss
-    /// is a reason to reduce, those in slow start after a timeout are none.
-    #[inline(never)]
-    fn judge_as_scheme<W: WindowRule>(&mut self, stream: &mut Stream<W>, summary: &AckSummary) {
-        let SackRecovery { board, losses, .. } = self;
-        if self.behaviour.by_time {
-            board.rack_mut().on_ack(stream.board(), summary, losses);
-            board.lose_found(stream.board_mut(), losses);
-            losses.clear();
-        }
-        let Some(detector) = &mut self.detector else { return };
-        match self.hints.as_deref_mut().filter(|h| !h.is_quiet()) {
-            Some(hints) => detector.on_ack_with_hints(stream.board(), summary, hints, losses),
-            None => detector.on_ack(stream.board(), summary, losses),
-        }
-        if self.reduces_for_each_loss() {
-            let found = self.losses.copies.len() as u32;
-            self.reductions_due = if self.phase == Phase::Loss { 0 } else { found };
         }
     }
 
@@ -473,6 +452,7 @@ impl SackRecovery {
 
     /// An ACK has been processed: what it says about the last reduction, and whether the window may
     /// grow with it.
+    #[cold]
     #[inline(never)]
     fn inform_additions<W: WindowRule>(
         &mut self,

@@ -269,16 +269,21 @@ impl SackBoard {
         self.sacked_segments
     }
 
-    /// What a detector has found is lost.
+    /// The last copies of segments are lost that a detector has found.
     #[inline]
-    pub fn lose_found(&mut self, board: &mut Scoreboard, losses: &Losses) {
-        if losses.reneged {
-            self.forget_sacks(board);
-        }
+    pub fn lose_copies(&mut self, board: &mut Scoreboard, losses: &Losses) {
         let mut number = losses.first;
         for &seq in &losses.copies {
             number = self.lose_copy(board, seq, number);
         }
+    }
+
+    /// What a detector has found is lost.
+    pub fn lose_found(&mut self, board: &mut Scoreboard, losses: &Losses) {
+        if losses.reneged {
+            self.forget_sacks(board);
+        }
+        self.lose_copies(board, losses);
         if losses.below > 0 {
             self.lose_below(board, losses.below);
         }
@@ -394,6 +399,8 @@ impl SackBoard {
     }
 
     /// The receiver has discarded what it had SACKed (RFC 2018, section 8).
+    #[cold]
+    #[inline(never)]
     fn forget_sacks(&mut self, board: &mut Scoreboard) {
         let mut place = 0;
         while let Some(sent) = board.at_mut(place) {

@@ -67,6 +67,8 @@ impl SackRecovery {
 
     /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by
     /// now.
+    #[cold]
+    #[inline(never)]
     pub(super) fn begin_recovery<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -157,9 +159,18 @@ impl SackRecovery {
         delivered: u64,
         safe: bool,
     ) {
-        if !self.is_reducing() || stream.congestion().steers_recovery() {
-            return;
+        if self.is_reducing() && !stream.congestion().steers_recovery() {
+            self.set_cwnd_by_prr(stream, delivered, safe);
         }
+    }
+
+    #[inline(never)]
+    fn set_cwnd_by_prr<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        delivered: u64,
+        safe: bool,
+    ) {
         if delivered == 0 && stream.profile().whole_segments {
             // Linux `tcp_cwnd_reduction`: an ACK that delivers nothing changes nothing.
             return;
@@ -173,6 +184,8 @@ impl SackRecovery {
 
     /// The same as ns-3.44 does it: an ACK that reports something by SACK is taken for a duplicate
     /// ACK, one that moves snd_una for a partial ACK, and one that does both is counted twice.
+    #[cold]
+    #[inline(never)]
     pub(super) fn reduce_by_dupacks<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -196,6 +209,8 @@ impl SackRecovery {
     }
 
     /// Everything outstanding at its beginning is acknowledged.
+    #[cold]
+    #[inline(never)]
     pub(super) fn end_episode<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
         let was = std::mem::replace(&mut self.phase, Phase::Open);
         self.prr = None;
@@ -243,9 +258,15 @@ impl SackRecovery {
     /// An ACK up to `ack`, past what had been sent when an ECN echo began to reduce the window,
     /// ends that (Linux `tcp_end_cwnd_reduction`).
     pub(super) fn end_cwr<W: WindowRule>(&mut self, stream: &mut Stream<W>, ack: u64) {
-        if self.cwr_until.is_some_and(|until| ack > until)
-            && let Some(prr) = self.leave_cwr()
-        {
+        if self.cwr_until.is_some_and(|until| ack > until) {
+            self.complete_cwr(stream);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn complete_cwr<W: WindowRule>(&mut self, stream: &mut Stream<W>) {
+        if let Some(prr) = self.leave_cwr() {
             stream.congestion_mut().set_cwnd(prr.target());
         }
     }
@@ -254,6 +275,8 @@ impl SackRecovery {
 
     /// A D-SACK block: RACK's window grows, and a reduction all of whose retransmissions were
     /// spurious is undone.
+    #[cold]
+    #[inline(never)]
     pub(super) fn on_duplicate_report<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -273,9 +296,13 @@ impl SackRecovery {
     /// again, unless one is in flight or snd_una itself has been retransmitted (Linux
     /// `tcp_retrans_stamp_cleanup`).
     pub(super) fn forget_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
-        if self.first_copy.is_none() {
-            return;
+        if self.first_copy.is_some() {
+            self.look_for_copies(stream);
         }
+    }
+
+    #[inline(never)]
+    fn look_for_copies<W: WindowRule>(&mut self, stream: &Stream<W>) {
         let board = stream.board();
         let again = board.at(0).is_some_and(|first| first.transmissions > 1);
         if !again && !board.iter().any(|sent| sent.marks.any(Marks::RESENT)) {
@@ -312,9 +339,20 @@ impl SackRecovery {
     ) {
         let una = stream.snd_una();
         let ends = self.phase == Phase::Recovery && una >= self.recovery_point;
-        if self.phase == Phase::Open || ends || !self.is_delayed(stream, arrival) {
-            return;
+        if self.phase != Phase::Open && !ends && self.is_delayed(stream, arrival) {
+            self.undo_delayed(stream, now, arrival);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn undo_delayed<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        arrival: &Arrival,
+    ) {
+        let una = stream.snd_una();
         if self.phase == Phase::Recovery {
             self.board.rack_mut().note_late(una - arrival.acked);
             let copy = |sent: &Sent| sent.marks.any(Marks::RESENT);
@@ -330,6 +368,8 @@ impl SackRecovery {
 
     /// Such an ACK at the end of the recovery: what else is lost remains so
     /// (`tcp_try_undo_recovery`).
+    #[cold]
+    #[inline(never)]
     pub(super) fn undo_at_end<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time) {
         (self.phase, self.prr) = (Phase::Open, None);
         if let Some(undo) = self.undo.take() {
@@ -340,6 +380,8 @@ impl SackRecovery {
 
     /// The last reduction was spurious: the window `before` it is restored, and what was considered
     /// lost no longer is.
+    #[cold]
+    #[inline(never)]
     fn undo<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time, before: &Window) {
         self.board.lose_nothing(stream.board_mut());
         stream.congestion_mut().note_none_lost();

@@ -8,6 +8,7 @@
 mod ack;
 pub mod arrival;
 pub mod board;
+mod detectors;
 mod episode;
 mod plain;
 mod rtt;

@@ -214,6 +214,8 @@ impl SackRecovery {
 
     /// RFC 6675, NextSeg (3) and (4): what has not been reported, and in the end one rescue
     /// retransmission.
+    #[cold]
+    #[inline(never)]
     fn retransmit_uncertain<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -342,6 +344,8 @@ impl SackRecovery {
 
     /// In the order of transmission, on a duplicate ACK for a segment that had been SACKed: the
     /// receiver has discarded it and needs it again (yun2009, Algorithm 1, third case).
+    #[cold]
+    #[inline(never)]
     pub(super) fn retransmit_taken_back<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,

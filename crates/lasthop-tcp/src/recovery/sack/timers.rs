@@ -93,11 +93,7 @@ impl SackRecovery {
         out: &mut impl Output,
     ) {
         if now >= self.board.rack().deadline().min(self.detector_deadline()) {
-            self.find_losses(stream, now);
-            if self.board.waiting() > 0 && self.phase == Phase::Open {
-                self.begin_recovery_by_timer(stream, now, out);
-            }
-            self.send_by_pipe(stream, now, out);
+            self.find_losses_by_timer(stream, now, out);
         }
         if now >= self.deferred_deadline() {
             self.respond(stream, now, out);
@@ -116,6 +112,21 @@ impl SackRecovery {
         self.set_timers(stream, now);
     }
 
+    /// The reordering timer expired, or that of a detector.
+    #[inline(never)]
+    fn find_losses_by_timer<W: WindowRule>(
+        &mut self,
+        stream: &mut Stream<W>,
+        now: Time,
+        out: &mut impl Output,
+    ) {
+        self.find_losses(stream, now);
+        if self.board.waiting() > 0 && self.phase == Phase::Open {
+            self.begin_recovery_by_timer(stream, now, out);
+        }
+        self.send_by_pipe(stream, now, out);
+    }
+
     fn detector_deadline(&self) -> Time {
         self.detector.as_ref().map_or(Time::NEVER, |d| d.deadline())
     }
@@ -125,6 +136,8 @@ impl SackRecovery {
     }
 
     /// A loss was found without an ACK.
+    #[cold]
+    #[inline(never)]
     fn begin_recovery_by_timer<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -140,6 +153,8 @@ impl SackRecovery {
 
     /// The wait of delayed congestion response is over: the first segment is lost, and what SACK
     /// reports besides.
+    #[cold]
+    #[inline(never)]
     fn respond<W: WindowRule>(&mut self, stream: &mut Stream<W>, now: Time, out: &mut impl Output) {
         if let Some(a) = &mut self.additions {
             a.end_wait();
@@ -199,6 +214,8 @@ impl SackRecovery {
     }
 
     /// RFC 8985, section 7.3: new data if there are any, otherwise the last segment once more.
+    #[cold]
+    #[inline(never)]
     fn send_probe<W: WindowRule>(
         &mut self,
         stream: &mut Stream<W>,
@@ -228,6 +245,7 @@ impl SackRecovery {
         stream.timers_mut().arm(now);
     }
 
+    #[cold]
     #[inline(never)]
     fn update_detector_deadline<W: WindowRule>(&mut self, stream: &Stream<W>, now: Time) -> Time {
         let summary = self.summary(stream, now);

@@ -135,10 +135,13 @@ impl<W: WindowRule> Stream<W> {
 
     /// Header bytes of all segments of a frame except the first: each has its own header on the
     /// wire, and queues and rates count them (Linux `qdisc_pkt_len_init`).
+    #[inline]
     pub fn further_headers(&self, len: u32) -> u32 {
-        if len <= self.config.mss {
-            return 0;
-        }
+        if len <= self.config.mss { 0 } else { self.headers_beyond_first(len) }
+    }
+
+    #[inline(never)]
+    fn headers_beyond_first(&self, len: u32) -> u32 {
         let stamp = if self.profile.timestamps { self.profile.timestamp_bytes } else { 0 };
         (len.div_ceil(self.config.mss.max(1)).max(1) - 1) * (self.config.headers + stamp)
     }
@@ -150,6 +153,7 @@ impl<W: WindowRule> Stream<W> {
     }
 
     /// Segments that `bytes` of payload make.
+    #[inline(never)]
     pub fn segments_of(&self, bytes: u64) -> u64 {
         bytes.div_ceil(u64::from(self.config.mss.max(1)))
     }

@@ -322,6 +322,7 @@ impl<W: WindowRule> Stream<W> {
 
     /// F-RTO, step 3a: the timeout was not spurious. Two round trips have passed, so the window is
     /// three segments.
+    #[cold]
     pub fn confirm_timeout(&mut self) {
         if !self.congestion.steers_recovery() {
             self.congestion.set_cwnd(3.0 * f64::from(self.config.mss));

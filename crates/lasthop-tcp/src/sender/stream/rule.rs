@@ -261,6 +261,12 @@ impl<W: WindowRule> Stream<W> {
     /// bytes.
     #[inline]
     pub fn marked(&self, delivered: u64) -> u32 {
+        if self.marks.is_none() { 0 } else { self.marked_by_count(delivered) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn marked_by_count(&self, delivered: u64) -> u32 {
         let Some(marks) = &self.marks else { return 0 };
         marks.marked(delivered.div_ceil(u64::from(self.config.mss.max(1))) as u32)
     }
