@@ -264,7 +264,8 @@ mod tests {
                 prop_assert_eq!(s.peek(time), first.filter(|k| k.time < time));
                 prop_assert_eq!(s.peek(NEVER), first);
                 let is_link = first.is_some_and(|k| k.link != NO_LINK);
-                prop_assert!(first.is_none() || s.horizon() == if is_link { earliest } else { 0 });
+                let horizon = if is_link { earliest } else { 0 };
+                prop_assert!(first.is_none() || s.horizon() == horizon);
             }
         }
     }

@@ -37,7 +37,7 @@ struct InFlight {
 /// A segment that has arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrived {
-    pub segment: Segment,
+    segment: Segment,
     /// Those of the last one that had any.
     options: Options,
 }
@@ -54,11 +54,13 @@ impl Arrived {
 /// The segments that arrive at the end of a link, in this order.
 #[derive(Clone, Debug)]
 struct Arrivals {
-    link: u32,
     segments: Ring<InFlight>,
     /// The options of those that have any.
     options: Ring<Options>,
 }
+
+/// The link has no ring.
+const NO_RING: u32 = u32::MAX;
 
 /// The paths by way of an agent, and the segments in flight on them.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +68,8 @@ pub(crate) struct AgentPaths {
     /// By connection; empty if no connection has one.
     paths: Vec<Option<AgentPath>>,
     rings: Vec<Arrivals>,
+    /// By link: the number of its ring; `NO_RING` or absent if it has none.
+    ring_of_link: Vec<u32>,
 }
 
 impl AgentPaths {
@@ -90,7 +94,8 @@ impl AgentPaths {
     /// none.
     #[inline]
     pub(crate) fn ring(&self, l: u32) -> Option<usize> {
-        self.rings.iter().position(|ring| ring.link == l)
+        let ring = *self.ring_of_link.get(l as usize)?;
+        (ring != NO_RING).then_some(ring as usize)
     }
 
     /// The segments in flight.
@@ -103,8 +108,12 @@ impl AgentPaths {
         let last = links[links.len() - 1];
         let ring = self.ring(last).unwrap_or_else(|| {
             let (segments, options) = (Ring::default(), Ring::default());
-            self.rings.push(Arrivals { link: last, segments, options });
-            self.rings.len() - 1
+            self.rings.push(Arrivals { segments, options });
+            let ring = self.rings.len() - 1;
+            let links = self.ring_of_link.len().max(last as usize + 1);
+            self.ring_of_link.resize(links, NO_RING);
+            self.ring_of_link[last as usize] = ring as u32;
+            ring
         });
         Leg { links, ring: ring as u32 }
     }
