@@ -125,6 +125,7 @@ impl<'a, P: Probe> ReceiverPort<'a, P> {
 }
 
 impl<P: Probe> Output for ReceiverPort<'_, P> {
+    #[inline(always)]
     fn send(&mut self, mut segment: Segment, reason: SendReason) {
         if self.answers_by_agent(&segment) {
             return send_to_agent(self.net, self.node, segment, &Options::NONE, reason);

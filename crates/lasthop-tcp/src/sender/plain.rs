@@ -74,7 +74,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// An ACK without options or other flags, for recovery by duplicate ACKs. Does what
     /// `process_segment` does with one. False if that has to follow; then nothing has changed.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn on_bare_ack(
         &mut self,
         now: Time,
