@@ -51,19 +51,57 @@ impl Link {
         if !is_computed || self.reordering.is_some() || self.impairments.is_some() {
             return Ok(false);
         }
-        self.air.restart(config, name, seed, phase)?;
-        let mut queue_delay = std::mem::take(&mut self.stats.queue_delay);
+        // All fields are named, so that a new one is not forgotten here.
+        let Link {
+            // What depends on the configuration alone.
+            from: _,
+            to: _,
+            place: _,
+            overhead: _,
+            full_frame: _,
+            mss: _,
+            measured,
+            limit: _,
+            plain: _,
+            loses_frames: _,
+            by_time: _,
+            constant: _,
+            // What such a link has not.
+            evented: _,
+            service: _,
+            reordering: _,
+            impairments: _,
+            // What the host sets.
+            cuts,
+            reports_damaged,
+            tag,
+            // State.
+            stats,
+            ordinal,
+            safe_until,
+            last_start,
+            last_end,
+            idle_path,
+            waiting,
+            pipe,
+            held,
+            losses,
+            damaged_frames,
+            air,
+        } = self;
+        air.restart(config, name, seed, phase)?;
+        (*cuts, *reports_damaged, *tag) = (false, false, 0);
+        let mut queue_delay = std::mem::take(&mut stats.queue_delay);
         queue_delay.clear();
-        self.stats = LinkStats { queue_delay, ..LinkStats::default() };
-        (self.cuts, self.reports_damaged, self.tag) = (false, false, 0);
-        (self.ordinal, self.safe_until) = (0, 0);
-        (self.last_start, self.last_end) = (Time::ZERO, Time::ZERO);
-        self.idle_path = IdleFastPath::new(self.measured);
-        self.held = HeldByHost::default();
-        self.waiting.clear();
-        self.pipe.clear();
-        self.losses.clear();
-        self.damaged_frames.clear();
+        *stats = LinkStats { queue_delay, ..LinkStats::default() };
+        (*ordinal, *safe_until) = (0, 0);
+        (*last_start, *last_end) = (Time::ZERO, Time::ZERO);
+        *idle_path = IdleFastPath::new(*measured);
+        waiting.clear();
+        pipe.clear();
+        *held = HeldByHost::default();
+        losses.clear();
+        damaged_frames.clear();
         Ok(true)
     }
 
