@@ -49,6 +49,7 @@ OTHER_OPTIONS = {
     "--check": "tools/make_traces.py",
     "--memory": "bench/growth.py",
     "--default": "bench/speed.py",
+    "--pgo": "bench/speed.py",
     "--schemes": "bench/speed.py",
     "--silent": "tools/ns3_wifi.cc",
     "--timestamps": "python/lasthop/traces/stamps.py",
