@@ -1,5 +1,7 @@
 //! Addresses of the random draws of frames.
 
+use std::hint::select_unpredictable;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,11 +67,18 @@ impl Draws {
             Draws::Frame => Draws::of_frame(frame),
             Draws::Block { length } => start.0 / *length,
             Draws::Slot { length, slot, begin, ordinal } => {
-                *ordinal += 1;
-                if start.0.wrapping_sub(*begin) >= *length {
-                    (*slot, *ordinal) = (start.0 / *length, 0);
+                let since = start.0.wrapping_sub(*begin);
+                if since / 2 >= *length {
+                    (*slot, *ordinal) = (start.0 / *length, u64::MAX);
                     *begin = *slot * *length;
+                } else {
+                    // Selected instead of branched: nothing predicts how many frames a slot has.
+                    let next = since >= *length;
+                    *slot += u64::from(next);
+                    *begin += if next { *length } else { 0 };
+                    *ordinal = select_unpredictable(next, u64::MAX, *ordinal);
                 }
+                *ordinal = ordinal.wrapping_add(1);
                 slot.wrapping_add(ordinal.wrapping_mul(SECOND)) & INDEX
             }
         }
@@ -87,6 +96,27 @@ const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The slot of each frame, and its place among the frames of that slot.
+        #[test]
+        fn slots_are_those_of_a_division(
+            length in 1u64..2_000,
+            gaps in prop::collection::vec(prop_oneof![0u64..50, 0u64..5_000], 1..200),
+        ) {
+            let mut draws = Draws::new(DrawIndex::Slot, Duration(length)).unwrap();
+            let (mut start, mut last, mut ordinal) = (0, u64::MAX, 0);
+            for gap in gaps {
+                start += gap;
+                let slot = start / length;
+                ordinal = if slot == last { ordinal + 1 } else { 0 };
+                last = slot;
+                let index = slot.wrapping_add(SECOND.wrapping_mul(ordinal)) & INDEX;
+                prop_assert_eq!(draws.next(Time(start), 0), index);
+            }
+        }
+    }
 
     #[test]
     fn frames_of_one_slot_do_not_share_a_draw() {

@@ -111,8 +111,7 @@ impl<'a, P: Probe> ReceiverPort<'a, P> {
     #[inline(always)]
     fn answers_by_agent(&self, segment: &Segment) -> bool {
         let optional = Flags::TIMESTAMPS.with(Flags::SACK).with(Flags::DSACK);
-        segment.flags.without(optional) == Flags::ACK
-            && self.net.agent_paths.has(self.connection)
+        segment.flags.without(optional) == Flags::ACK && self.net.agent_paths.has(self.connection)
     }
 
     /// Assigns a packet number and reports the sending.
