@@ -276,10 +276,14 @@ impl Link {
         if is_later((end, begun), (now, triggered_at))
             && let Some(limit) = self.limit
         {
-            self.waiting.settle(now, triggered_at);
-            if self.refuses(limit, bytes) {
-                self.refuse(now);
-                return false;
+            // Frames that have left are removed only where their number matters, many at once:
+            // nothing predicts how many there are from one frame to the next.
+            if self.waiting.frames() >= self.stats.queue_peak || self.refuses(limit, bytes) {
+                self.waiting.settle(now, triggered_at);
+                if self.refuses(limit, bytes) {
+                    self.refuse(now);
+                    return false;
+                }
             }
             self.waiting.push_irregular(end, begun, bytes);
             if self.measured.holds(now) {
