@@ -67,6 +67,7 @@ impl Draws {
             Draws::Frame => Draws::of_frame(frame),
             Draws::Block { length } => start.0 / *length,
             Draws::Slot { length, slot, begin, ordinal } => {
+                // In a new slot `ordinal` wraps from its largest value to 0.
                 let since = start.0.wrapping_sub(*begin);
                 if since / 2 >= *length {
                     (*slot, *ordinal) = (start.0 / *length, u64::MAX);
